@@ -11,7 +11,8 @@ use crate::display::Mode;
 
 /// The flag for an option.
 fn flag(option: &'static RunOption) -> Arg {
-    let help = option.help.strip_suffix('.').unwrap_or(option.help);
+    let text = option.text();
+    let help = text.strip_suffix('.').unwrap_or(&text).to_owned();
     let arg = Arg::new(option.name).long(option.name).help(help);
     // Validate here, so that clap's error message names the flag.
     let checked = move |text: &str| -> Result<OsString, String> {
@@ -68,9 +69,24 @@ fn read(
     Ok(())
 }
 
+/// Options of all commands that run one program: those of its host, and limits.
 fn host_options() -> impl Iterator<Item = &'static RunOption> {
+    const LIMITS: [&str; 2] = ["max-time", "max-memory"];
     let options = OPTIONS.iter();
-    options.filter(|option| option.scope == Scope::Host)
+    options.filter(|option| option.scope == Scope::Host || LIMITS.contains(&option.name))
+}
+
+/// The flag of a command that runs a program once, where limits mean something else than for a search.
+fn host_flag(option: &'static RunOption) -> Arg {
+    match option.name {
+        "max-time" => flag(option)
+            .help("End the program after this time, e.g. 90s, 10m, 2h")
+            .default_value("1h"),
+        "max-memory" => {
+            flag(option).help("End the program when it needs more memory than this, e.g. 4G")
+        }
+        _ => flag(option),
+    }
 }
 
 /// Output mode.
@@ -147,11 +163,15 @@ impl FromArgMatches for RunArgs {
 pub struct HostArgs {
     /// The host.
     pub spec: HostSpec,
+    /// The time limit.
+    pub max_time: Option<Duration>,
+    /// The memory limit.
+    pub max_memory: Option<u64>,
 }
 
 impl Args for HostArgs {
     fn augment_args(command: Command) -> Command {
-        command.args(host_options().map(flag))
+        command.args(host_options().map(host_flag))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -163,7 +183,11 @@ impl FromArgMatches for HostArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<HostArgs, clap::Error> {
         let mut spec = RunSpec::default();
         read(host_options(), matches, &mut spec)?;
-        Ok(HostArgs { spec: spec.host })
+        Ok(HostArgs {
+            spec: spec.host,
+            max_time: spec.max_time,
+            max_memory: spec.max_memory,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -1,8 +1,7 @@
 //! Presentation of the library's events to the user.
 
 use everett::{
-    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, RunSummary, Summary, Verdict,
-    WorldProgress, WorldSummary,
+    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, Summary, Verdict, WorldProgress,
 };
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroU32;
@@ -113,26 +112,19 @@ impl Display {
         }
     }
 
-    fn finished(&mut self, summary: &RunSummary, folder: &Path) {
-        let limits = summary.limits_hit().join(", ");
-        match summary {
-            RunSummary::Program(summary) => {
-                if self.mode == Mode::Json {
-                    print_json(&serde_json::json!({ "event": "end", "summary": summary }));
-                }
-                self.say(&program_text(summary));
-            }
-            RunSummary::World(summary) => self.say(&world_text(summary)),
+    fn finished(&mut self, summary: &Summary, folder: &Path) {
+        let limits = summary.limits_hit.join(", ");
+        if self.mode == Mode::Json {
+            print(&end_json(summary));
         }
+        self.say(&summary_text(summary));
         if !limits.is_empty() {
             self.say(&format!("limits reached: {limits}"));
         }
-        if let RunSummary::Program(summary) = summary
-            && summary.states_pending > 0
-        {
+        let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
+        if pending > 0 {
             self.say(&format!(
-                "{} states are left; go on with: everett resume {}",
-                summary.states_pending,
+                "{pending} states are left; go on with: everett resume {}",
                 folder.display()
             ));
         }
@@ -217,6 +209,12 @@ impl Observer for Display {
     }
 }
 
+/// The last event of a run. A JSON value holds no number of worlds above 64 bits, but JSON text does.
+fn end_json(summary: &Summary) -> String {
+    let summary = serde_json::to_string(summary).unwrap_or_else(|_| "null".to_owned());
+    format!("{{\"event\":\"end\",\"summary\":{summary}}}")
+}
+
 fn progress_json(progress: &Progress) -> serde_json::Value {
     let seconds = progress.elapsed.as_secs_f64();
     let Progress {
@@ -272,36 +270,27 @@ fn completeness(complete: bool) -> &'static str {
     }
 }
 
-fn program_text(summary: &Summary) -> String {
-    let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
-    format!(
-        "{}: {} paths ({} partial), {} findings, {} instructions ({}/s), {:.2} s, {} of {} lines covered",
-        completeness(summary.complete),
-        summary.paths.completed + summary.paths.partial,
-        summary.paths.partial,
-        summary.findings.len(),
-        summary.instructions,
-        short(rate),
-        summary.wall_seconds,
-        summary.coverage.lines_covered,
-        summary.coverage.lines,
-    )
-}
-
-fn world_text(summary: &WorldSummary) -> String {
-    let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
-    format!(
-        "{}: {} worlds of {} states ({}), {} findings, {} packets, {} instructions ({}/s), {:.2} s",
-        completeness(summary.complete),
-        summary.worlds,
-        summary.states_total,
-        summary.mapping,
-        summary.findings.len(),
-        summary.packets,
-        summary.instructions,
-        short(rate),
-        summary.wall_seconds,
-    )
+fn summary_text(summary: &Summary) -> String {
+    let complete = completeness(summary.complete);
+    let findings = summary.findings.len();
+    let rate = short(summary.instructions as f64 / summary.wall_seconds.max(1e-9));
+    let ran = format!(
+        "{} instructions ({rate}/s), {:.2} s",
+        summary.instructions, summary.wall_seconds
+    );
+    match &summary.world {
+        None => format!(
+            "{complete}: {} paths ({} partial), {findings} findings, {ran}, {} of {} lines covered",
+            summary.paths.completed + summary.paths.partial,
+            summary.paths.partial,
+            summary.coverage.lines_covered,
+            summary.coverage.lines,
+        ),
+        Some(world) => format!(
+            "{complete}: {} worlds of {} states ({}), {findings} findings, {} packets, {ran}",
+            world.worlds, world.states_total, world.mapping, world.packets,
+        ),
+    }
 }
 
 fn followed(path: &Path, ending: &Ending) {

@@ -136,20 +136,20 @@ fn options_that_make_no_sense() {
     let cases: [(&[&str], &[&str]); 20] = [
         (
             &["--search", "deepest"],
-            &["no searcher \"deepest\"", "random-path"],
+            &["\"deepest\" is no searcher", "random-path"],
         ),
         (&["--search", ""], &["no searcher"]),
         (&["--max-time", "soon"], &["\"soon\"", "--max-time"]),
         (
             &["--max-time", "3y"],
-            &["\"y\" is no unit of time", "use ms, s, m or h"],
+            &["\"y\" is not a unit of time", "ms, s, m or h"],
         ),
         (&["--max-time", "-1s"], &["--max-time"]),
         (&["--max-time", "1e30h"], &["--max-time"]),
         (&["--max-time", "nan"], &["--max-time"]),
         (
             &["--max-memory", "4X"],
-            &["no unit of size", "use K, M or G"],
+            &["not a unit of size", "use K, M or G"],
         ),
         (&["--max-memory", "99999999999G"], &["too large"]),
         (&["--max-memory", "µ"], &["--max-memory"]),
@@ -292,12 +292,12 @@ fn checkpoints_that_are_damaged() {
         refused(&folder, &["resume", "out"], &["checkpoint.json is damaged"]);
     }
     let changes: [(&str, Value); 6] = [
-        ("/finished", "xyz".into()),
+        ("/saved/statistics/finished", "xyz".into()),
         ("/wall_seconds", (-1.0).into()),
         ("/wall_seconds", 1e300.into()),
-        ("/left", 3.into()),
-        ("/left/0", 3.into()),
-        ("/left/0/weight", "xyz".into()),
+        ("/saved/left", 3.into()),
+        ("/saved/left/0", 3.into()),
+        ("/saved/left/0/weight", "xyz".into()),
     ];
     for (pointer, value) in changes {
         fs::write(&checkpoint, &good).expect("written");
@@ -318,21 +318,17 @@ fn checkpoints_that_are_damaged() {
     refused(&folder, &["resume", "out"], &["args.json is damaged"]);
     fs::write(&args, &good_args).expect("written");
     // States that cannot be taken up again are told; the run is not complete then.
-    let spill = folder.join("out/spill");
-    let states = fs::read(&spill).expect("it");
+    let file = folder.join("out/checkpoint-1.states");
+    let states = fs::read(&file).expect("it");
     let renamed = latin(&states).replace(r#""name":"b""#, r#""name":"c""#);
-    let zeros = vec![0; states.len()];
-    for (damaged, told) in [
-        (
-            renamed.chars().map(|byte| byte as u8).collect(),
-            "could not be followed",
-        ),
-        (zeros, " lost: "),
-        (states[..states.len() / 2].to_vec(), " lost: "),
-        (Vec::new(), " lost: "),
+    for damaged in [
+        renamed.chars().map(|byte| byte as u8).collect(),
+        vec![0; states.len()],
+        states[..states.len() / 2].to_vec(),
+        Vec::new(),
     ] {
         fs::write(&checkpoint, &good).expect("written");
-        fs::write(&spill, damaged).expect("written");
+        fs::write(&file, damaged).expect("written");
         let output = everett(&folder)
             .args(["resume", "out"])
             .output()
@@ -341,7 +337,7 @@ fn checkpoints_that_are_damaged() {
         assert!(output.status.code() < Some(2), "{}", text(&output));
         let summary = summary(&folder.join("out"));
         assert_eq!(summary["complete"], false, "{summary}");
-        assert!(text(&output).contains(told), "{}", text(&output));
+        assert!(text(&output).contains(" lost: "), "{}", text(&output));
     }
 }
 

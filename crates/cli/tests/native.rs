@@ -106,15 +106,21 @@ fn native_processes_die_with_their_master() {
     let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", master.id());
     let started = || fs::read_to_string(&children).unwrap_or_default();
-    // The program, and the process that is copied for every program.
-    let children: Vec<PathBuf> = std::iter::repeat_with(started)
+    // The program, the process that is copied for every program, and perhaps the first one of a namespace.
+    let runs = |child: &PathBuf| {
+        let program = fs::read_link(child.join("exe")).unwrap_or_default();
+        program.ends_with("spins")
+    };
+    let children = std::iter::repeat_with(started)
         .inspect(|_| std::thread::sleep(Duration::from_millis(10)))
-        .map(|children| children.split_whitespace().map(str::to_owned).collect())
-        .find(|children: &Vec<String>| children.len() == 2)
-        .expect("native processes")
-        .iter()
-        .map(|child| PathBuf::from(format!("/proc/{child}")))
-        .collect();
+        .take_while(|_| master.try_wait().expect("a process").is_none())
+        .map(|children| {
+            let children = children.split_whitespace();
+            let paths = children.map(|child| PathBuf::from(format!("/proc/{child}")));
+            paths.collect::<Vec<PathBuf>>()
+        })
+        .find(|children| children.iter().any(runs))
+        .expect("native processes");
     assert!(children.iter().all(|child| child.exists()));
     master.kill().expect("it can be killed");
     master.wait().expect("it has ended");

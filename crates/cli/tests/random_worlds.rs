@@ -4,11 +4,14 @@
 mod common;
 
 use common::generator::Numbers;
-use common::{build, check_weights, everett, expect, files, folder, summary};
+use common::{build, check_weights, everett, expect, files, folder, stop_at, summary};
+use everett::{MemoryAccount, ResumeSpec, RunSpec, Session, Silent, Summary};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a host does is its first argument, a letter and perhaps a host each; what it got to know is its exit code.
 const NODE: &str = r#"
@@ -208,6 +211,167 @@ fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
                     assert_eq!(seen, same, "seed {seed}: cob and {way} differ\n{text}");
                 }
             }
+        }
+    }
+}
+
+/// An account by which the memory is nearly full whenever it is asked, until something was freed. It stops the run when it
+/// was asked often enough.
+#[derive(Debug)]
+struct Full {
+    is_freed: AtomicBool,
+    asked: AtomicU64,
+    most: u64,
+    stop: Arc<AtomicBool>,
+}
+
+impl MemoryAccount for Full {
+    fn used(&self) -> u64 {
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= self.most {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        match self.is_freed.swap(false, Ordering::Relaxed) {
+            true => 0,
+            false => MOST_MEMORY / 10 * 9,
+        }
+    }
+
+    fn release(&self) {
+        self.is_freed.store(true, Ordering::Relaxed);
+    }
+}
+
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// A session whose memory is nearly full all the time, and which stops when so often was asked.
+fn full(most: u64) -> Session {
+    let session = Session::new();
+    let memory = Full {
+        is_freed: AtomicBool::new(false),
+        asked: AtomicU64::new(0),
+        most,
+        stop: session.stop.clone(),
+    };
+    Session {
+        memory: Arc::new(memory),
+        ..session
+    }
+}
+
+/// Explores a scenario, and goes on as often as it stops.
+fn explore(
+    file: &Path,
+    out: &Path,
+    mapping: &str,
+    session: impl Fn() -> Session,
+) -> (Summary, u32) {
+    let spec = RunSpec {
+        mapping: Some(mapping.to_owned()),
+        all_tests: true,
+        no_confirm: true,
+        no_shrink: true,
+        max_memory: Some(MOST_MEMORY),
+        out: Some(out.to_owned()),
+        ..RunSpec::new([file])
+    };
+    let mut stops = 0;
+    let mut result = everett::explore(&spec, &session(), &mut Silent);
+    loop {
+        let run = result.unwrap_or_else(|error| panic!("{}: {error}", out.display()));
+        if run.summary.stopped != "asked" {
+            return (run.summary, stops);
+        }
+        stops += 1;
+        let resume = ResumeSpec {
+            dir: out.to_owned(),
+            max_time: None,
+            max_paths: None,
+            max_forks: None,
+        };
+        result = everett::resume(&resume, &session(), &mut Silent);
+    }
+}
+
+#[test]
+fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
+    let folder = folder("spilled-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let mut stopped = 0;
+    for seed in seeds() {
+        let text = scenario(seed);
+        let file = folder.join("world.toml");
+        fs::write(&file, &text).expect("it can be written");
+        for mapping in ["cob", "cow", "sds"] {
+            let mut run = |name: &str, session: &dyn Fn() -> Session| {
+                let out = folder.join(format!("{name}-{seed}-{mapping}"));
+                let (told, stops) = explore(&file, &out, mapping, session);
+                stopped += stops;
+                let summary = summary(&out);
+                let state = (told.complete, &told.warnings);
+                assert_eq!(
+                    state,
+                    (true, &Vec::new()),
+                    "seed {seed}: {summary:#}\n{text}"
+                );
+                check_weights(&summary);
+                // Copy on write copies more where dstates are brought to their end one after the other.
+                let states = (mapping != "cow").then(|| summary["states_total"].to_string());
+                (states, worlds(&out))
+            };
+            let plain = run("plain", &Session::new);
+            let spilled = run("spilled", &|| full(u64::MAX));
+            assert!(plain == spilled, "seed {seed}, {mapping}: spilled\n{text}");
+            let resumed = run("resumed", &|| full(100 + seed));
+            assert!(plain == resumed, "seed {seed}, {mapping}: resumed\n{text}");
+        }
+    }
+    assert!(stopped > 0, "no run was stopped");
+}
+
+#[test]
+fn worlds_of_killed_and_resumed_runs_are_the_same() {
+    let folder = folder("killed-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    for (seed, mapping) in seeds()
+        .zip(["sds", "cow", "cob"].into_iter().cycle())
+        .take(6)
+    {
+        let text = scenario(seed);
+        fs::write(folder.join("world.toml"), &text).expect("it can be written");
+        let whole = folder.join(format!("whole-{seed}"));
+        let out = folder.join(format!("killed-{seed}"));
+        let run = |out: &Path| {
+            let mut run = everett(&folder);
+            run.args(["run", "--all-tests", "--no-confirm", "--checkpoint", "0s"]);
+            run.args(["--mapping", mapping, "--out"]).arg(out);
+            run.arg("world.toml");
+            run
+        };
+        expect(&mut run(&whole), 0);
+        let all = worlds(&whole);
+        let tests: usize = all.values().sum();
+        let mut command = run(&out);
+        for part in [0, 1, 3, 5, 7] {
+            let enough = (tests * part / 8).max(1);
+            stop_at(&mut command, "KILL", &out.join("tests"), enough);
+            command = everett(&folder);
+            command.arg("resume").arg(&out);
+        }
+        if !out.join("summary.json").exists() {
+            expect(&mut command, 0);
+        }
+        assert!(worlds(&out) == all, "seed {seed}, {mapping}\n{text}");
+        let count = |out: &Path, key: &str| summary(out)[key].to_string();
+        for key in ["complete", "worlds", "states_total", "tests"] {
+            assert_eq!(
+                count(&out, key),
+                count(&whole, key),
+                "seed {seed}: {key}\n{text}"
+            );
         }
     }
 }

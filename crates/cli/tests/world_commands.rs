@@ -483,6 +483,89 @@ fn worlds_take_the_options_of_programs() {
     assert!(files.iter().any(left), "{files:?}");
 }
 
+#[test]
+fn a_simpler_world_draws_the_same_random_bytes() {
+    const SOURCE: &str = r#"
+        #include <sys/random.h>
+        int main(int argc, char **argv) {
+            unsigned char drawn[8], odd = 0;
+            if (getrandom(drawn, 8, 0) != 8 || argv[1][0] == 'y') return 0;
+            for (int at = 0; at < 8; at++) odd += drawn[at] > 64;
+            return odd == 8 ? 3 : 0;
+        }"#;
+    let folder = folder("world_commands_drawn");
+    build(&folder, "prog", SOURCE, &["-g", "-O0"]);
+    let world = "[host.a]\nprogram = \"./prog\"\nargs = [{ symbolic = 6 }]\nexpect = \"exit 0\"\n";
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let many = ["native", "world.toml", "--runs", "200", "--out", "native"];
+    said(&folder, &many, 1);
+    let shrunk = said(&folder, &["shrink", "native/findings/0001"], 0);
+    assert!(shrunk.contains("after:  0 choices"), "{shrunk}");
+    said(&folder, &["replay", "native/findings/0001"], 0);
+    said(&folder, &["follow", "native/findings/0001"], 0);
+}
+
+#[test]
+fn the_command_line_stands_above_the_scenario() {
+    const SOURCE: &str = r#"
+        #include <stdio.h>
+        #include <sys/random.h>
+        int main(int argc, char **argv) {
+            unsigned char drawn;
+            if (argv[1][0] == 'x') puts("x");
+            return getrandom(&drawn, 1, 0) == 1 ? drawn : 1;
+        }"#;
+    let folder = folder("world_commands_above");
+    build(&folder, "prog", SOURCE, &["-g", "-O0"]);
+    let host = "[host.a]\nprogram = \"./prog\"\nargs = [{ symbolic = 1 }]\n";
+    let said = "[limits]\nmemory = 1\npaths = 1\nvirtual_time = \"1ns\"\n[search]\nseed = 5\nmapping = \"cob\"\n";
+    fs::write(folder.join("plain.toml"), host).expect("written");
+    fs::write(folder.join("said.toml"), format!("{host}{said}")).expect("written");
+    let run = |out: &str, options: &[&str], scenario: &str| {
+        let mut command = everett(&folder);
+        command.args(["run", "--json", "--all-tests", "--out", out]);
+        let output = expect(command.args(options).arg(scenario), 0);
+        let last = String::from_utf8(output.stdout).expect("UTF-8");
+        let last = last.lines().last().expect("an event");
+        let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+        assert_eq!(last["event"], "end", "{last}");
+        let written = summary(&folder.join(out));
+        assert_eq!(last["summary"], written, "the last event has the summary");
+        written
+    };
+    let drawn = |out: &str| {
+        let path = folder.join(out).join("tests/000001.world");
+        let world = fs::read(path).expect("a world");
+        let world: serde_json::Value = serde_json::from_slice(&world).expect("JSON");
+        world["hosts"]["a"]["end"]["exit"].clone()
+    };
+    let plain = run("plain", &[], "plain.toml");
+    assert_eq!(plain["mapping"], "sds");
+    let above = [
+        "--max-memory=4G",
+        "--max-paths=9",
+        "--max-virtual-time=1h",
+        "--seed=0",
+        "--mapping=sds",
+    ];
+    let flags = run("flags", &above, "said.toml");
+    for name in ["complete", "stopped", "mapping", "worlds", "limits_hit"] {
+        assert_eq!(flags[name], plain[name], "{name}: {flags}");
+    }
+    assert_eq!(plain["complete"], true, "{plain}");
+    assert_eq!(drawn("flags"), drawn("plain"), "--seed 0 is a seed");
+    run("seed", &["--seed=5"], "plain.toml");
+    assert_ne!(drawn("seed"), drawn("plain"), "hosts draw from the seed");
+    let scenario = run("scenario", &[], "said.toml");
+    assert_eq!(scenario["mapping"], "cob", "{scenario}");
+    assert_eq!(scenario["complete"], false, "{scenario}");
+    // What is followed and replayed has the options of the run.
+    for command in ["follow", "replay"] {
+        expect(everett(&folder).args([command, "flags"]), 0);
+        expect(everett(&folder).args([command, "seed"]), 0);
+    }
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

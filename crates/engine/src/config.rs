@@ -5,12 +5,14 @@ use everett_linux::{Boot, HostConfig};
 use everett_sim::{Expected, Network};
 use everett_solver::{Clock, SolverConfig, SolverError};
 use everett_vm::VmOptions;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checkpoint::SavedError;
 use crate::mapping::UnknownMapping;
 use crate::memory::MemoryAccount;
 use crate::search::UnknownSearcher;
@@ -134,10 +136,13 @@ pub enum ExplorerError {
     /// Of the spill file.
     #[error("states cannot be spilled: {0}")]
     Spill(#[from] io::Error),
+    /// Of the checkpoint that it is to go on from.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
 }
 
 /// What was counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// Instructions executed, each step of a path once.
     pub instructions: u64,
@@ -157,12 +162,15 @@ pub struct Statistics {
     pub finished: WeightSum,
     /// Weight of paths that were given up.
     pub unknown: WeightSum,
+    /// Weight of what a listener pruned.
+    #[serde(default)]
+    pub pruned: WeightSum,
     /// Failures that could be injected on paths that ended, and on how many of them each was.
     pub faults: BTreeMap<String, u64>,
 }
 
 /// What is counted of worlds besides.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldStatistics {
     /// States ever made, initial ones included, merged ones not.
     pub states_total: u64,

@@ -120,6 +120,11 @@ impl FindingIndex {
         *count == 1
     }
 
+    /// Sets how often it was counted, in an earlier search.
+    pub(crate) fn set(&mut self, key: FindingKey, count: u64) {
+        self.counts.insert(key, count);
+    }
+
     /// It was counted before.
     pub fn contains(&self, key: &FindingKey) -> bool {
         self.counts.contains_key(key)

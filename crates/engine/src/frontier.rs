@@ -1,7 +1,10 @@
 //! The frontier: states that are still to be explored, and the tree of forks whose leaves they are.
 
+use everett_expr::Arena;
+use everett_linux::ExposedData;
+
+use crate::history::{HistoryDigest, Identity};
 pub use crate::mapping::MemberId as StateId;
-use crate::path::Path;
 use crate::random::Random;
 use crate::spill::SpillId;
 use crate::state::State;
@@ -12,18 +15,50 @@ pub enum Stored {
     /// In memory.
     Live(Box<State>),
     /// In the spill file.
-    Spilled(SpillId),
+    Spilled(Spilled),
     /// Taken out to be executed.
     Running,
 }
 
-impl Stored {
-    /// Its path, if it is in memory.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            Stored::Live(state) => Some(&state.path),
-            Stored::Spilled(_) | Stored::Running => None,
-        }
+/// A state in the spill file.
+#[derive(Clone)]
+pub struct Spilled {
+    /// Where it is.
+    pub at: SpillId,
+    /// What is asked of a state of a world while it is there.
+    pub net: Option<Box<SpilledNet>>,
+}
+
+/// What is asked of a spilled state of a world.
+#[derive(Clone)]
+pub struct SpilledNet {
+    /// The digest of its history.
+    pub history: HistoryDigest,
+    /// What it is the same as.
+    pub identity: Identity,
+    /// It was the first to execute some code.
+    pub covered_new: bool,
+    /// The data that it exposes, unless that is not known before it is rematerialised.
+    pub exposed: Option<ExposedData>,
+}
+
+impl Spilled {
+    /// A state of a program.
+    pub fn of_program(at: SpillId) -> Spilled {
+        Spilled { at, net: None }
+    }
+
+    /// A state that was just spilled.
+    pub fn of(at: SpillId, state: &State, arena: &Arena) -> Spilled {
+        let net = state.net.as_ref().map(|net| {
+            Box::new(SpilledNet {
+                history: net.history,
+                identity: Identity::of(state, arena),
+                covered_new: state.covered_new,
+                exposed: Some(net.sim.exposed(state.host.as_ref())),
+            })
+        });
+        Spilled { at, net }
     }
 }
 
@@ -91,8 +126,8 @@ impl Default for Frontier {
 fn stored_weight(stored: &Stored) -> Option<Weight> {
     match stored {
         Stored::Live(state) => Some(state.path.weight),
-        Stored::Spilled(id) => Some(Weight {
-            halvings: id.halvings,
+        Stored::Spilled(spilled) => Some(Weight {
+            halvings: spilled.at.halvings,
         }),
         Stored::Running => None,
     }
@@ -167,7 +202,7 @@ impl Frontier {
     }
 
     /// Adds spilled states, as if they had forked evenly from one.
-    pub fn add_roots(&mut self, places: Vec<SpillId>) -> Vec<StateId> {
+    pub fn add_roots(&mut self, places: Vec<Spilled>) -> Vec<StateId> {
         let mut ids = Vec::with_capacity(places.len());
         let mut level = Vec::with_capacity(places.len());
         for place in places {
@@ -273,6 +308,11 @@ impl Frontier {
         entry.as_ref().map(|entry| &entry.stored)
     }
 
+    /// A state is being executed.
+    pub fn is_running(&self, id: StateId) -> bool {
+        matches!(self.get(id), Some(Stored::Running))
+    }
+
     /// A state that is in memory.
     pub fn live(&self, id: StateId) -> Option<&State> {
         match self.get(id)? {
@@ -281,11 +321,37 @@ impl Frontier {
         }
     }
 
-    /// The same, to change it.
-    pub fn live_mut(&mut self, id: StateId) -> Option<&mut State> {
-        match &mut self.entry_mut(id)?.stored {
-            Stored::Live(state) => Some(state),
-            Stored::Spilled(_) | Stored::Running => None,
+    /// What is asked of a state of a world that is in the spill file.
+    pub fn spilled_net(&self, id: StateId) -> Option<&SpilledNet> {
+        match self.get(id)? {
+            Stored::Spilled(spilled) => spilled.net.as_deref(),
+            Stored::Live(_) | Stored::Running => None,
+        }
+    }
+
+    /// The history of a state of a world, unless it is being executed.
+    pub fn history(&self, id: StateId) -> Option<HistoryDigest> {
+        let live = self.live(id).map(|state| state.net().history);
+        live.or_else(|| Some(self.spilled_net(id)?.history))
+    }
+
+    /// Whether a state of a world was the first to execute some code.
+    pub fn covered_new(&self, id: StateId) -> bool {
+        let spilled = self.spilled_net(id);
+        self.live(id).is_some_and(|state| state.covered_new)
+            || spilled.is_some_and(|net| net.covered_new)
+    }
+
+    /// A test has what a state of a world was the first to execute.
+    pub fn clear_covered_new(&mut self, id: StateId) {
+        match self.entry_mut(id).map(|entry| &mut entry.stored) {
+            Some(Stored::Live(state)) => state.covered_new = false,
+            Some(Stored::Spilled(spilled)) => {
+                if let Some(net) = &mut spilled.net {
+                    net.covered_new = false;
+                }
+            }
+            Some(Stored::Running) | None => {}
         }
     }
 
@@ -310,7 +376,13 @@ impl Frontier {
                 copy.covered_new = false;
                 Stored::Live(copy)
             }
-            Stored::Spilled(at) => Stored::Spilled(*at),
+            Stored::Spilled(spilled) => {
+                let mut copy = spilled.clone();
+                if let Some(net) = &mut copy.net {
+                    net.covered_new = false;
+                }
+                Stored::Spilled(copy)
+            }
             Stored::Running => return None,
         };
         let info = self.info(id);
@@ -404,15 +476,15 @@ mod tests {
     use super::*;
 
     fn spill_id(halvings: u32) -> SpillId {
-        serde_json::from_value(serde_json::json!({"offset": 0, "len": 0, "halvings": halvings}))
-            .unwrap()
+        let fields = serde_json::json!({"offset": 0, "len": 0, "check": 0, "halvings": halvings});
+        serde_json::from_value(fields).unwrap()
     }
 
     #[test]
     fn states_that_come_together_are_found_alike_often() {
         const STATES: u32 = 32;
         let mut frontier = Frontier::default();
-        let ids = frontier.add_roots((0..STATES).map(spill_id).collect());
+        let ids = frontier.add_roots((0..STATES).map(spill_id).map(Spilled::of_program).collect());
         assert_eq!((frontier.len(), frontier.spilled()), (32, 32));
         let mut random = Random::new(1);
         let mut found = vec![0; STATES as usize];
@@ -426,7 +498,7 @@ mod tests {
         );
         for (number, id) in ids.into_iter().enumerate() {
             assert!(
-                matches!(frontier.take(id), Some(Stored::Spilled(at)) if at == spill_id(number as u32))
+                matches!(frontier.take(id), Some(Stored::Spilled(it)) if it.at == spill_id(number as u32))
             );
             frontier.remove(id);
         }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod checkpoint;
 mod config;
 mod distance;
 mod explorer;
@@ -15,6 +16,7 @@ mod history;
 mod mapping;
 mod memory;
 mod names;
+mod observe;
 mod oracle;
 mod path;
 mod random;
@@ -27,6 +29,7 @@ mod weight;
 mod worker;
 mod world;
 
+pub use checkpoint::{Saved, SavedError};
 pub use config::{
     ExplorerConfig, ExplorerError, Limits, Statistics, WorldConfig, WorldHost, WorldStatistics,
 };
@@ -34,10 +37,10 @@ pub use explorer::{Explorer, Listener, Start, Stopped};
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
+pub use observe::{Keep, StateView};
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use source::{SourceFrame, describe, principal};
-pub use spill::Bundle;
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named};
 pub use weight::{Weight, WeightSum};
-pub use world::{HostStanding, SavedFiles, WorldFinding};
+pub use world::{HostStanding, PendingWorld, SavedFiles, WorldFinding};

@@ -66,9 +66,9 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// The run's time is over: a question that was not answered stays open.
+    /// The run ends, by its time or because somebody asks: a question that was not answered stays open.
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|(clock, end)| clock.now() >= end)
+        self.deadline.is_some_and(|(clock, end)| clock.now() >= end) || self.solver.is_interrupted()
     }
 
     fn recall(&mut self) -> Option<Answer> {
@@ -80,6 +80,20 @@ impl<'a> PathOracle<'a> {
     fn answer(&mut self, answer: Answer) {
         self.path.answer(answer);
         self.next = self.path.tape.len();
+    }
+
+    /// An answer, unless it is the last one of a state that is being rematerialised: it stands there.
+    fn pausing<T>(&self, answer: T) -> Result<T, Suspend> {
+        match self.path.pause_at {
+            Some(at) if at == self.path.answered => Err(Suspend),
+            _ => Ok(answer),
+        }
+    }
+
+    /// A state that is being rematerialised has come to where it stood: the question is open.
+    fn is_open(&self) -> bool {
+        let at = self.path.pause_at;
+        at.is_some_and(|at| self.path.answered >= at)
     }
 
     fn follows(&self) -> bool {
@@ -153,13 +167,16 @@ impl Oracle for PathOracle<'_> {
         if let Some(Answer::Bool(answer)) = self.recall() {
             return Ok(answer);
         }
+        if self.is_open() {
+            return Err(Suspend);
+        }
         let side = self.eval(arena, condition) != 0;
         let negated = arena.not(condition);
         if self.follows() {
             self.path
                 .constrain(arena, if side { condition } else { negated });
             self.answer(Answer::Bool(side));
-            return Ok(side);
+            return self.pausing(side);
         }
         if self.is_late() {
             return Err(Suspend);
@@ -189,13 +206,16 @@ impl Oracle for PathOracle<'_> {
         if let Some(Answer::Value(answer)) = self.recall() {
             return Ok(answer);
         }
+        if self.is_open() {
+            return Err(Suspend);
+        }
         self.exclude(arena, term);
         let value = self.eval(arena, term);
         let same = Self::equal(arena, term, value);
         if self.follows() {
             self.path.constrain(arena, same);
             self.answer(Answer::Value(value));
-            return Ok(value);
+            return self.pausing(value);
         }
         if self.is_late() {
             return Err(Suspend);
@@ -221,6 +241,9 @@ impl Oracle for PathOracle<'_> {
         if let Some(Answer::Choice(answer)) = self.recall() {
             return Ok(answer);
         }
+        if self.is_open() {
+            return Err(Suspend);
+        }
         let mut left = (0..alternatives)
             .filter(|alternative| !self.path.excluded.contains(&u64::from(*alternative)));
         let first = left.next().unwrap_or(0);
@@ -242,12 +265,15 @@ impl Oracle for PathOracle<'_> {
         };
         self.path.choose(choice);
         self.next = self.path.tape.len();
-        Ok(picked)
+        self.pausing(picked)
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
         if let Some(Answer::Bool(answer)) = self.recall() {
             return Ok(answer);
+        }
+        if self.is_open() {
+            return Err(Suspend);
         }
         let mut holds = self.eval(arena, condition) != 0;
         if !holds && !self.follows() {
@@ -276,16 +302,19 @@ impl Oracle for PathOracle<'_> {
             self.path.constrain(arena, condition);
         }
         self.answer(Answer::Bool(holds));
-        Ok(holds)
+        self.pausing(holds)
     }
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
         if let Some(Answer::Input(array)) = self.recall() {
             return Ok(array);
         }
+        if self.is_open() {
+            return Err(Suspend);
+        }
         if let Some(array) = self.input_again(name, size) {
             self.answer(Answer::Input(array));
-            return Ok(array);
+            return self.pausing(array);
         }
         let ordinal = self.path.inputs.len();
         let name = self.path.names.take(name);
@@ -332,7 +361,7 @@ impl Oracle for PathOracle<'_> {
         };
         self.path.inputs.push(input);
         self.answer(Answer::Input(array));
-        Ok(array)
+        self.pausing(array)
     }
 
     fn prefer(&mut self, _arena: &mut Arena, condition: ExprId) {

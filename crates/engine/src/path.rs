@@ -102,6 +102,8 @@ pub struct Path {
     pub depth: u32,
     /// Instructions that are counted; more than were executed while the state is rematerialised.
     pub counted: u64,
+    /// While it is rematerialised: it stops when so many questions are answered.
+    pub pause_at: Option<u64>,
     /// The trace that it follows, if it has not come to its end.
     pub follow: Option<Box<Follow>>,
     /// The trace that it has followed to its end.
@@ -207,8 +209,8 @@ impl Path {
 
     /// From here on this holds.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
-        // The condition of a path whose inputs are given is not needed.
-        if self.is_loose() {
+        // The condition of a path whose inputs are given is not needed, and a rematerialised one gets what it had.
+        if self.is_loose() || self.pause_at.is_some() {
             return;
         }
         self.constraints.add(arena, condition);

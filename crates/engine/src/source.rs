@@ -15,27 +15,15 @@ pub struct SourceFrame {
     pub line: u32,
     /// Column, 0 if unknown.
     pub column: u32,
+    /// The file is one of a library that came with the toolchain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub library: bool,
 }
 
 impl SourceFrame {
     /// It lies in a library that came with the toolchain, not in what the user wrote.
     pub fn is_library(&self) -> bool {
-        const PARTS: &[&str] = &[
-            "/everett/runtime/",
-            "/libc/musl/",
-            "/lib/c/",
-            "/lib/std/",
-            "/libcxx/",
-            "/include/c++/",
-            "/libcxxabi/",
-            "/libunwind/",
-            "/compiler_rt/",
-            "/library/std/",
-            "/library/core/",
-            "/library/alloc/",
-            "/rustc/",
-        ];
-        self.file.is_empty() || PARTS.iter().any(|part| self.file.contains(part))
+        self.library || self.file.is_empty()
     }
 }
 
@@ -57,15 +45,17 @@ fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
     while let Some(id) = location {
         let place = program.location(id);
         let name = program.string(place.function);
+        let file = program.string(place.file);
         frames.push(SourceFrame {
             function: if name.is_empty() {
                 function.name.clone()
             } else {
                 name.to_owned()
             },
-            file: program.string(place.file).to_owned(),
+            file: file.to_owned(),
             line: place.line,
             column: place.column,
+            library: program.library.contains(file),
         });
         location = place.inlined_at;
     }
@@ -73,9 +63,7 @@ fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
         let function = function.name.clone();
         frames.push(SourceFrame {
             function,
-            file: String::new(),
-            line: 0,
-            column: 0,
+            ..SourceFrame::default()
         });
     }
     frames
@@ -102,9 +90,7 @@ pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     let mut frames = describe(images, &sites[..half]);
     frames.push(SourceFrame {
         function: format!("({} calls left out)", sites.len() - 2 * half),
-        file: String::new(),
-        line: 0,
-        column: 0,
+        ..SourceFrame::default()
     });
     frames.extend(describe(images, &sites[sites.len() - half..]));
     frames

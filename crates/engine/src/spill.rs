@@ -3,44 +3,61 @@
 //! States have most of their way in common, and a way may have thousands of inputs and choices. So the blocks of their lists
 //! are written once, and a state is a list of blocks, stored as its difference from the state that was spilled before it.
 
+use everett_expr::{Arena, Digest128};
+use everett_sim::{Received, SharedList, StoredReceived};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use crate::path::{Path, Sharing};
+use crate::path::Sharing;
+use crate::state::State;
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::{Weight, WeightSum};
-use everett_sim::SharedList;
+use crate::world::{StoredConditions, StoredNet, StoredWorldState};
 
+/// States that are written together: each is stored as its difference from the one before.
+pub const BUNDLE: usize = 256;
 /// Longest chain of states stored as differences: so many are read for one at most.
 const LONGEST_CHAIN: u32 = 16;
 /// Size of the write buffer.
 const BUFFER: usize = 1 << 18;
 /// Far more forks than a path has: adding up weights takes a bit for each.
 const MOST_HALVINGS: u32 = 1 << 24;
-/// Bytes of a block's length.
-const LENGTH: u64 = 4;
+/// Bytes of a block's length and checksum.
+const HEADER: u64 = 8;
 
 /// A state on the spill.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpillId {
+    /// The file: 0 is that of the run, others belong to checkpoints that it was resumed from.
+    #[serde(default, skip_serializing_if = "is_first")]
+    file: u16,
     offset: u64,
     len: u32,
+    /// The checksum of the record.
+    check: u32,
     /// The weight of the state is 1 halved this often.
     pub halvings: u32,
+}
+
+fn is_first(file: &u16) -> bool {
+    *file == 0
 }
 
 /// Spilled states listed together: where there are millions, even their positions take memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
+    #[serde(default, skip_serializing_if = "is_first")]
+    file: u16,
     offset: u64,
     len: u32,
+    /// The checksum of the list.
+    check: u32,
     /// How many.
     pub count: u32,
     /// The sum of their weights, in hexadecimal digits.
@@ -59,24 +76,31 @@ impl Bundle {
 struct Record {
     /// The state that has the first blocks in common with it, and how many of each list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    like: Option<(SpillId, usize, usize)>,
-    /// Where the other blocks are.
-    inputs: Vec<u64>,
-    choices: Vec<u64>,
+    like: Option<(SpillId, [usize; LISTS])>,
+    /// Where the other blocks are: inputs, choices, and what was received.
+    lists: Lists,
     pending: Option<Pending>,
+    /// Its part in a world, and where its path condition is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    net: Option<(StoredNet, u64)>,
 }
+
+/// Lists of blocks that a state has.
+const LISTS: usize = 3;
+/// Where the blocks of each list are.
+type Lists = [Vec<u64>; LISTS];
 
 /// The state that was spilled last.
 struct Last {
     id: SpillId,
     chain: u32,
-    inputs: Vec<u64>,
-    choices: Vec<u64>,
+    lists: Lists,
 }
 
-/// The spill file. It only grows, so positions in a checkpoint stay valid.
-pub struct SpillFile {
+/// Writes states to a file, which only grows, so that positions in a checkpoint stay valid.
+pub struct SpillWriter {
     file: File,
+    number: u16,
     /// Length of what is in the file.
     written: u64,
     /// What comes after it.
@@ -85,28 +109,82 @@ pub struct SpillFile {
     last: Option<Last>,
 }
 
+/// The spill file of a run, and those of checkpoints that it was resumed from.
+pub struct SpillFile {
+    writer: SpillWriter,
+    /// Files of checkpoints and their lengths, in the order of their numbers.
+    older: Vec<(File, u64)>,
+}
+
 impl SpillFile {
     /// An empty spill file that uses about so much memory for its index.
     pub fn create(path: &FilePath, memory: u64) -> io::Result<SpillFile> {
-        let file = File::options()
+        Ok(SpillFile {
+            writer: SpillWriter::create(path, 0, memory)?,
+            older: Vec::new(),
+        })
+    }
+
+    /// The spill file of an earlier run, and the files of its checkpoints.
+    pub fn open(path: &FilePath, older: &[PathBuf], memory: u64) -> io::Result<SpillFile> {
+        // A run that was stopped before it spilled anything has none.
+        let options = File::options()
             .read(true)
             .write(true)
             .create(true)
-            .truncate(true)
-            .open(path)?;
-        Ok(SpillFile::with(file, 0, memory))
-    }
-
-    /// The spill file of an earlier run.
-    pub fn open(path: &FilePath, memory: u64) -> io::Result<SpillFile> {
-        let file = File::options().read(true).write(true).open(path)?;
+            .truncate(false)
+            .open(path);
+        let file = options?;
         let written = file.metadata()?.len();
-        Ok(SpillFile::with(file, written, memory))
+        let open = |path: &PathBuf| {
+            let file = File::open(path)?;
+            let len = file.metadata()?.len();
+            Ok((file, len))
+        };
+        Ok(SpillFile {
+            writer: SpillWriter::with(file, 0, written, memory),
+            older: older.iter().map(open).collect::<io::Result<_>>()?,
+        })
     }
 
-    fn with(file: File, written: u64, memory: u64) -> SpillFile {
-        SpillFile {
+    /// The number of a file that is written beside it.
+    pub fn next_number(&self) -> u16 {
+        self.older.len() as u16 + 1
+    }
+
+    /// Where new states go.
+    pub fn writer(&mut self) -> &mut SpillWriter {
+        &mut self.writer
+    }
+
+    /// Makes sure that everything is on disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.writer.file.sync_data()
+    }
+
+    fn source(&self, number: u16) -> io::Result<(&File, u64)> {
+        match number {
+            0 => Ok((&self.writer.file, self.writer.written)),
+            _ => {
+                let older = self.older.get(usize::from(number) - 1);
+                older.map(|(file, len)| (file, *len)).ok_or_else(damaged)
+            }
+        }
+    }
+}
+
+impl SpillWriter {
+    /// An empty file with this number that uses about so much memory for its index.
+    pub fn create(path: &FilePath, number: u16, memory: u64) -> io::Result<SpillWriter> {
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(true);
+        Ok(SpillWriter::with(options.open(path)?, number, 0, memory))
+    }
+
+    fn with(file: File, number: u16, written: u64, memory: u64) -> SpillWriter {
+        SpillWriter {
             file,
+            number,
             written,
             buffer: Vec::new(),
             known: Known::new(memory),
@@ -114,11 +192,20 @@ impl SpillFile {
         }
     }
 
+    /// Makes sure that everything is on disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// Spills states, all of them or none.
-    pub fn put<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> io::Result<Vec<SpillId>> {
+    pub fn put<'p>(
+        &mut self,
+        states: impl Iterator<Item = &'p State>,
+        arena: &Arena,
+    ) -> io::Result<Vec<SpillId>> {
         let mut sharing = Sharing::default();
         let mut places = Places::default();
-        let ids = paths.map(|path| self.put_trace(path.pending_trace(&mut sharing), &mut places));
+        let ids = states.map(|state| self.put_state(state, arena, &mut sharing, &mut places));
         let ids = ids.collect::<io::Result<Vec<_>>>();
         let written = self.flush();
         if ids.is_err() || written.is_err() {
@@ -130,44 +217,61 @@ impl SpillFile {
         written.and(ids)
     }
 
-    fn put_trace(&mut self, trace: Trace, places: &mut Places) -> io::Result<SpillId> {
-        let inputs = self.put_blocks(&trace.inputs, &mut places.inputs)?;
-        let choices = self.put_blocks(&trace.choices, &mut places.choices)?;
-        let halvings = trace.pending.as_ref().map_or(0, |pending| pending.halvings);
-        let mut record = Record {
+    fn put_state<'p>(
+        &mut self,
+        state: &'p State,
+        arena: &Arena,
+        sharing: &mut Sharing<'p>,
+        places: &mut Places,
+    ) -> io::Result<SpillId> {
+        let trace = state.path.pending_trace(sharing);
+        let mut lists = [
+            self.put_blocks(&trace.inputs, &mut places.inputs, as_json)?,
+            self.put_blocks(&trace.choices, &mut places.choices, as_json)?,
+            Vec::new(),
+        ];
+        let mut stored = None;
+        if let Some(net) = &state.net {
+            let store = |items: &Vec<Received>| as_json(&StoredReceived::new(items, arena));
+            lists[2] = self.put_blocks(&net.received, &mut places.received, store)?;
+            let conditions = as_json(&StoredConditions::of(&state.path, arena))?;
+            let conditions = self.put_block(&conditions)?;
+            stored = Some((StoredNet::of(state, arena), conditions));
+        }
+        let record = Record {
             like: None,
-            inputs,
-            choices,
+            lists,
             pending: trace.pending,
+            net: stored,
         };
+        self.put_record(record, state.path.weight.halvings)
+    }
+
+    /// Writes a record, as its difference from the last one.
+    fn put_record(&mut self, mut record: Record, halvings: u32) -> io::Result<SpillId> {
+        let whole = record.lists.clone();
         let mut chain = 0;
-        let whole = if let Some(last) = self.last.as_ref().filter(|at| at.chain < LONGEST_CHAIN) {
-            let common = [
-                in_common(&last.inputs, &record.inputs),
-                in_common(&last.choices, &record.choices),
-            ];
+        if let Some(last) = self.last.as_ref().filter(|at| at.chain < LONGEST_CHAIN) {
+            let common = [0, 1, 2].map(|at| in_common(&last.lists[at], &record.lists[at]));
             chain = last.chain + 1;
-            record.like = Some((last.id, common[0], common[1]));
-            let whole = (record.inputs.clone(), record.choices.clone());
-            record.inputs.drain(..common[0]);
-            record.choices.drain(..common[1]);
-            Some(whole)
-        } else {
-            None
-        };
+            record.like = Some((last.id, common));
+            for (list, common) in record.lists.iter_mut().zip(common) {
+                list.drain(..common);
+            }
+        }
         let bytes = serde_json::to_vec(&record)?;
         let id = SpillId {
+            file: self.number,
             offset: self.end(),
             len: length(&bytes)?,
+            check: checksum(&bytes),
             halvings,
         };
         self.append(&bytes)?;
-        let (inputs, choices) = whole.unwrap_or((record.inputs, record.choices));
         self.last = Some(Last {
             id,
             chain,
-            inputs,
-            choices,
+            lists: whole,
         });
         Ok(id)
     }
@@ -182,8 +286,10 @@ impl SpillFile {
         }
         let bytes = serde_json::to_vec(states)?;
         let bundle = Bundle {
+            file: self.number,
             offset: self.end(),
             len: length(&bytes)?,
+            check: checksum(&bytes),
             count: states.len() as u32,
             weight: weight.to_hex(),
         };
@@ -192,21 +298,12 @@ impl SpillFile {
         Ok(bundle)
     }
 
-    /// The states of a bundle.
-    pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<SpillId>> {
-        let states: Vec<SpillId> = self.parse(bundle.offset, bundle.len)?;
-        let is_wrong = |state: &SpillId| state.halvings > MOST_HALVINGS;
-        if states.len() != bundle.count as usize || states.iter().any(is_wrong) {
-            return Err(damaged());
-        }
-        Ok(states)
-    }
-
     /// The offsets of a list's blocks; new ones are written.
-    fn put_blocks<T: Serialize>(
+    fn put_blocks<T>(
         &mut self,
         list: &SharedList<T>,
         places: &mut Blocks<T>,
+        store: impl Fn(&Vec<T>) -> io::Result<Vec<u8>>,
     ) -> io::Result<Vec<u64>> {
         let mut offsets = Vec::with_capacity(list.len().div_ceil(everett_sim::BLOCK));
         for block in list.blocks() {
@@ -214,7 +311,7 @@ impl SpillFile {
             let offset = match places.get(&key) {
                 Some((offset, _)) => *offset,
                 None => {
-                    let offset = self.put_block(&serde_json::to_vec(&**block)?)?;
+                    let offset = self.put_block(&store(block)?)?;
                     places.insert(key, (offset, block.clone()));
                     offset
                 }
@@ -231,6 +328,7 @@ impl SpillFile {
         }
         let offset = self.end();
         self.append(&length(bytes)?.to_le_bytes())?;
+        self.append(&checksum(bytes).to_le_bytes())?;
         self.append(bytes)?;
         self.known.set(digest, offset);
         Ok(offset)
@@ -255,63 +353,109 @@ impl SpillFile {
         self.buffer.clear();
         Ok(())
     }
+}
 
-    /// The trace that leads to a spilled state.
+impl SpillFile {
+    /// The states of a bundle.
+    pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<SpillId>> {
+        let states: Vec<SpillId> =
+            self.parse(bundle.file, bundle.offset, bundle.len, bundle.check)?;
+        let is_wrong = |state: &SpillId| state.halvings > MOST_HALVINGS;
+        if states.len() != bundle.count as usize || states.iter().any(is_wrong) {
+            return Err(damaged());
+        }
+        Ok(states)
+    }
+
+    /// The trace that leads to a spilled state of a program.
     pub fn get(&self, id: SpillId) -> io::Result<Trace> {
-        let record: Record = self.parse(id.offset, id.len)?;
-        let (inputs, choices) = self.lists(&record, 0)?;
+        let record = self.record(id)?;
+        self.trace(id.file, &self.lists(&record, 0)?, record.pending)
+    }
+
+    /// A spilled state of a world.
+    pub fn get_of_world(&self, id: SpillId) -> io::Result<StoredWorldState> {
+        let mut record = self.record(id)?;
+        let lists = self.lists(&record, 0)?;
+        let (net, conditions) = record.net.take().ok_or_else(damaged)?;
+        let received = lists[2].iter().map(|offset| self.block(id.file, *offset));
+        Ok(StoredWorldState {
+            weight: Weight {
+                halvings: id.halvings,
+            },
+            net,
+            received: received.collect::<io::Result<Vec<_>>>()?,
+            conditions: self.block(id.file, conditions)?,
+            trace: self.trace(id.file, &lists, record.pending)?,
+        })
+    }
+
+    fn trace(&self, file: u16, lists: &Lists, pending: Option<Pending>) -> io::Result<Trace> {
         Ok(Trace {
-            inputs: self.list(&inputs)?,
-            choices: self.list(&choices)?,
-            pending: record.pending,
+            inputs: self.list(file, &lists[0])?,
+            choices: self.list(file, &lists[1])?,
+            pending,
             end: None,
         })
     }
 
+    fn record(&self, id: SpillId) -> io::Result<Record> {
+        self.parse(id.file, id.offset, id.len, id.check)
+    }
+
     /// Where all blocks of a state are.
-    fn lists(&self, record: &Record, depth: u32) -> io::Result<(Vec<u64>, Vec<u64>)> {
-        let Some((like, inputs, choices)) = record.like else {
-            return Ok((record.inputs.clone(), record.choices.clone()));
+    fn lists(&self, record: &Record, depth: u32) -> io::Result<Lists> {
+        let Some((like, common)) = &record.like else {
+            return Ok(record.lists.clone());
         };
         if depth > LONGEST_CHAIN {
             return Err(damaged());
         }
-        let (all_inputs, all_choices) =
-            self.lists(&self.parse(like.offset, like.len)?, depth + 1)?;
-        let joined = |all: Vec<u64>, common: usize, own: &[u64]| {
-            let shared = all.get(..common).ok_or_else(damaged)?;
-            Ok::<_, io::Error>([shared, own].concat())
-        };
-        Ok((
-            joined(all_inputs, inputs, &record.inputs)?,
-            joined(all_choices, choices, &record.choices)?,
-        ))
+        let mut lists = self.lists(&self.record(*like)?, depth + 1)?;
+        for (at, list) in lists.iter_mut().enumerate() {
+            if common[at] > list.len() {
+                return Err(damaged());
+            }
+            list.truncate(common[at]);
+            list.extend(&record.lists[at]);
+        }
+        Ok(lists)
     }
 
-    fn list<T: DeserializeOwned>(&self, offsets: &[u64]) -> io::Result<SharedList<T>> {
-        let block = |offset: &u64| {
-            let mut length = [0; LENGTH as usize];
-            self.read_at(*offset, &mut length)?;
-            let start = offset.checked_add(LENGTH).ok_or_else(damaged)?;
-            Ok::<_, io::Error>(Arc::new(self.parse(start, u32::from_le_bytes(length))?))
-        };
+    fn list<T: DeserializeOwned>(&self, file: u16, offsets: &[u64]) -> io::Result<SharedList<T>> {
+        let block = |offset: &u64| Ok::<_, io::Error>(Arc::new(self.block(file, *offset)?));
         let blocks = offsets.iter().map(block).collect::<io::Result<Vec<_>>>()?;
         SharedList::from_blocks(blocks).ok_or_else(damaged)
     }
 
-    fn parse<T: DeserializeOwned>(&self, offset: u64, len: u32) -> io::Result<T> {
+    fn block<T: DeserializeOwned>(&self, file: u16, offset: u64) -> io::Result<T> {
+        let mut header = [[0; 4]; 2];
+        let (source, _) = self.source(file)?;
+        source.read_exact_at(header.as_flattened_mut(), offset)?;
+        let [len, check] = header.map(u32::from_le_bytes);
+        let start = offset.checked_add(HEADER).ok_or_else(damaged)?;
+        self.parse(file, start, len, check)
+    }
+
+    fn parse<T: DeserializeOwned>(
+        &self,
+        file: u16,
+        offset: u64,
+        len: u32,
+        check: u32,
+    ) -> io::Result<T> {
+        let (source, written) = self.source(file)?;
         // Numbers from a file may be anything.
         let end = offset.checked_add(u64::from(len));
-        if end.is_none_or(|end| end > self.written) {
+        if end.is_none_or(|end| end > written) {
             return Err(damaged());
         }
         let mut bytes = vec![0; len as usize];
-        self.read_at(offset, &mut bytes)?;
+        source.read_exact_at(&mut bytes, offset)?;
+        if checksum(&bytes) != check {
+            return Err(damaged());
+        }
         Ok(serde_json::from_slice(&bytes)?)
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)
     }
 }
 
@@ -360,6 +504,11 @@ type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
 struct Places {
     inputs: Blocks<TraceInput>,
     choices: Blocks<TraceChoice>,
+    received: Blocks<Received>,
+}
+
+fn as_json<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
+    Ok(serde_json::to_vec(value)?)
 }
 
 fn in_common(one: &[u64], other: &[u64]) -> usize {
@@ -375,20 +524,20 @@ fn damaged() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the file of states is damaged")
 }
 
-/// Two digests of 64 bits: blocks of a run never have the same by chance.
+/// Says whether bytes are as they were written.
+fn checksum(bytes: &[u8]) -> u32 {
+    Digest128::new().then_bytes(bytes).finish() as u32
+}
+
+/// Blocks of a run never have the same one by chance.
 fn digest(bytes: &[u8]) -> u128 {
-    let half = |first: u8| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u8(first);
-        hasher.write(bytes);
-        u128::from(hasher.finish())
-    };
-    half(0) << 64 | half(1)
+    Digest128::new().then_bytes(bytes).finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::Path;
     use everett_vm::ChoiceSite;
 
     struct Scratch(std::path::PathBuf);
@@ -407,10 +556,11 @@ mod tests {
     }
 
     /// Paths that forked one from another, a choice each.
-    fn forked(count: u32) -> Vec<Path> {
-        let mut paths = vec![Path::default()];
+    fn forked(count: u32) -> Vec<State> {
+        let mut states = vec![State::starting(Path::default())];
         for number in 1..count {
-            let mut path = paths.last().unwrap().clone();
+            let mut state = states.last().unwrap().clone();
+            let path = &mut state.path;
             path.choices.push(TraceChoice {
                 site: ChoiceSite::FileSize {
                     name: number.to_string().into(),
@@ -420,13 +570,17 @@ mod tests {
             });
             path.weight = Weight { halvings: number };
             path.answered = u64::from(number);
-            paths.push(path);
+            states.push(state);
         }
-        paths
+        states
     }
 
-    fn trace(path: &Path) -> Trace {
-        path.pending_trace(&mut Sharing::default())
+    fn put(spill: &mut SpillFile, states: &[State]) -> Vec<SpillId> {
+        spill.writer().put(states.iter(), &Arena::new()).unwrap()
+    }
+
+    fn trace(state: &State) -> Trace {
+        state.path.pending_trace(&mut Sharing::default())
     }
 
     #[test]
@@ -435,12 +589,12 @@ mod tests {
         let paths = forked(200);
         let (early, late) = paths.split_at(100);
         let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
-        let mut ids = spill.put(early.iter()).unwrap();
-        let mut spill = SpillFile::open(&scratch.0, 1 << 16).unwrap();
-        ids.extend(spill.put(late.iter()).unwrap());
+        let mut ids = put(&mut spill, early);
+        let mut spill = SpillFile::open(&scratch.0, &[], 1 << 16).unwrap();
+        ids.extend(put(&mut spill, late));
         for (id, path) in ids.iter().zip(&paths).rev() {
             assert_eq!(spill.get(*id).unwrap(), trace(path));
-            assert_eq!(id.halvings, path.weight.halvings);
+            assert_eq!(id.halvings, path.path.weight.halvings);
         }
     }
 
@@ -448,8 +602,8 @@ mod tests {
     fn bundles_have_all_states_and_their_weight() {
         let scratch = Scratch::new("bundle");
         let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
-        let ids = spill.put(forked(6).iter()).unwrap();
-        let bundle = spill.bundle(&ids[1..]).unwrap();
+        let ids = put(&mut spill, &forked(6));
+        let bundle = spill.writer().bundle(&ids[1..]).unwrap();
         assert_eq!(spill.unbundle(&bundle).unwrap(), ids[1..]);
         assert_eq!(bundle.weight().unwrap().to_f64(), 1.0 - 1.0 / 32.0);
         for wrong in [
@@ -472,16 +626,16 @@ mod tests {
         let paths = forked(2000);
         let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
         for part in paths.chunks(100) {
-            spill.put(part.iter()).unwrap();
+            put(&mut spill, part);
         }
         let whole: usize = paths
             .iter()
             .map(|path| serde_json::to_vec(&trace(path)).unwrap().len())
             .sum();
         assert!(
-            spill.end() * 20 < whole as u64,
+            spill.writer().end() * 20 < whole as u64,
             "{} of {whole}",
-            spill.end()
+            spill.writer().end()
         );
     }
 
@@ -490,7 +644,7 @@ mod tests {
         let scratch = Scratch::new("damaged");
         let paths = forked(50);
         let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
-        let ids = spill.put(paths.iter()).unwrap();
+        let ids = put(&mut spill, &paths);
         let (first, last) = (ids[0], ids[49]);
         for (offset, len) in [(0, u32::MAX), (u64::MAX, 9), (last.offset, last.len + 1)] {
             let wrong = SpillId {
@@ -500,16 +654,40 @@ mod tests {
             };
             assert!(spill.get(wrong).is_err());
         }
+        // A flipped bit in the record of one state is found out, and costs no other.
+        let mut byte = [0];
+        spill
+            .writer
+            .file
+            .read_exact_at(&mut byte, last.offset + 20)
+            .unwrap();
+        let flipped = [byte[0] ^ 1];
+        spill
+            .writer
+            .file
+            .write_all_at(&flipped, last.offset + 20)
+            .unwrap();
+        assert!(spill.get(last).is_err());
+        assert_eq!(spill.get(first).unwrap(), trace(&paths[0]));
         // A state stored as a difference from itself.
-        let circle = Record {
-            like: Some((ids[1], 0, 0)),
-            inputs: Vec::new(),
-            choices: Vec::new(),
+        let mut circle = Record {
+            like: Some((ids[1], [0; LISTS])),
+            lists: Lists::default(),
             pending: None,
+            net: None,
         };
-        let mut bytes = serde_json::to_vec(&circle).unwrap();
-        bytes.resize(ids[1].len as usize, b' ');
-        spill.file.write_all_at(&bytes, ids[1].offset).unwrap();
-        assert!(spill.get(ids[1]).is_err());
+        let mut id = ids[1];
+        for _ in 0..2 {
+            circle.like = Some((id, [0; LISTS]));
+            let mut bytes = serde_json::to_vec(&circle).unwrap();
+            bytes.resize(ids[1].len as usize, b' ');
+            id.check = checksum(&bytes);
+            spill
+                .writer
+                .file
+                .write_all_at(&bytes, ids[1].offset)
+                .unwrap();
+        }
+        assert!(spill.get(id).is_err());
     }
 }

@@ -1,8 +1,11 @@
 //! A state of the search: a host and how it came to be.
 
+use everett_expr::ExprId;
 use everett_linux::{Ending, Host};
-use everett_sim::SimHost;
+use everett_net::{Faults, HostIndex};
+use everett_sim::{Incoming, Received, SharedList, SimHost};
 use everett_vm::{Bug, BugKind};
+use std::hash::Hash;
 
 use crate::history::HistoryDigest;
 use crate::path::Path;
@@ -22,15 +25,35 @@ pub struct State {
     pub net: Option<Box<NetState>>,
 }
 
+/// What a state received, in parts that forked states share.
+pub type ReceivedLog = SharedList<Received>;
+
 /// What a state of a world has besides its host.
 #[derive(Clone)]
 pub struct NetState {
+    /// Which host it is.
+    pub host: HostIndex,
+    /// The number of the world that it began in: which faults of whole worlds happen.
+    pub world: u64,
     /// The host's part in the world.
     pub sim: SimHost,
     /// How its programs have ended, if they have.
     pub ending: Option<Ending>,
     /// The digest of its history.
     pub history: HistoryDigest,
+    /// What it received from others.
+    pub received: ReceivedLog,
+}
+
+impl NetState {
+    /// Receives something from another host, which `event` is in its history.
+    pub fn receive(&mut self, incoming: Incoming, event: &impl Hash, faults: &Faults) {
+        self.sim.receive(&incoming, faults);
+        self.history = self.history.then(event);
+        let when = self.sim.inbox.clock();
+        let what = incoming;
+        self.received.push(Received { when, what });
+    }
 }
 
 // States move between worker threads.
@@ -96,14 +119,23 @@ impl State {
     pub fn next_ns(&self) -> u64 {
         self.sim().next_ns(self.host.as_ref())
     }
+}
 
-    /// Both states of a world have the same history and path condition, so they can be merged.
-    pub fn is_same(&self, other: &State) -> bool {
-        let conditions = (&self.path.constraints, &other.path.constraints);
-        self.net().history == other.net().history
-            && self.sim().counters == other.sim().counters
-            && self.sim().sent == other.sim().sent
-            && conditions.0.len() == conditions.1.len()
-            && conditions.0.iter().all(|one| conditions.1.contains(one))
+impl State {
+    /// Visits all terms that it refers to.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.path.constraints.iter().for_each(&mut *visit);
+        self.path.preferences.iter().copied().for_each(&mut *visit);
+        if let Some(host) = &self.host {
+            host.for_each_term(visit);
+        }
+        let Some(net) = &self.net else { return };
+        net.sim.for_each_term(visit);
+        for received in net.received.iter() {
+            received.what.terms().for_each(&mut *visit);
+        }
+        if let Some(Ending::Exit(status)) = &net.ending {
+            status.term.into_iter().for_each(&mut *visit);
+        }
     }
 }

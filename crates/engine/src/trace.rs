@@ -15,7 +15,7 @@ pub struct TraceInput {
     #[serde(with = "shared_text")]
     pub name: Arc<str>,
     /// Its bytes.
-    #[serde(with = "hex")]
+    #[serde(with = "everett_sim::hex")]
     pub bytes: Vec<u8>,
 }
 
@@ -166,32 +166,6 @@ mod site_text {
         fn visit_str<E: Error>(self, text: &str) -> Result<ChoiceSite, E> {
             text.parse().map_err(E::custom)
         }
-    }
-}
-
-/// Bytes as hexadecimal digits, which people can read and which are short.
-mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = String::with_capacity(bytes.len() * 2);
-        for byte in bytes {
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-        to.serialize_str(&text)
-    }
-
-    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(from)?;
-        if text.len() % 2 != 0 || !text.is_ascii() {
-            return Err(D::Error::custom(
-                "bytes are written as pairs of hexadecimal digits",
-            ));
-        }
-        let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).map_err(D::Error::custom);
-        (0..text.len()).step_by(2).map(byte).collect()
     }
 }
 

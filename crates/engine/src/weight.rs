@@ -1,8 +1,11 @@
 //! The weight of a path in the search. The root weighs 1, a fork halves, and what is finished, pending and given
 //! up sums to 1 at any time. Weights are powers of two, so the sum is exact.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// `2^-halvings`.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Weight {
     /// How often the root's weight was halved.
     pub halvings: u32,
@@ -135,6 +138,19 @@ impl WeightSum {
             .map(word)
             .collect::<Option<Vec<_>>>()?;
         Some(WeightSum { whole, fraction })
+    }
+}
+
+impl Serialize for WeightSum {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.to_hex())
+    }
+}
+
+impl<'d> Deserialize<'d> for WeightSum {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<WeightSum, D::Error> {
+        let text = String::deserialize(from)?;
+        WeightSum::from_hex(&text).ok_or_else(|| D::Error::custom("a weight is no number"))
     }
 }
 

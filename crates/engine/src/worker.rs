@@ -20,6 +20,15 @@ use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 /// The clock of the run, and when it is over.
 pub type Deadline = Option<(Clock, Duration)>;
 
+/// How long a host runs at most.
+#[derive(Copy, Clone, Debug)]
+pub enum RunFor {
+    /// About so many instructions.
+    Budget(u64),
+    /// To where so many instructions were executed since it booted.
+    To(u64),
+}
+
 /// The worker: what it takes to run a state.
 pub struct Worker<'a> {
     pub images: &'a [Image],
@@ -63,7 +72,7 @@ impl<'a> Worker<'a> {
         state: &mut State,
         config: &HostConfig,
         disk: Option<&Disk>,
-        budget: u64,
+        run_for: RunFor,
         deadline: Deadline,
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
@@ -77,7 +86,10 @@ impl<'a> Worker<'a> {
             options: &self.vm,
         };
         let exit = match &mut state.host {
-            Some(host) => host.run(around, budget),
+            Some(host) => match run_for {
+                RunFor::Budget(budget) => host.run(around, budget),
+                RunFor::To(instructions) => host.run_to(around, instructions),
+            },
             None => match Host::boot(config, disk, &mut around) {
                 Ok(host) => {
                     around.oracle.commit();

@@ -25,7 +25,7 @@ pub fn explore_and_replay(scenario: &Path, folder: &Path) -> everett::Result<usi
         }
     };
     let run = explore(&spec, &Session::new(), &mut tell)?;
-    let Some(first) = run.summary.findings().first() else {
+    let Some(first) = run.summary.findings.first() else {
         return Ok(0);
     };
     let finding = ReplaySpec::new(run.folder.join(&first.dir));

@@ -1,10 +1,11 @@
-//! Packets of a native replay, for Wireshark.
+//! Packets of hosts, for Wireshark.
 
-use everett_linux::PacketKind;
+use everett_linux::{HostConfig, PacketKind};
 use everett_native::{NativeConfig, NativeRun, SentPacket};
 use everett_report::{CapturedPacket, PacketContent};
+use everett_sim::Message;
 
-/// The packets between the internet sockets of one host.
+/// The packets between the internet sockets of a program, which has no other hosts.
 pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<CapturedPacket> {
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {
@@ -29,4 +30,51 @@ pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<Capture
         })
     };
     seen.packets.iter().filter_map(captured).collect()
+}
+
+/// The packets that a host sends and receives, for Wireshark.
+pub(crate) fn capture(host: &str, messages: &[Message]) -> Vec<CapturedPacket> {
+    let start = HostConfig::default().start_time_ns;
+    let mut packets: Vec<CapturedPacket> = Vec::new();
+    for message in messages {
+        let Some(packet) = &message.packet else {
+            continue;
+        };
+        let mut add = |time_ns: u64, content: Option<PacketContent>| {
+            packets.extend(content.map(|content| CapturedPacket {
+                time_ns: start.saturating_add(time_ns),
+                from: packet.from,
+                to: packet.to,
+                content,
+            }));
+        };
+        if message.from == host {
+            add(message.sent_ns, content(&packet.kind, None));
+        }
+        if message.to == host {
+            for time in &message.arrived_ns {
+                add(*time, content(&packet.kind, message.received.as_ref()));
+            }
+        }
+    }
+    packets.sort_by_key(|packet| packet.time_ns);
+    packets
+}
+
+fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketContent> {
+    Some(match kind {
+        PacketKind::Syn { .. } => PacketContent::Request,
+        PacketKind::SynAck { .. } | PacketKind::Established => PacketContent::Accepted,
+        PacketKind::Refused => PacketContent::Rejected,
+        PacketKind::Fin => PacketContent::End,
+        PacketKind::Reset => PacketContent::Reset,
+        PacketKind::Data(sent) => {
+            PacketContent::Data(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
+        }
+        PacketKind::Datagram(sent) => {
+            PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
+        }
+        // These are not packets on the wire, or nothing recorded them.
+        PacketKind::WindowUpdate { .. } | PacketKind::Unreachable(_) => return None,
+    })
 }

@@ -1,100 +1,55 @@
-//! The checkpoint of a stopped run, from which `everett resume` continues.
+//! Checkpoints: what `everett resume` goes on from. One is written when a run stops before its end, and now and then while
+//! it runs, so that little is lost if it is killed. A checkpoint is a file and the states that it names; it takes the
+//! place of the one before in one step.
 
-use everett_engine::{Bundle, Explorer, Start, WeightSum};
+use everett_engine::{Explorer, Saved, Start};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Error, Result, bail};
-use crate::record::{FindingEntry, Recorder};
+use crate::finding::FindingEntry;
 
 const FILE: &str = "checkpoint.json";
+/// Where a checkpoint is written before it takes the place of the last one.
+const NEW_FILE: &str = "checkpoint.json.new";
 /// The name of the spill file, which lies beside the checkpoint.
 pub(crate) const SPILL_FILE: &str = "spill";
+/// Files of states: this, a number, and the extension.
+const STATES: &str = "checkpoint-";
+const EXTENSION: &str = "states";
+/// A checkpoint is written when so many times the time has passed that the last one took: they take less than two percent.
+const INTERVAL_FACTOR: u32 = 50;
 
-/// The checkpoint of a stopped run.
+/// The checkpoint of a run.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// States still to be explored; their contents are in the spill file.
-    left: Vec<Bundle>,
+    /// The search.
+    saved: Saved,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
     /// Tests written so far.
     pub tests: u64,
     /// Wall-clock time used so far.
     pub wall_seconds: f64,
-    finished: String,
-    unknown: String,
-    instructions: u64,
-    replayed: u64,
-    forks: u64,
-    paths_completed: u64,
-    paths_partial: u64,
-    states_peak: u64,
-    spilled: u64,
-    #[serde(default)]
-    faults: BTreeMap<String, u64>,
-    /// Coverage of segments: one digit per segment, `1` if it was executed.
-    covered: String,
 }
 
 impl Checkpoint {
-    /// The checkpoint of a run whose remaining states are `left`.
-    pub fn of(
-        explorer: &Explorer<'_>,
-        left: Vec<Bundle>,
-        recorder: &Recorder<'_>,
-        wall: Duration,
-    ) -> Checkpoint {
-        let statistics = explorer.statistics();
-        Checkpoint {
-            left,
-            findings: recorder.findings.clone(),
-            tests: recorder.tests,
-            wall_seconds: wall.as_secs_f64(),
-            finished: statistics.finished.to_hex(),
-            unknown: statistics.unknown.to_hex(),
-            instructions: statistics.instructions,
-            replayed: statistics.replayed,
-            forks: statistics.forks,
-            paths_completed: statistics.paths_completed,
-            paths_partial: statistics.paths_partial,
-            states_peak: statistics.states_peak,
-            spilled: statistics.spilled,
-            faults: statistics.faults.clone(),
-            covered: explorer
-                .coverage()
-                .segments
-                .iter()
-                .map(|mark| if *mark == 0 { '0' } else { '1' })
-                .collect(),
-        }
-    }
-
-    /// The number of segments of the program.
-    pub fn segments(&self) -> usize {
-        self.covered.len()
-    }
-
-    /// Writes the checkpoint to the folder of the run.
-    pub fn write(&self, folder: &Folder) -> Result<()> {
-        Ok(folder.write(FILE, &serde_json::to_vec(self)?)?)
-    }
-
-    /// The starting point of the resumed search.
-    pub fn start(&self) -> Start {
-        Start::Left(self.left.clone())
-    }
-
-    /// Reads and validates the checkpoint in a folder.
-    pub fn read(dir: &Path) -> Result<Checkpoint> {
+    /// Reads and validates the checkpoint in a folder; `None` if there is none.
+    pub fn read(dir: &Path) -> Result<Option<Checkpoint>> {
         let path = dir.join(FILE);
-        let text = std::fs::read(&path).map_err(|source| Error::NothingToResume {
-            path: dir.to_owned(),
-            source,
-        })?;
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
         let damaged = |source: Error| Error::Damaged {
             path: path.clone(),
             source: Box::new(source),
@@ -102,64 +57,222 @@ impl Checkpoint {
         let checkpoint: Checkpoint =
             serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
         checkpoint.check().map_err(damaged)?;
-        Ok(checkpoint)
+        Ok(Some(checkpoint))
     }
 
     /// Rejects values that no run can produce.
     fn check(&self) -> Result<()> {
-        for weight in [&self.finished, &self.unknown] {
-            if WeightSum::from_hex(weight).is_none() {
-                bail!(Invalid, "a weight is no number");
-            }
-        }
         if let Err(error) = Duration::try_from_secs_f64(self.wall_seconds) {
             bail!(Invalid, "the time is no time: {error}");
         }
-        if self.left.iter().any(|bundle| bundle.weight().is_none()) {
-            bail!(Invalid, "the weight of a state is no number");
+        let is_name = |path: &PathBuf| path.file_name() == Some(path.as_os_str());
+        if !self.saved.files.iter().all(is_name) {
+            bail!(Invalid, "a file of states lies elsewhere");
         }
-        Ok(())
+        self.saved
+            .check()
+            .map_err(|error| Error::Invalid(error.to_string()))
     }
 
-    /// Removes the checkpoint and its spill file, since the run is complete.
+    /// Number of code segments of the programs.
+    pub fn segments(&self) -> usize {
+        self.saved.segments()
+    }
+
+    /// Where the search goes on.
+    pub fn start(&self) -> Start {
+        Start::Saved(Box::new(self.saved.clone()))
+    }
+
+    /// Removes what the run wrote after the checkpoint: it is found again.
+    pub fn remove_later_results(&self, dir: &Path) -> Result<()> {
+        remove_numbered(&dir.join("tests"), self.tests)?;
+        remove_numbered(&dir.join("findings"), self.findings.len() as u64)
+    }
+
+    /// Removes all results of a run, which starts again from its beginning.
+    pub fn remove_all_results(dir: &Path) -> Result<()> {
+        remove_numbered(&dir.join("tests"), 0)?;
+        remove_numbered(&dir.join("findings"), 0)
+    }
+
+    /// Removes the checkpoint and its files of states, since the run is complete.
     pub fn remove(dir: &Path) -> Result<()> {
-        for name in [FILE, SPILL_FILE] {
-            match std::fs::remove_file(dir.join(name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).context(format!("cannot remove {name}"));
-                }
-                _ => {}
-            }
+        for name in [FILE, NEW_FILE, SPILL_FILE] {
+            remove_file(&dir.join(name))?;
         }
-        Ok(())
+        remove_states(dir, &BTreeSet::new())
+    }
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes files of states but those that are still needed.
+fn remove_states(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(dir)
+        .context("cannot list the folder")?
+        .flatten()
+    {
+        let name = PathBuf::from(entry.file_name());
+        if number_of_states(&name).is_some() && !kept.contains(&name) {
+            remove_file(&dir.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The number of a file of states.
+fn number_of_states(name: &Path) -> Option<u64> {
+    let is_one = name.extension() == Some(OsStr::new(EXTENSION));
+    let stem = name.file_stem()?.to_str()?;
+    stem.strip_prefix(STATES)?.parse().ok().filter(|_| is_one)
+}
+
+/// Removes files and folders whose number, which their names begin with, is above the last one.
+fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let digits = name.to_string_lossy();
+        let digits = digits.split(|c: char| !c.is_ascii_digit()).next();
+        let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+        if number.is_none_or(|number| number <= last) {
+            continue;
+        }
+        let path = entry.path();
+        let removed = match path.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Writes the checkpoints of a run.
+pub(crate) struct Checkpoints {
+    folder: Folder,
+    /// The number of the next one.
+    number: u64,
+    /// When it is due.
+    next_at: Duration,
+    /// The least time between two.
+    interval: Duration,
+    /// Wall-clock time of the run before it was resumed.
+    pub(crate) earlier: Duration,
+}
+
+impl Checkpoints {
+    /// The checkpoints of a run that begins, or that goes on from one.
+    pub(crate) fn new(
+        folder: Folder,
+        interval: Duration,
+        from: Option<&Checkpoint>,
+    ) -> Checkpoints {
+        let files = from.iter().flat_map(|from| &from.saved.files);
+        let last = files.filter_map(|name| number_of_states(name)).max();
+        let seconds = from.map_or(0.0, |from| from.wall_seconds);
+        Checkpoints {
+            folder,
+            number: last.map_or(1, |last| last + 1),
+            next_at: interval,
+            interval,
+            earlier: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
     }
 
-    /// Restores counters, coverage and known findings of the stopped run into an explorer.
-    pub fn restore(&self, explorer: &mut Explorer<'_>) {
-        for (mark, digit) in explorer
-            .coverage_mut()
-            .segments
-            .iter_mut()
-            .zip(self.covered.chars())
-        {
-            *mark = u8::from(digit == '1');
+    /// It is time for the next one.
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        now >= self.next_at
+    }
+
+    /// Writes a checkpoint, which took effect when this returns. `sync`: it lasts even if the machine stops now. A run that
+    /// is at its time limit does not wait for the disk.
+    pub(crate) fn write(
+        &mut self,
+        explorer: &Explorer<'_>,
+        (findings, tests): (&[FindingEntry], u64),
+        clock: impl Fn() -> Duration,
+        sync: bool,
+    ) -> Result<()> {
+        let start = clock();
+        let dir = self.folder.path();
+        let name = format!("{STATES}{}.{EXTENSION}", self.number);
+        self.number += 1;
+        let saved = explorer.save(&dir.join(name), sync);
+        let saved = saved.context("cannot write down what is left to explore")?;
+        let kept = saved.files.iter().cloned().collect();
+        let checkpoint = Checkpoint {
+            saved,
+            findings: findings.to_vec(),
+            tests,
+            wall_seconds: (start + self.earlier).as_secs_f64(),
+        };
+        let new = dir.join(NEW_FILE);
+        let write = || {
+            let mut file = File::create(&new)?;
+            file.write_all(&serde_json::to_vec(&checkpoint)?)?;
+            if sync {
+                file.sync_data()?;
+            }
+            fs::rename(&new, dir.join(FILE))?;
+            // So that the new name lasts.
+            match sync {
+                true => File::open(dir)?.sync_all(),
+                false => Ok(()),
+            }
+        };
+        write().context("cannot write the checkpoint")?;
+        remove_states(dir, &kept)?;
+        let end = clock();
+        let took = end.saturating_sub(start);
+        self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_after_a_checkpoint_are_removed() {
+        let root = std::env::temp_dir().join(format!("everett-later-{}", std::process::id()));
+        let dir = root.join("tests");
+        fs::create_dir_all(dir.join("000003-a.fs")).expect("a folder");
+        for name in ["000001.ktest", "000002.trace", "000003.trace", "notes"] {
+            fs::write(dir.join(name), "").expect("a file");
         }
-        for finding in &self.findings {
-            let (kind, file) = (finding.kind.clone(), finding.file.clone());
-            explorer
-                .findings_mut()
-                .count((kind, file, finding.line, finding.function.clone()));
+        remove_numbered(&dir, 2).expect("they can be removed");
+        let left = fs::read_dir(&dir).expect("a folder").flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["000001.ktest", "000002.trace", "notes"]);
+        fs::remove_dir_all(&root).expect("it can be removed");
+    }
+
+    #[test]
+    fn files_of_states_have_numbers() {
+        assert_eq!(
+            number_of_states(Path::new("checkpoint-12.states")),
+            Some(12)
+        );
+        for other in [
+            "checkpoint-12",
+            "checkpoint.json",
+            "spill",
+            "checkpoint-x.states",
+        ] {
+            assert_eq!(number_of_states(Path::new(other)), None);
         }
-        let statistics = explorer.statistics_mut();
-        statistics.finished = WeightSum::from_hex(&self.finished).unwrap_or_default();
-        statistics.unknown = WeightSum::from_hex(&self.unknown).unwrap_or_default();
-        statistics.instructions = self.instructions;
-        statistics.replayed = self.replayed;
-        statistics.forks = self.forks;
-        statistics.paths_completed = self.paths_completed;
-        statistics.paths_partial = self.paths_partial;
-        statistics.states_peak = self.states_peak;
-        statistics.spilled = self.spilled;
-        statistics.faults = self.faults.clone();
     }
 }

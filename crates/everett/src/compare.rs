@@ -3,6 +3,7 @@
 use everett_engine::{SourceFrame, TraceEnd, digest};
 use everett_native::{NativeEnd, NativeFrame, NativeRun, NativeStack};
 use everett_toolchain::Checks;
+use everett_vm::{BugKind, BuildCheck, NativeSign};
 
 use crate::replay::Verdict;
 
@@ -12,10 +13,15 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         return Verdict::NotReproduced(format!("the native program parts from the trace: {why}"));
     }
     let same = match (expected.finding.as_deref(), &seen.end) {
-        (Some(kind), end) => match ends_of(kind) {
-            Ends::Same(signals) => ends_so(kind, signals, end),
-            Ends::Unseen => {
-                let why = format!("native code does not notice {kind}{}", reason_of(kind));
+        (Some(kind), end) => match signals_of(kind) {
+            Some(signals) => ends_so(kind, signals, end),
+            None => {
+                let is_ours = BugKind::from_name(kind).is_some_and(BugKind::is_tool_limit);
+                let why = match is_ours {
+                    true => ": it is about the exploration, not about the program",
+                    false => "",
+                };
+                let why = format!("native code does not notice {kind}{why}");
                 return Verdict::NotReplayable(why);
             }
         },
@@ -47,23 +53,17 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     }
 }
 
-/// Why native code does not detect a finding of this kind.
-fn reason_of(kind: &str) -> &'static str {
-    match kind {
-        "unsupported" | "solver-gave-up" => ": it is about the exploration, not about the program",
-        _ => "",
-    }
-}
-
 /// The checked builds that detect errors which native code may survive, in the order of preference.
-pub(crate) fn checks_for(expected: &TraceEnd) -> &'static [Checks] {
-    match expected.finding.as_deref().unwrap_or_default() {
-        "out-of-bounds" | "unreachable" => &[Checks::Memory, Checks::Bounds],
-        "use-after-free" | "use-after-return" | "double-free" | "invalid-free" | "wild-pointer"
-        | "overlapping-copy" => &[Checks::Memory],
-        "uninitialised" => &[Checks::Initialised],
-        _ => &[],
-    }
+pub(crate) fn checks_for(expected: &TraceEnd) -> Vec<Checks> {
+    let kind = expected.finding.as_deref().and_then(BugKind::from_name);
+    let checks = kind.map_or(&[][..], BugKind::build_checks).iter();
+    checks
+        .map(|check| match check {
+            BuildCheck::Memory => Checks::Memory,
+            BuildCheck::Bounds => Checks::Bounds,
+            BuildCheck::Initialised => Checks::Initialised,
+        })
+        .collect()
 }
 
 /// Whether the native program ended at the place of the finding, as far as both are known. Native code may fault at
@@ -80,7 +80,11 @@ fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     let Some(principal) = principal else {
         return true;
     };
-    let wanted = &expected.stack[..=principal];
+    // After a jump into nowhere, the native stack lacks the function that jumped.
+    let wanted = match kind {
+        "bad-jump" | "invalid-call" => &expected.stack[..],
+        _ => &expected.stack[..=principal],
+    };
     let at_line = |frame: &NativeFrame| {
         let same = |wanted: &SourceFrame| frame.line == wanted.line && frame.is_of(&wanted.file);
         frame.line != 0 && wanted.iter().any(same)
@@ -99,43 +103,13 @@ fn is_principal(frame: &SourceFrame) -> bool {
     frame.line != 0 && !frame.is_library()
 }
 
-/// How native code ends at a finding of the model.
-enum Ends {
-    /// With one of these signals, or with the same finding of the kernel model or of a checked build.
-    Same(&'static [i32]),
-    /// Native code continues without noticing.
-    Unseen,
-}
-
-fn ends_of(kind: &str) -> Ends {
-    const SIGILL: i32 = 4;
-    const SIGTRAP: i32 = 5;
-    const SIGABRT: i32 = 6;
-    const SIGBUS: i32 = 7;
-    const SIGFPE: i32 = 8;
-    const SIGSEGV: i32 = 11;
-    match kind {
-        "abort" | "assertion" | "panic" | "uncaught-exception" | "user-report" => {
-            Ends::Same(&[SIGABRT, SIGILL, SIGTRAP])
-        }
-        "division-by-zero" | "overflow" => Ends::Same(&[SIGFPE]),
-        "trap" | "unreachable" => Ends::Same(&[SIGILL, SIGTRAP, SIGSEGV]),
-        "null-pointer" | "wild-pointer" | "read-only-write" | "protected-page" | "beyond-file"
-        | "stack-overflow" | "out-of-bounds" | "use-after-free" | "use-after-return"
-        | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
-            Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
-        }
-        "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak"
-        | "undefined-shift" | "uninitialised" | "data-race" => Ends::Same(&[]),
-        _ => Ends::Unseen,
-    }
-}
-
-/// Signals that end a native program at a finding of this kind; empty if it may continue.
-pub(crate) fn signals_of(kind: &str) -> &'static [i32] {
-    match ends_of(kind) {
-        Ends::Same(signals) => signals,
-        Ends::Unseen => &[],
+/// Signals that end a native program at a finding of this kind; empty if only the kernel model or a checked build
+/// notices it, `None` if nothing does.
+pub(crate) fn signals_of(kind: &str) -> Option<&'static [i32]> {
+    match BugKind::from_name(kind)?.native_sign() {
+        NativeSign::Signals(signals) => Some(signals),
+        NativeSign::Reported => Some(&[]),
+        NativeSign::Unseen => None,
     }
 }
 
@@ -171,6 +145,7 @@ pub fn describe(seen: &NativeRun) -> String {
         NativeEnd::Finding { kind, message } => format!("ends in {kind}: {message}{place}"),
         NativeEnd::Idle => "waits for what nobody sends".to_owned(),
         NativeEnd::Hang => "does not end".to_owned(),
+        NativeEnd::Limit(which) => which.clone(),
         NativeEnd::Diverged(why) => why.clone(),
         NativeEnd::Stopped => "was stopped".to_owned(),
         NativeEnd::Off => "was switched off".to_owned(),

@@ -55,8 +55,6 @@ pub enum Error {
     NothingToResume {
         /// The folder of the run.
         path: PathBuf,
-        /// Why its checkpoint could not be read.
-        source: std::io::Error,
     },
     /// The program differs from the one that was explored.
     #[error("the program has changed since the run was stopped; start a new run")]

@@ -8,11 +8,11 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::finding::FindingEntry;
 use crate::follow::Ending;
-use crate::record::FindingEntry;
 use crate::repeat::Repeats;
 use crate::replay::Verdict;
-use crate::summary::RunSummary;
+use crate::summary::Summary;
 
 /// An event of an operation.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub enum Event<'e> {
     /// A search ended; its results are about to be written.
     Finished {
         /// The summary of the run.
-        summary: &'e RunSummary,
+        summary: &'e Summary,
         /// The folder of the run.
         folder: &'e Path,
     },

@@ -3,16 +3,17 @@
 
 use everett_engine::SourceFrame;
 use everett_expr::Arena;
-use everett_linux::{Argument, Ending, Host, HostConfig, HostExit, HostOptions, Stdin, Stream};
+use everett_linux::{Ending, Host, HostExit, Stream};
 use everett_vm::{
     BugKind, ConcreteOracle, Coverage, ExecContext, Image, Interrupt, StackTable, VmOptions,
 };
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Result, bail};
 use crate::host::HostSpec;
+use crate::native::MAX_TIME;
 use crate::session::Session;
 
 /// A program to run concretely.
@@ -22,8 +23,10 @@ pub struct ExecSpec {
     pub logs_calls: bool,
     /// The host that it runs on.
     pub host: HostSpec,
-    /// The environment of the program.
-    pub env: Vec<(OsString, OsString)>,
+    /// The time limit; by default an hour.
+    pub max_time: Option<Duration>,
+    /// The most memory that Everett may use for it; by default 4 GiB.
+    pub max_memory: Option<u64>,
     /// The program and its arguments.
     pub command: Vec<OsString>,
 }
@@ -70,6 +73,8 @@ pub enum ExecEnding {
     Ended,
     /// All threads wait for events that cannot occur.
     Idle,
+    /// Its time or its memory was used up; says which.
+    Limit(String),
     /// It has a bug.
     Bug {
         /// The kind.
@@ -88,39 +93,42 @@ pub enum ExecEnding {
     },
 }
 
-/// Instructions between checks for new output.
+/// The most instructions between checks for new output and of the limits.
 const SLICE: u64 = 1_000_000;
+/// The least.
+const SHORT_SLICE: u64 = 2_000;
+/// The most memory that an instruction takes: two pages and what is kept about them. Those that copy whole blocks take
+/// more, but no more than the blocks of a process may have in total.
+const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
+/// The most memory of a program that names no limit.
+const MAX_MEMORY: u64 = 4 << 30;
 
 /// Runs a program concretely.
 pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Result<ExecResult> {
     let Some(program) = spec.command.first() else {
         bail!(Usage, "there is no program to run");
     };
-    let images = spec.host.load(Path::new(program), true)?;
-    let mut config = HostConfig {
-        args: spec
-            .command
-            .iter()
-            .map(|arg| Argument::Concrete(arg.as_bytes().to_vec()))
-            .collect(),
-        env: spec.env.iter().map(variable).collect(),
-        stdin: Stdin::Live,
-        options: HostOptions {
-            crashes_end_all: false,
-            logs_calls: spec.logs_calls,
-            faults_to_handlers: true,
-            ..HostOptions::default()
-        },
-        ..HostConfig::default()
+    let lowering = crate::load::Lowering {
+        promote: true,
+        check_subobjects: false,
     };
-    spec.host.apply(&mut config, session)?;
+    let images = spec.host.load(Path::new(program), lowering)?;
+    let config = spec.host.live(&spec.command, spec.logs_calls, session)?;
+    let max_memory = spec.max_memory.unwrap_or(MAX_MEMORY);
     let mut machine = Machine {
         arena: Arena::new(),
         oracle: ConcreteOracle::default(),
         stacks: StackTable::default(),
         coverage: Coverage::of(&images),
-        options: VmOptions::default(),
-        shown: [0, 0],
+        options: VmOptions {
+            max_heap: VmOptions::default().max_heap.min(max_memory),
+            ..VmOptions::default()
+        },
+        limits: ExecLimits {
+            memory: max_memory,
+            time: spec.max_time.unwrap_or(MAX_TIME),
+            session: session.clone(),
+        },
     };
     let mut host = match Host::boot(&config, None, &mut machine.around(&images)) {
         Ok(host) => host,
@@ -141,13 +149,6 @@ pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Re
     Ok(ExecResult { ending, warnings })
 }
 
-fn variable((name, value): &(OsString, OsString)) -> Argument {
-    let mut bytes = name.as_bytes().to_vec();
-    bytes.push(b'=');
-    bytes.extend_from_slice(value.as_bytes());
-    Argument::Concrete(bytes)
-}
-
 /// The execution context of a concrete host.
 struct Machine {
     arena: Arena,
@@ -155,8 +156,31 @@ struct Machine {
     stacks: StackTable,
     coverage: Coverage,
     options: VmOptions,
-    /// Bytes of stdout and stderr that were passed to the console.
-    shown: [u64; 2],
+    limits: ExecLimits,
+}
+
+/// What a run may take.
+struct ExecLimits {
+    memory: u64,
+    time: Duration,
+    session: Session,
+}
+
+impl ExecLimits {
+    /// How many instructions may run before the limits are checked again; what is used up otherwise.
+    fn slice(&self) -> Result<u64, String> {
+        if self.session.now() >= self.time {
+            return Err("the program takes longer than it may; see --max-time".to_owned());
+        }
+        let used = self.session.memory.used();
+        match self.memory.checked_sub(used) {
+            None => Err(format!(
+                "the program uses more memory than {} MiB; see --max-memory",
+                self.memory >> 20
+            )),
+            Some(left) => Ok((left / MEMORY_OF_INSTRUCTION).clamp(SHORT_SLICE, SLICE)),
+        }
+    }
 }
 
 impl Machine {
@@ -179,7 +203,11 @@ impl Machine {
         console: &mut dyn Console,
     ) -> Result<ExecEnding> {
         loop {
-            let exit = host.run(self.around(images), SLICE);
+            let slice = match self.limits.slice() {
+                Ok(slice) => slice,
+                Err(which) => return Ok(ExecEnding::Limit(which)),
+            };
+            let exit = host.run(self.around(images), slice);
             self.show_output(host, console)?;
             for line in host.take_log() {
                 console.call(&line.to_string());
@@ -204,20 +232,18 @@ impl Machine {
         }
     }
 
-    fn show_output(&mut self, host: &Host, console: &mut dyn Console) -> Result<()> {
+    fn show_output(&mut self, host: &mut Host, console: &mut dyn Console) -> Result<()> {
         let streams = [
             (Stream::Stdout, OutputStream::Stdout),
             (Stream::Stderr, OutputStream::Stderr),
         ];
-        for (at, (stream, shown)) in streams.into_iter().enumerate() {
-            let output = host.output(stream);
-            if output.len() == self.shown[at] {
+        for (stream, shown) in streams {
+            if host.output(stream).is_empty() {
                 continue;
             }
             let zeros = |_: everett_expr::ArrayId, _: u32| 0u8;
-            let fresh = &output.evaluate_from(self.shown[at], &mut self.arena, &zeros);
-            console.write(shown, fresh)?;
-            self.shown[at] = output.len();
+            let fresh = host.take_output(stream).evaluate(&mut self.arena, &zeros);
+            console.write(shown, &fresh)?;
         }
         Ok(())
     }

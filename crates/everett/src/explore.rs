@@ -7,20 +7,16 @@ use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::bootstrap::{self, Booted, boots};
-use crate::checkpoint::{Checkpoint, SPILL_FILE};
-use crate::error::{Context, Error, Result, bail};
+use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
+use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
-use crate::record::{AfterRun, Recorder};
+use crate::record::Recorder;
 use crate::session::{Notices, Session};
 use crate::spec::{ResumeSpec, RunSpec};
-use crate::summary::{RunSummary, Summary};
-
-/// Time budget for shrinking findings and confirming them natively.
-const AFTER_TIME: Duration = Duration::from_secs(20);
+use crate::summary::{SUMMARY, Summary};
 
 /// The result of a search.
 #[derive(Debug)]
@@ -28,7 +24,7 @@ pub struct RunResult {
     /// The folder of the run.
     pub folder: PathBuf,
     /// Findings, counters and coverage of the run.
-    pub summary: RunSummary,
+    pub summary: Summary,
 }
 
 /// Explores a program or a scenario. Findings and tests are written to the folder of the run.
@@ -37,9 +33,66 @@ pub fn explore(
     session: &Session,
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
+    // Errors of the program or the scenario are reported before the folder is created.
+    let prepared = prepare(spec, session)?;
+    crate::load::mention_optimised(&prepared.1, &session.notices);
+    let folder = spec.folder()?;
+    spec.write(&folder)?;
+    search(spec, session, observer, prepared, &folder, None)
+}
+
+/// Explores a scenario and writes to an existing folder.
+pub(crate) fn explore_into(
+    spec: &RunSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+    folder: &Folder,
+) -> Result<RunResult> {
+    let prepared = prepare(spec, session)?;
+    spec.write(folder)?;
+    search(spec, session, observer, prepared, folder, None)
+}
+
+/// Resumes a run that was stopped or killed, from its last checkpoint. One that was killed before its first checkpoint
+/// starts again.
+pub fn resume(
+    resume: &ResumeSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+) -> Result<RunResult> {
+    let mut spec = RunSpec::of(&resume.dir)?;
+    let checkpoint = Checkpoint::read(&resume.dir)?;
+    if checkpoint.is_none() && resume.dir.join(SUMMARY).exists() {
+        return Err(Error::NothingToResume {
+            path: resume.dir.clone(),
+        });
+    }
+    spec.max_time = resume.max_time;
+    spec.max_paths = resume.max_paths;
+    spec.max_forks = resume.max_forks;
+    let prepared = prepare(&spec, session)?;
+    let segments = everett_vm::Coverage::of(&prepared.1).segments.len();
+    match &checkpoint {
+        Some(checkpoint) if checkpoint.segments() != segments => return Err(Error::ProgramChanged),
+        Some(checkpoint) => checkpoint.remove_later_results(&resume.dir)?,
+        None => Checkpoint::remove_all_results(&resume.dir)?,
+    }
+    let folder = Folder::open(&resume.dir)?;
+    search(
+        &spec,
+        session,
+        observer,
+        prepared,
+        &folder,
+        checkpoint.as_ref(),
+    )
+}
+
+/// What is to be explored, and the programs: for analyses that drive an explorer of their own.
+pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.expect_command()?;
     if spec.is_scenario() {
-        return crate::world::run(spec, session, observer);
+        return crate::world::prepare(spec, session);
     }
     let images = spec.load()?;
     if spec.dtest && !boots(&images) {
@@ -54,56 +107,43 @@ pub fn explore(
             "--world is for programs that boot worlds; this one never calls klee_net_host_setup"
         );
     }
-    let folder = spec.folder()?;
-    spec.write(&folder)?;
-    search(spec, session, observer, &images, &folder, None)
-}
-
-/// Resumes a stopped run from its checkpoint.
-pub fn resume(
-    resume: &ResumeSpec,
-    session: &Session,
-    observer: &mut dyn Observer,
-) -> Result<RunResult> {
-    let mut spec = RunSpec::of_program(&resume.dir)?;
-    let checkpoint = Checkpoint::read(&resume.dir)?;
-    spec.max_time = resume.max_time;
-    spec.max_paths = resume.max_paths;
-    spec.max_forks = resume.max_forks;
-    let images = spec.load()?;
-    if checkpoint.segments() != everett_vm::Coverage::of(&images).segments.len() {
-        return Err(Error::ProgramChanged);
-    }
-    let folder = Folder::open(&resume.dir)?;
-    search(&spec, session, observer, &images, &folder, Some(checkpoint))
+    Ok((explorer_config(spec, session, None)?, images))
 }
 
 fn search(
     spec: &RunSpec,
     session: &Session,
     observer: &mut dyn Observer,
-    images: &[Image],
+    (config, images): (ExplorerConfig, Vec<Image>),
     folder: &Folder,
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<&Checkpoint>,
 ) -> Result<RunResult> {
-    let mut config = explorer_config(spec, session, Some(folder.path().join(SPILL_FILE)))?;
-    for host in &mut config.hosts {
-        host.config.boot = Boot::StopAtSetup;
+    let mut searched = ExplorerConfig {
+        spill: Some(folder.path().join(SPILL_FILE)),
+        ..config.clone()
+    };
+    if config.world.is_none() {
+        for host in &mut searched.hosts {
+            host.config.boot = Boot::StopAtSetup;
+        }
     }
-    let start = checkpoint
-        .as_ref()
-        .map_or(Start::Beginning, Checkpoint::start);
-    let mut explorer = Explorer::new(images, config, start)?;
+    let start = checkpoint.map_or(Start::Beginning, Checkpoint::start);
+    let mut explorer = Explorer::new(&images, searched, start)?;
     observer.event(&Event::Started {
         folder: folder.path(),
     });
+    let mut recorder = Recorder::new(folder.clone(), spec, session, observer, &config);
+    let interval = spec.with_defaults()?.checkpoint.unwrap_or_default();
+    recorder.checkpoints = Some(Checkpoints::new(folder.clone(), interval, checkpoint));
+    if let Some(checkpoint) = checkpoint {
+        recorder.continue_from(checkpoint, (&config, &images));
+    }
     let outcome = search_with(
         spec,
         session,
-        observer,
-        &mut explorer,
+        recorder,
+        (&config, &mut explorer, &images),
         folder,
-        checkpoint.as_ref(),
     );
     if session.ends_process {
         std::mem::forget(explorer);
@@ -114,23 +154,12 @@ fn search(
 fn search_with(
     spec: &RunSpec,
     session: &Session,
-    observer: &mut dyn Observer,
-    explorer: &mut Explorer<'_>,
+    mut recorder: Recorder<'_>,
+    (config, explorer, images): (&ExplorerConfig, &mut Explorer<'_>, &[Image]),
     folder: &Folder,
-    checkpoint: Option<&Checkpoint>,
 ) -> Result<RunResult> {
-    let images = explorer.images();
-    let mut recorder = Recorder::new(folder.clone(), spec, session, observer);
-    if let Some(limit) = spec.max_time.filter(|_| !spec.no_confirm) {
-        recorder.kept_time = (limit / 10).min(AFTER_TIME);
-    }
-    let mut earlier = Duration::ZERO;
-    if let Some(checkpoint) = checkpoint {
-        checkpoint.restore(explorer);
-        recorder.continue_from(checkpoint);
-        earlier = Duration::from_secs_f64(checkpoint.wall_seconds);
-    }
     let stopped = explorer.run(&session.stop, &mut recorder);
+    recorder.write_samples(explorer)?;
     let hosts = std::mem::take(&mut recorder.hosts);
     let booted = Booted {
         others: explorer.statistics().paths_completed - hosts.len() as u64,
@@ -143,24 +172,17 @@ fn search_with(
         Checkpoint::remove(folder.path())?;
         return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
     }
-    if stopped == Stopped::Finished {
+    if stopped == Stopped::Finished || explorer.states() == 0 {
         Checkpoint::remove(folder.path())?;
     } else {
-        let left = explorer
-            .leave()
-            .context("cannot write down what is left to explore")?;
-        let wall = session.now() + earlier;
-        Checkpoint::of(explorer, left, &recorder, wall).write(folder)?;
+        recorder.write_checkpoint(explorer, false)?;
     }
-    recorder.confirm(images, after_run(spec, session));
-    let wall = session.now() + earlier;
-    let summary = Summary::new(explorer, &recorder, stopped, wall);
-    folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;
-    folder.write("summary.json", &summary.to_json()?)?;
+    recorder.work_on_findings(config, images)?;
+    let summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
+    summary.write(folder)?;
     if boots_world {
         recorder.warn(&booted.after_findings());
     }
-    let summary = RunSummary::Program(Box::new(summary));
     recorder.finish(&summary)?;
     Ok(RunResult {
         folder: folder.path().to_owned(),
@@ -168,24 +190,8 @@ fn search_with(
     })
 }
 
-/// The deadlines for shrinking and confirming findings after the search.
-fn after_run(spec: &RunSpec, session: &Session) -> AfterRun {
-    let now = session.now();
-    let longest = now + AFTER_TIME;
-    let until = spec.max_time.map_or(longest, |limit| limit.min(longest));
-    AfterRun {
-        // The other half of the time is for confirming findings natively.
-        shrink: (!spec.no_shrink).then(|| now + until.saturating_sub(now) / 2),
-        confirm: (!spec.no_confirm).then_some(until),
-    }
-}
-
-/// The deadline for shrinking findings of worlds; `None` if shrinking is disabled.
-pub(crate) fn shrinks_until(spec: &RunSpec, session: &Session) -> Option<Duration> {
-    let until = spec.max_time.unwrap_or(Duration::MAX);
-    let until = until.min(session.now() + AFTER_TIME);
-    (!spec.no_shrink).then_some(until)
-}
+/// Memory that every process may have, however little the search may use.
+const LEAST_HEAP: u64 = 256 << 20;
 
 /// The configuration of the engine for a run.
 pub(crate) fn explorer_config(
@@ -194,33 +200,47 @@ pub(crate) fn explorer_config(
     spill: Option<PathBuf>,
 ) -> Result<ExplorerConfig> {
     spec.expect_command()?;
+    let spec = &spec.with_defaults()?;
     let notices = session.notices.clone();
+    let solver_work = spec.solver_work.unwrap_or_default();
     let smt = match &spec.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
         Some(path) if !is_program(path) => bail!(Usage, "there is no solver {}", path.display()),
-        Some(path) => Some(SmtConfig::for_program(path.clone(), spec.solver_time)),
+        Some(path) => Some(SmtConfig::for_program(
+            path.clone(),
+            solver_work,
+            spec.solver_time,
+        )),
         None => Some(SmtConfig::z3_found_by(
             move || find_z3(&notices),
+            solver_work,
             spec.solver_time,
         )),
     };
-    let mut host = host_config(spec.program(), spec.arguments(), &spec.env)?;
+    let mut host = host_config(spec.program(), spec.arguments(), &spec.host.env)?;
     spec.host.apply(&mut host, session)?;
     Ok(ExplorerConfig {
         hosts: vec![WorldHost::alone(host)],
         world: None,
         vm: VmOptions {
-            max_symbolic_size: spec.max_symbolic_size,
+            max_symbolic_size: spec.max_symbolic_size.unwrap_or_default(),
             check_overflow: spec.check_overflow,
             check_uninitialised: spec.check_uninitialised,
             check_races: spec.check_races,
             report_uncaught: true,
+            report_caught_panics: spec.panics != "main",
+            // What one process alone needs cannot be spilled.
+            max_heap: spec
+                .max_memory
+                .unwrap_or(u64::MAX)
+                .clamp(LEAST_HEAP, VmOptions::default().max_heap),
             ..VmOptions::default()
         },
         solver: SolverConfig {
             clock: session.clock,
+            stop: Some(session.stop.clone()),
             smt,
-            conflict_budget: spec.solver_conflicts,
+            conflict_budget: spec.solver_conflicts.unwrap_or_default(),
             solver_log: spec.solver_log.clone(),
             ..SolverConfig::default()
         },
@@ -228,16 +248,16 @@ pub(crate) fn explorer_config(
             [] => ["random-path", "coverage"].map(str::to_owned).to_vec(),
             named => named.to_vec(),
         },
-        batch_instructions: spec.batch,
-        seed: spec.seed,
+        batch_instructions: spec.batch.unwrap_or_default(),
+        seed: spec.seed.unwrap_or_default(),
         limits: Limits {
             max_time: spec.max_time,
-            max_memory: Some(spec.max_memory),
+            max_memory: spec.max_memory,
             max_paths: spec.max_paths,
             max_forks: spec.max_forks,
             max_depth: spec.max_depth,
             max_instructions: spec.max_instructions,
-            max_virtual_ns: None,
+            max_virtual_ns: spec.max_virtual_ns(),
         },
         all_tests: spec.all_tests,
         no_tests: spec.no_tests,

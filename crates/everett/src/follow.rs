@@ -1,23 +1,25 @@
-//! `follow` and `strace`: re-execute traces in the engine, without solver queries, and compare how they end. Owns the
-//! lookup of traces below a folder; must not know native programs.
+//! `follow` and `strace`: re-execute traces in the engine, without solver queries, and compare how they end. Must not
+//! know native programs.
 
 use everett_engine::{
-    Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
+    Explorer, ExplorerConfig, HostStanding, Limits, Listener, PathEnd, SavedFiles, Start, Trace,
     TraceEnd, WorldFinding,
 };
-use everett_linux::PreemptionPoint;
+use everett_net::HostIndex;
+use everett_sim::Message;
 use everett_vm::Image;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::error::{Context, Error, Result, bail};
+use crate::error::Result;
 use crate::events::{Event, Observer};
 use crate::explore::explorer_config;
-use crate::record::ORIGINAL;
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::world::trace::Wrong;
+use crate::trace::{HOST, WorldTrace, Wrong, traces_of};
+use crate::world;
+use crate::world::hosts::draw_by;
 
 /// How a followed trace ended.
 #[derive(Debug)]
@@ -69,25 +71,16 @@ pub struct FollowResult {
 pub fn follow(path: &Path, session: &Session, observer: &mut dyn Observer) -> Result<FollowResult> {
     let (folder, traces) = traces_of(path)?;
     let spec = RunSpec::of(&folder)?;
-    if spec.is_scenario() {
-        return crate::world::follow::follow(&spec, &traces, session, observer);
-    }
-    let images = spec.load()?;
+    let (config, images) = prepare(&spec, session)?;
+    let model = Model::new(config, &images);
     let mut different = 0;
     for path in &traces {
-        let trace = read_trace(path)?;
-        let Some(expected) = trace.end.clone() else {
+        let trace = WorldTrace::read(path, !spec.is_scenario())?;
+        if !trace.has_end() {
             continue;
-        };
-        let seen = follow_one(&spec, session, &images, trace)?.trace;
-        let ending = match seen {
-            Some(seen) if seen.end.as_ref() == Some(&expected) => Ending::Same,
-            seen => {
-                different += 1;
-                let seen = seen.and_then(|seen| seen.end);
-                Ending::Path { expected, seen }
-            }
-        };
+        }
+        let ending = ending(&trace, &model.follow(&trace)?);
+        different += usize::from(!matches!(ending, Ending::Same));
         let ending = &ending;
         observer.event(&Event::Followed { path, ending });
     }
@@ -97,155 +90,221 @@ pub fn follow(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
     })
 }
 
-/// Follows traces and reports their system calls in the format of strace.
+/// Follows traces and reports the system calls of each host, in order, in the format of strace.
 pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Result<()> {
     let (folder, traces) = traces_of(path)?;
-    let mut spec = RunSpec::of(&folder)?;
-    if spec.is_scenario() {
-        return crate::world::follow::strace(&spec, &traces, session, observer);
+    let spec = RunSpec::of(&folder)?;
+    let (mut config, images) = prepare(&spec, session)?;
+    for host in &mut config.hosts {
+        host.config.options.logs_calls = true;
     }
-    spec.host.logs_calls = true;
-    let images = spec.load()?;
+    let model = Model::new(config, &images);
     for path in &traces {
-        let lines = follow_one(&spec, session, &images, read_trace(path)?)?.calls;
+        let trace = WorldTrace::read(path, !spec.is_scenario())?;
+        let seen = model.follow(&trace)?;
+        let lines = seen.standing.iter().flat_map(|host| {
+            let calls = host.calls.iter();
+            calls.map(|call| match trace.is_program {
+                true => call.clone(),
+                false => format!("{} {call}", host.name),
+            })
+        });
         observer.event(&Event::Calls {
             path,
             of: traces.len(),
-            lines: &lines,
+            lines: &lines.collect::<Vec<_>>(),
         });
     }
     Ok(())
 }
 
-/// Reads the trace of a path.
-pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
-}
-
-/// The folder of the run and the traces that `path` denotes.
-pub(crate) fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
-    Ok((run_of(path)?, traces_below(path)?))
-}
-
-/// The folder of the run that contains `path`.
-pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
-    if path.join("args.json").exists() {
-        return Ok(path.to_owned());
-    }
-    let absolute = std::path::absolute(path)?;
-    let mut folders = absolute.ancestors();
-    let folder = folders.find(|folder| folder.join("args.json").exists());
-    match folder {
-        Some(folder) => Ok(folder.to_owned()),
-        None if path.is_file() => Err(Error::InNoRun(path.to_owned())),
-        None => Err(Error::NotARun {
-            path: path.to_owned(),
-            source: None,
-        }),
+/// The configuration of a run's exploration, and its programs.
+pub(crate) fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
+    match spec.is_scenario() {
+        true => world::prepare(spec, session),
+        false => Ok((explorer_config(spec, session, None)?, spec.load()?)),
     }
 }
 
-/// The trace itself, or the only trace below a folder.
-pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
-    match traces_below(path)?.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => bail!(Trace, "there is no trace in {}", path.display()),
-        _ => bail!(
-            Trace,
-            "{} has several traces; name one of them",
-            path.display()
-        ),
-    }
+/// The choices and ends of all hosts.
+fn ends(hosts: &BTreeMap<String, Trace>) -> BTreeMap<String, HostEnd> {
+    let ends = hosts.iter();
+    ends.map(|(name, trace)| (name.clone(), (trace.choices.clone(), trace.end.clone())))
+        .collect()
 }
 
-/// The trace itself, or all traces below a folder, without the originals of shrunk traces.
-pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
-    if path.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut traces = Vec::new();
-    let mut folders = vec![path.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder)
-            .with_context(|| format!("cannot read {}", folder.display()))?;
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if path.is_dir() {
-                // These folders hold files of the guest, which may have any name.
-                if name != "fs" && !name.ends_with(".fs") {
-                    folders.push(path);
-                }
-            } else if is_trace(&name) {
-                traces.push(path);
+/// How a followed trace ended, compared with what it says.
+fn ending(trace: &WorldTrace, seen: &Seen) -> Ending {
+    let wrong = || -> Vec<Wrong> { seen.findings.iter().map(Wrong::of).collect() };
+    match (&trace.finding, trace.end()) {
+        (Some(_), _) if seen.finding_of(trace).is_some() => Ending::Same,
+        (Some(expected), _) => Ending::Finding {
+            expected: expected.clone(),
+            seen: wrong(),
+        },
+        (None, Some(expected)) if trace.is_program => match seen.end() {
+            Some(end) if end == expected => Ending::Same,
+            seen => Ending::Path {
+                expected: expected.clone(),
+                seen: seen.cloned(),
+            },
+        },
+        (None, _) => {
+            let expected = ends(&trace.hosts);
+            let seen: Vec<_> = seen.ends.iter().map(ends).collect();
+            if seen.contains(&expected) {
+                return Ending::Same;
+            }
+            Ending::World {
+                expected,
+                seen,
+                wrong: wrong(),
             }
         }
     }
-    traces.sort();
-    Ok(traces)
 }
 
-/// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
-fn is_trace(name: &str) -> bool {
-    let ends = [".trace", ".world"];
-    let is_original = name.ends_with(ORIGINAL) || name.ends_with(".original.world");
-    ends.iter().any(|end| name.ends_with(end)) && !is_original
+/// Programs and hosts in which the engine follows traces, one at a time.
+pub(crate) struct Model<'i> {
+    /// The configuration of the engine.
+    pub config: ExplorerConfig,
+    images: &'i [Image],
 }
 
-/// Follows a trace in the engine.
-fn follow_one(run: &RunSpec, session: &Session, images: &[Image], trace: Trace) -> Result<Last> {
-    follow_with(following_config(run, session)?, images, Start::Trace(trace))
+impl<'i> Model<'i> {
+    /// A model for the traces of a run.
+    pub(crate) fn new(config: ExplorerConfig, images: &'i [Image]) -> Model<'i> {
+        // The limits of the run do not apply here, except those that decide which paths are hangs and which worlds
+        // are cut off: they are part of what a trace means. One path needs little memory, whatever a search still holds.
+        let limits = Limits {
+            max_instructions: config.limits.max_instructions,
+            max_virtual_ns: config.limits.max_virtual_ns,
+            ..Limits::default()
+        };
+        let search = match config.world {
+            Some(_) => Vec::new(),
+            None => vec!["dfs".to_owned()],
+        };
+        let config = ExplorerConfig {
+            all_tests: true,
+            no_tests: false,
+            all_findings: true,
+            limits,
+            search,
+            spill: None,
+            ..config
+        };
+        Model { config, images }
+    }
+
+    /// Follows a trace.
+    pub(crate) fn follow(&self, trace: &WorldTrace) -> Result<Seen> {
+        match trace.is_program {
+            true => self.run(Start::Trace(trace.host(HOST)), None),
+            false => self.run(Start::World(trace.hosts.clone()), trace.random_seed),
+        }
+    }
+
+    /// Follows a trace whose inputs and choices may be incomplete: what it leaves out takes its default. Worlds are
+    /// always followed so.
+    pub(crate) fn follow_loosely(&self, trace: &WorldTrace) -> Result<Seen> {
+        match trace.is_program {
+            true => self.run(Start::Loosely(trace.host(HOST)), None),
+            false => self.follow(trace),
+        }
+    }
+
+    fn run(&self, start: Start, random_seed: Option<u64>) -> Result<Seen> {
+        let mut config = self.config.clone();
+        for (host, at) in config.hosts.iter_mut().zip(0..) {
+            if let Some(seed) = random_seed {
+                draw_by(seed, HostIndex(at), &mut host.config);
+            }
+        }
+        let is_world = config.world.is_some();
+        let mut explorer = Explorer::new(self.images, config, start)?;
+        let mut seen = Seen::default();
+        explorer.run(&AtomicBool::new(false), &mut seen);
+        seen.instructions = explorer.statistics().instructions;
+        if is_world {
+            seen.standing = explorer.standing().to_vec();
+            seen.messages = explorer.messages();
+        }
+        Ok(seen)
+    }
 }
 
-/// The configuration of the engine for following one trace.
-pub(crate) fn following_config(run: &RunSpec, session: &Session) -> Result<ExplorerConfig> {
-    let mut config = explorer_config(run, session, None)?;
-    config.all_tests = true;
-    config.all_findings = true;
-    // The other limits of the run do not apply here. The instruction limit does: it decides which paths are hangs.
-    config.limits = Limits {
-        max_memory: config.limits.max_memory,
-        max_instructions: config.limits.max_instructions,
-        ..Limits::default()
-    };
-    Ok(config)
-}
-
-/// Follows a trace in the engine, with a configuration.
-pub(crate) fn follow_with(config: ExplorerConfig, images: &[Image], start: Start) -> Result<Last> {
-    let mut explorer = Explorer::new(images, config, start)?;
-    let mut last = Last::default();
-    explorer.run(&AtomicBool::new(false), &mut last);
-    Ok(last)
-}
-
-/// A listener that keeps the end of the only path.
+/// What happened while a trace was followed.
 #[derive(Default)]
-pub(crate) struct Last {
-    /// The trace of the followed path, including its end.
-    pub trace: Option<Trace>,
-    /// System calls, if logging is enabled.
-    pub calls: Vec<String>,
-    /// Preemption points between system calls, if logging is enabled.
-    pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// The finding that the path ended in, if any.
-    pub finding: Option<Finding>,
-    /// Number of instructions on the path.
+pub(crate) struct Seen {
+    /// The findings.
+    pub findings: Vec<WorldFinding>,
+    /// The complete traces of the hosts of each world that ended.
+    pub ends: Vec<BTreeMap<String, Trace>>,
+    /// What each host did last.
+    pub standing: Vec<HostStanding>,
+    /// Messages between hosts.
+    pub messages: Vec<Message>,
+    /// Number of instructions.
     pub instructions: u64,
 }
 
-impl Listener for Last {
+impl Seen {
+    /// The complete trace of a program.
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.ends.last()?.get(HOST)
+    }
+
+    /// The end of a program.
+    pub(crate) fn end(&self) -> Option<&TraceEnd> {
+        self.trace()?.end.as_ref()
+    }
+
+    /// The finding that a trace of a world leads to, if it happened again.
+    pub(crate) fn finding_of(&self, trace: &WorldTrace) -> Option<&WorldFinding> {
+        let is_it = |one: &&WorldFinding| Some(Wrong::of(one)) == trace.finding;
+        self.findings.iter().find(is_it)
+    }
+
+    /// The first finding of a kind.
+    pub(crate) fn finding_of_kind(&self, kind: &str) -> Option<&WorldFinding> {
+        let mut findings = self.findings.iter();
+        findings.find(|one| one.finding.kind.name() == kind)
+    }
+
+    /// The messages on the way to the finding or to the end of a trace, and what each host did there.
+    pub(crate) fn on_the_way(self, trace: &WorldTrace) -> (Vec<Message>, Vec<HostStanding>) {
+        match self.finding_of(trace) {
+            Some(found) => (found.messages.clone(), found.standing.clone()),
+            None if trace.finding.is_none() => (self.messages, self.standing),
+            None => (self.messages, Vec::new()),
+        }
+    }
+}
+
+impl Listener for Seen {
     fn path(&mut self, end: &PathEnd) {
-        self.trace = end.trace.clone();
-        self.calls = end.calls.clone();
-        self.points = end.points.clone();
-        self.instructions = end.instructions;
+        let trace = end.trace.iter().cloned();
+        self.ends
+            .extend(trace.map(|trace| BTreeMap::from([(HOST.to_owned(), trace)])));
+        self.standing = vec![HostStanding {
+            name: HOST.to_owned(),
+            clock_ns: 0,
+            doing: String::new(),
+            threads: Vec::new(),
+            calls: end.calls.clone(),
+            files: end.files.clone(),
+            points: end.points.clone(),
+            restarts: 0,
+        }];
     }
 
     fn finding(&mut self, found: &WorldFinding) {
-        self.finding = Some(found.finding.clone());
+        self.findings.push(found.clone());
+    }
+
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, _: &SavedFiles) {
+        self.ends.push(traces.clone());
     }
 
     fn tick(&mut self, _: &Explorer<'_>) {}

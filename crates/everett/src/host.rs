@@ -1,10 +1,14 @@
 //! Options of the host that one program runs on, shared by all operations that run one. Owns names and meanings of
 //! these options; must not know how the command line supplies them.
 
-use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
+use everett_linux::{
+    Argument, FaultFilter, FaultOptions, GuestLimits, HostConfig, HostOptions, PreemptAt,
+    Scheduler, Stdin,
+};
+use everett_scenario::OptionSetting;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +16,17 @@ use crate::bootstrap::absolute;
 use crate::bootstrap::text::{list, quoted, quoted_path};
 use crate::error::{Error, Result, bail};
 use crate::layers::Mount;
-use crate::load::{GuestProgram, guest_programs, load_all};
+use crate::load::{GuestProgram, Lowering, guest_programs, load_all};
+use crate::options::{OPTIONS, ScenarioKey, set_options};
 use crate::session::Session;
+use crate::spec::RunSpec;
 
 /// Options of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSpec {
+    /// The complete environment of the program, as `NAME=VALUE`.
+    pub env: Vec<String>,
     /// Another program that can be started by execve, at the path where it is here or at PATH.
     pub program: Vec<GuestProgram>,
     /// A file or folder of this disk that the program sees, at the same path or at GUESTPATH. What it writes
@@ -53,46 +61,25 @@ pub struct HostSpec {
     /// Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are findings though there
     /// is a handler.
     pub trust_handlers: bool,
-}
-
-/// The scheduler of this name.
-pub fn scheduler(text: &str) -> Result<SchedulerKind, String> {
-    let (name, number) = match text.split_once(':') {
-        Some((name, number)) => (name, Some(number)),
-        None => (text, None),
-    };
-    let number = number.map(|digits| {
-        digits
-            .parse::<u64>()
-            .map_err(|_| format!("{digits:?} is no number"))
-    });
-    match (name, number.transpose()?) {
-        ("round-robin", None) => Ok(SchedulerKind::RoundRobin),
-        ("exhaustive", None) => Ok(SchedulerKind::Exhaustive),
-        ("bounded", Some(most)) => Ok(SchedulerKind::Bounded(most.min(u32::MAX.into()) as u32)),
-        ("random", Some(seed)) => Ok(SchedulerKind::Random(seed)),
-        _ => Err(format!(
-            "{text:?} is no scheduler; use round-robin, exhaustive, bounded:N or random:SEED"
-        )),
-    }
+    /// The most bytes of output; a program that prints more is ended.
+    pub max_output: Option<u64>,
+    /// The most bytes that files hold; writes beyond fail.
+    pub max_files: Option<u64>,
+    /// The most threads of all processes.
+    pub max_processes: Option<usize>,
 }
 
 /// Checks the name of a scheduler.
 pub fn parse_scheduler(text: &str) -> Result<String, String> {
-    scheduler(text).map(|_| text.to_owned())
+    Scheduler::parse(text).map(|_| text.to_owned())
 }
 
 /// Where threads can be preempted.
-pub fn preempt(text: &str) -> Result<PreemptAt, String> {
-    match text {
-        "quantum" => Ok(PreemptAt::Quantum),
-        "syscalls" => Ok(PreemptAt::SystemCalls),
-        "atomics" => Ok(PreemptAt::Atomics),
-        "memory" => Ok(PreemptAt::Memory),
-        _ => Err(format!(
-            "{text:?} is no place of preemption; use quantum, syscalls, atomics or memory"
-        )),
-    }
+fn preempt(text: &str) -> Result<PreemptAt, String> {
+    let found = PreemptAt::ALL.iter().find(|(name, _)| *name == text);
+    let names = || PreemptAt::ALL.map(|(name, _)| name).join(", ");
+    let unknown = || format!("{text:?} is no place of preemption; there are: {}", names());
+    found.map(|(_, at)| *at).ok_or_else(unknown)
 }
 
 /// Checks the name of a failure.
@@ -122,9 +109,16 @@ pub fn parse_preempt(text: &str) -> Result<String, String> {
 }
 
 impl HostSpec {
+    /// What a scenario says about a host, without its programs and files.
+    pub(crate) fn of_scenario(options: &[OptionSetting]) -> Result<HostSpec> {
+        let mut spec = RunSpec::default();
+        set_options(&mut spec, options, |_| true).map_err(Error::Invalid)?;
+        Ok(spec.host)
+    }
+
     /// Loads the program and all others that it can start.
-    pub(crate) fn load(&self, program: &Path, promote: bool) -> Result<Vec<Image>> {
-        load_all(program, &self.program, promote)
+    pub(crate) fn load(&self, program: &Path, lowering: Lowering) -> Result<Vec<Image>> {
+        load_all(program, &self.program, lowering)
     }
 
     /// The native programs; the one that the host starts with comes first.
@@ -136,6 +130,13 @@ impl HostSpec {
         let others = self.program.iter().map(|other| other.file.as_path());
         let all = std::iter::once(first).chain(others);
         all.map(without_suffix).collect()
+    }
+
+    /// The environment of the program: that of Everett is not its own.
+    pub(crate) fn environment(&self) -> Vec<Argument> {
+        let variables = self.env.iter();
+        let variable = |text: &String| Argument::Concrete(text.as_bytes().to_vec());
+        variables.map(variable).collect()
     }
 
     /// Replaces the program at a guest path by another build.
@@ -158,7 +159,7 @@ impl HostSpec {
     pub(crate) fn scenario_keys(&self) -> Result<String> {
         let mut text = String::new();
         let mut key = |name: &str, value: String| {
-            if !matches!(value.as_str(), "[]" | "0" | "false") {
+            if value != "[]" {
                 text.push_str(&format!("{name} = {value}\n"));
             }
         };
@@ -183,20 +184,45 @@ impl HostSpec {
         if let Some(cwd) = &self.cwd {
             key("cwd", quoted_path(cwd)?);
         }
-        for (name, word) in [("scheduler", &self.scheduler), ("preempt", &self.preempt)] {
-            if let Some(word) = word {
-                key(name, quoted(word));
+        let said = serde_json::to_value(self)?;
+        let usual = serde_json::to_value(HostSpec::default())?;
+        for option in OPTIONS {
+            let said = said.get(option.field);
+            if let Some(ScenarioKey {
+                table: "host",
+                name,
+                kind: Some(_),
+            }) = option.scenario_key
+                && said != usual.get(option.field)
+                && let Some(value) = said
+            {
+                // JSON's texts, numbers, flags and arrays mean the same in TOML.
+                key(name, value.to_string());
             }
         }
-        let texts = |texts: &[String]| list(texts.iter().map(|text| quoted(text)));
-        key("faults", self.faults.to_string());
-        key("fault_calls", texts(&self.fault));
-        key("fault_programs", texts(&self.fault_program));
-        key("fault_regions", self.fault_regions.to_string());
-        key("fragment", self.fragment.to_string());
-        key("wait_all", self.wait_all.to_string());
-        key("trust_handlers", self.trust_handlers.to_string());
         Ok(text)
+    }
+
+    /// The host of a program that runs as on Linux: it reads our standard input, faults go to signal handlers, and the
+    /// crash of a child does not end its parent.
+    pub(crate) fn live(
+        &self,
+        command: &[OsString],
+        logs_calls: bool,
+        session: &Session,
+    ) -> Result<HostConfig> {
+        let word = |word: &OsString| Argument::Concrete(word.as_bytes().to_vec());
+        let mut config = HostConfig {
+            args: command.iter().map(word).collect(),
+            env: self.environment(),
+            stdin: Stdin::Live,
+            ..HostConfig::default()
+        };
+        config.options.logs_calls = logs_calls;
+        config.options.crashes_end_all = false;
+        config.options.faults_to_handlers = true;
+        self.apply(&mut config, session)?;
+        Ok(config)
     }
 
     /// Applies the options to a configuration.
@@ -211,20 +237,30 @@ impl HostSpec {
         if let Some(cwd) = &self.cwd {
             config.cwd = cwd.as_os_str().as_bytes().to_vec();
         }
-        let chosen = self.scheduler.as_deref().map(scheduler).transpose();
+        self.apply_options(&mut config.options)
+    }
+
+    /// Applies the options that are not about programs and files.
+    pub(crate) fn apply_options(&self, options: &mut HostOptions) -> Result<()> {
+        let chosen = self.scheduler.as_deref().map(Scheduler::parse).transpose();
         let chosen = chosen.map_err(Error::Invalid)?.unwrap_or_default();
         let wanted = self.preempt.as_deref().map(preempt).transpose();
         let preempt_at = match wanted.map_err(Error::Invalid)? {
             Some(preempt_at) => preempt_at,
-            None if chosen == SchedulerKind::RoundRobin => PreemptAt::Quantum,
+            None if !chosen.preempts() => PreemptAt::Quantum,
             None => PreemptAt::Atomics,
         };
-        config.options = HostOptions {
+        *options = HostOptions {
             scheduler: chosen,
             preempt_at,
             waits_for_all: self.wait_all,
-            faults_to_handlers: self.trust_handlers || config.options.faults_to_handlers,
-            logs_calls: self.logs_calls || config.options.logs_calls,
+            faults_to_handlers: self.trust_handlers || options.faults_to_handlers,
+            logs_calls: self.logs_calls || options.logs_calls,
+            limits: GuestLimits {
+                output: self.max_output.unwrap_or(options.limits.output),
+                files: self.max_files.unwrap_or(options.limits.files),
+                tasks: self.max_processes.unwrap_or(options.limits.tasks),
+            },
             faults: FaultOptions {
                 most: self.faults,
                 only: self
@@ -236,8 +272,30 @@ impl HostSpec {
                 programs: self.fault_program.clone().into(),
                 fragments: self.fragment,
             },
-            ..config.options.clone()
+            ..options.clone()
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_scenario::{OptionKey, OptionKind, OptionValue};
+
+    #[test]
+    fn a_scheduler_of_a_scenario_preempts_where_that_of_a_program_does() {
+        let key = OptionKey {
+            table: "host",
+            name: "scheduler",
+            kind: OptionKind::Text,
+            default: None,
+        };
+        let value = Some(OptionValue::Texts(vec!["bounded:2".to_owned()]));
+        let spec = HostSpec::of_scenario(&[OptionSetting { key, value }]).unwrap();
+        let mut options = HostOptions::default();
+        spec.apply_options(&mut options).unwrap();
+        assert_eq!(options.scheduler, Scheduler::parse("bounded:2").unwrap());
+        assert_eq!(options.preempt_at, PreemptAt::Atomics);
     }
 }

@@ -6,6 +6,7 @@ use everett_vm::{Image, ImageId, external};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Result, bail};
+use crate::session::Notices;
 
 /// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
 pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
@@ -33,13 +34,23 @@ pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
     );
 }
 
+/// How programs are lowered, by the checks of a run.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Lowering {
+    /// Stack slots may be promoted to registers.
+    pub(crate) promote: bool,
+    /// Indices are checked against the arrays that they index.
+    pub(crate) check_subobjects: bool,
+}
+
 /// Reads, lowers and verifies a program.
-pub(crate) fn load(program: &Path, promote: bool) -> Result<Image> {
+pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
     let path = bitcode_of(program)?;
     let module = everett_ir::read_file(&path)?;
     let options = LowerOptions {
         is_vm_operation: &external::is_replaced,
-        promote,
+        promote: lowering.promote,
+        check_subobjects: lowering.check_subobjects,
     };
     let mut lowered =
         lower(&module, &options).with_context(|| format!("cannot lower {}", path.display()))?;
@@ -105,15 +116,28 @@ pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     (1..).zip(programs).map(spec).collect()
 }
 
+/// Says once that errors may be missing from programs that the compiler has optimised.
+pub(crate) fn mention_optimised(images: &[Image], notices: &Notices) {
+    let mut files = images
+        .iter()
+        .filter_map(|image| image.program().optimised_file.as_ref());
+    if let Some(file) = files.next() {
+        notices.tell(&format!(
+            "note: {file} was compiled with optimisation, which may have removed errors from what is explored; build \
+             without it, or C and C++ with --keep-errors"
+        ));
+    }
+}
+
 /// Loads the program that a host starts with, and the further ones that it can execute.
 pub(crate) fn load_all(
     program: &Path,
     others: &[GuestProgram],
-    promote: bool,
+    lowering: Lowering,
 ) -> Result<Vec<Image>> {
-    let mut images = vec![load(program, promote)?];
+    let mut images = vec![load(program, lowering)?];
     for other in others {
-        images.push(load(&other.file, promote)?);
+        images.push(load(&other.file, lowering)?);
     }
     Image::number_all(&mut images);
     Ok(images)

@@ -2,24 +2,32 @@
 //! run. Must not know the engine's search.
 
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_linux::{HostConfig, Stdin};
-use everett_native::{NativeConfig, NativeEnd, NativeRun, Source, Watcher, WorldRun};
+use everett_native::{
+    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, Source, Watcher, WorldRun,
+};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::compare::describe;
 use crate::error::{Context, Result, bail};
+use crate::finding::others;
 use crate::host::HostSpec;
-use crate::replay::{BuildSpec, MAX_CALLS, MAX_LONG_COMPUTATIONS, add_libraries, native_config};
+use crate::native_world::{NativeWorld, Wanted, native_config, nobody};
+use crate::replay::{BuildSpec, tell_revealing};
+use crate::scenario::load_scenario;
 use crate::session::Session;
-use crate::spec::{RunSpec, is_scenario, results_folder};
-use crate::world::trace::Wrong;
+use crate::spec::{RunSpec, results_folder};
+use crate::trace::{HOST, WorldTrace, Wrong};
+use crate::world::chart::messages_files;
+
+/// The time limit of concrete runs that name none.
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(3600);
 
 /// Native programs to run under the kernel model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +41,10 @@ pub struct NativeSpec {
     pub out: Option<PathBuf>,
     /// Log the system calls of a single run.
     pub logs_calls: bool,
+    /// The time limit of all runs; by default an hour.
+    pub max_time: Option<Duration>,
+    /// The most memory of a run; by default 4 GiB.
+    pub max_memory: Option<u64>,
     /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
     /// The host of a single program.
@@ -43,13 +55,15 @@ pub struct NativeSpec {
 }
 
 impl NativeSpec {
-    /// The program, or the scenario.
-    pub(crate) fn program(&self) -> &Path {
-        Path::new(
-            self.command
-                .first()
-                .map_or("".as_ref(), OsString::as_os_str),
-        )
+    /// The most memory of a run.
+    pub(crate) fn max_memory(&self) -> u64 {
+        self.max_memory.unwrap_or(everett_native::MAX_MEMORY)
+    }
+
+    /// The end of the time for all runs.
+    pub(crate) fn deadline(&self, session: &Session) -> Deadline {
+        let (clock, most) = (session.clock, self.max_time.unwrap_or(MAX_TIME));
+        Arc::new(move || clock.now() >= most)
     }
 
     /// The equivalent spec for other operations.
@@ -86,52 +100,50 @@ pub fn native(
     session: &Session,
     watcher: &mut dyn Watcher,
 ) -> Result<NativeResult> {
-    spec.run().expect_command()?;
-    if is_scenario(spec.program()) {
-        return crate::world::native::native(spec, session);
-    }
-    if !spec.settings.is_empty() {
+    let mut run = spec.run();
+    run.expect_command()?;
+    if run.is_scenario() {
+        run.settings.extend_from_slice(&spec.settings);
+        run.refuse_what_scenarios_say()?;
+    } else if !spec.settings.is_empty() {
         bail!(Usage, "--set is for scenarios");
     }
     match spec.runs {
-        Some(runs) => many(spec, session, runs.get()),
-        None => Ok(NativeResult::Program(Box::new(one(
-            spec, session, watcher,
-        )?))),
+        Some(runs) => many(spec, session, run, runs.get()),
+        None if run.is_scenario() => one_world(spec, session, &run),
+        None => one(spec, session, &run, watcher),
     }
 }
 
 /// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of a child does not end
 /// its parent.
-fn one(spec: &NativeSpec, session: &Session, watcher: &mut dyn Watcher) -> Result<NativeRun> {
-    let mut host = HostConfig {
-        args: spec
-            .command
-            .iter()
-            .map(|word| everett_linux::Argument::Concrete(word.as_bytes().to_vec()))
-            .collect(),
-        stdin: Stdin::Live,
-        ..HostConfig::default()
-    };
-    host.options.logs_calls = spec.logs_calls;
-    host.options.crashes_end_all = false;
-    host.options.faults_to_handlers = true;
-    spec.host.apply(&mut host, session)?;
-    let programs = spec.host.native_programs(spec.program());
-    add_libraries(&mut host, &programs, session)?;
+fn one(
+    spec: &NativeSpec,
+    session: &Session,
+    run: &RunSpec,
+    watcher: &mut dyn Watcher,
+) -> Result<NativeResult> {
+    let host = spec.host.live(&spec.command, spec.logs_calls, session)?;
+    let programs = run.native_programs();
+    tell_revealing(&programs, session);
     let config = NativeConfig {
-        host,
-        programs,
-        max_calls: MAX_CALLS,
-        max_long_computations: MAX_LONG_COMPUTATIONS,
-        keeps_events: false,
-        known_allocators: OnceLock::new(),
-        script: None,
-        finder: None,
-        race_skips: 0,
+        max_memory: spec.max_memory(),
+        deadline: Some(spec.deadline(session)),
+        ..native_config(host, programs, session)?
     };
-    let source = Source::Random(spec.seed);
-    Ok(everett_native::run_watched(&config, source, watcher)?)
+    let seen = everett_native::run_watched(&config, Source::Random(spec.seed), watcher)?;
+    Ok(NativeResult::Program(Box::new(seen)))
+}
+
+/// Runs a world once.
+fn one_world(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<NativeResult> {
+    let mut world = limited(spec, session, run)?;
+    for host in &mut world.hosts {
+        host.config.host.options.logs_calls = spec.logs_calls;
+    }
+    let seen = run_once(&world, spec.seed)?;
+    let wrong = world.wrong_with(&seen);
+    Ok(NativeResult::World(Box::new(seen), wrong))
 }
 
 /// A group of runs that ended the same.
@@ -163,10 +175,70 @@ pub struct NativeSummary {
     pub wall_seconds: f64,
 }
 
-fn many(spec: &NativeSpec, session: &Session, runs: u32) -> Result<NativeResult> {
-    let mut run = spec.run();
-    run.host.schedule_at_random();
-    let config = native_config(&run, &BuildSpec::default(), session)?;
+/// Schedules threads at random unless the spec or the scenario names a scheduler.
+fn schedule_at_random(run: &mut RunSpec) -> Result<()> {
+    if !run.is_scenario() {
+        run.host.schedule_at_random();
+        return Ok(());
+    }
+    for host in load_scenario(&run.scenario())?.hosts {
+        let host = HostSpec::of_scenario(&host.options)?;
+        if host.scheduler.is_some() || host.preempt.is_some() {
+            return Ok(());
+        }
+    }
+    let mut host = HostSpec::default();
+    host.schedule_at_random();
+    let settings = [("scheduler", host.scheduler), ("preempt", host.preempt)];
+    for (key, value) in settings {
+        let value = value.unwrap_or_default();
+        run.settings.push((format!("defaults.{key}"), value));
+    }
+    Ok(())
+}
+
+/// Runs a world once with random choices.
+fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
+    let hosts = match world.is_program() {
+        true => world.hosts.clone(),
+        false => world.seeded(seed),
+    };
+    let mut watchers = nobody(&hosts);
+    let guided = (1u64..).zip(&hosts).zip(&mut watchers);
+    let guides = guided.map(|((number, host), watcher)| {
+        // Each host draws from an independent random source.
+        let seed = match world.is_program() {
+            true => seed,
+            false => seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        };
+        let source = match &host.begin {
+            Some(begin) => Source::Begun(Box::new(Trace::clone(begin)), seed),
+            None => Source::Random(seed),
+        };
+        Guide {
+            source,
+            watcher: &mut **watcher,
+        }
+    });
+    let seen = world.run(&hosts, guides.collect(), Wanted::AnyInvariant);
+    seen.with_context(|| format!("seed {seed}"))
+}
+
+/// The world of a run, within the limits of the spec.
+fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<NativeWorld> {
+    let mut world = NativeWorld::of(run, &BuildSpec::default(), session)?;
+    for host in &mut world.hosts {
+        host.config.max_memory = spec.max_memory();
+        host.config.deadline = Some(spec.deadline(session));
+    }
+    let programs = world.hosts.iter().flat_map(|host| &host.config.programs);
+    tell_revealing(programs, session);
+    Ok(world)
+}
+
+fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Result<NativeResult> {
+    schedule_at_random(&mut run)?;
+    let world = limited(spec, session, &run)?;
     let folder = results_folder(spec.out.as_deref())?;
     run.write(&folder)?;
     let started = session.now();
@@ -174,20 +246,25 @@ fn many(spec: &NativeSpec, session: &Session, runs: u32) -> Result<NativeResult>
     let (mut findings, mut calls) = (0, 0);
     for number in 0..runs {
         let seed = spec.seed.wrapping_add(u64::from(number));
-        let seen = everett_native::run(&config, Source::Random(seed))
-            .with_context(|| format!("seed {seed}"))?;
-        calls += seen.calls;
-        let end = describe(&seen);
+        let seen = run_once(&world, seed)?;
+        calls += seen.hosts.values().map(|host| host.calls).sum::<u64>();
+        let wrong = world.wrong_with(&seen);
+        let end = match seen.hosts.get(HOST).filter(|_| world.is_program()) {
+            Some(run) => describe(run),
+            None => end_of_world(&seen, wrong.as_ref()),
+        };
         if let Some(known) = ends.get_mut(&end) {
             known.runs += 1;
             continue;
         }
-        let finding = match end_of(&seen) {
-            Some(expected) if is_finding(&expected) => {
+        let finding = match wrong {
+            Some(wrong) => {
                 findings += 1;
-                Some(write_finding(&folder, findings, seen.trace, expected)?)
+                let place = format!("findings/{findings:04}");
+                write_finding(&folder, &place, &world, (seed, &seen), wrong)?;
+                Some(place)
             }
-            _ => None,
+            None => None,
         };
         let ended = Ended {
             end: end.clone(),
@@ -209,12 +286,12 @@ fn many(spec: &NativeSpec, session: &Session, runs: u32) -> Result<NativeResult>
         folder: folder.path().to_owned(),
         summary,
         findings,
-        is_world: false,
+        is_world: !world.is_program(),
     })
 }
 
 /// The end of a run in the form that traces record; `None` if it has no such end, for instance because it diverged.
-pub(crate) fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
+fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     let output = [0, 1].map(|at| digest(&seen.output[at]));
     let end = TraceEnd {
         output,
@@ -238,22 +315,88 @@ pub(crate) fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
             ..end
         },
         NativeEnd::Idle => TraceEnd { idle: true, ..end },
-        NativeEnd::Diverged(_) | NativeEnd::Stopped | NativeEnd::Off => return None,
+        NativeEnd::Diverged(_) | NativeEnd::Stopped | NativeEnd::Off | NativeEnd::Limit(_) => {
+            return None;
+        }
     })
 }
 
-fn is_finding(end: &TraceEnd) -> bool {
-    end.finding.is_some() || end.signal.is_some()
+/// A description of how a world ended.
+fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
+    if let Some(wrong) = wrong {
+        return format!("host {}: {}: {}", wrong.host, wrong.kind, wrong.message);
+    }
+    let hosts = seen.hosts.iter();
+    let mut ends: Vec<String> = hosts
+        .map(|(name, run)| format!("{name} {}", describe(run)))
+        .collect();
+    if seen.is_cut {
+        ends.push("cut off at the limit of virtual time".to_owned());
+    }
+    ends.join(", ")
 }
 
-fn write_finding(folder: &Folder, number: u32, trace: Trace, end: TraceEnd) -> Result<String> {
-    let place = format!("findings/{number:04}");
-    std::fs::create_dir_all(folder.path().join(&place))?;
-    let trace = Trace {
-        end: Some(end),
-        ..trace
-    };
-    let text = serde_json::to_vec(&trace)?;
-    folder.write(&format!("{place}/finding.trace"), &text)?;
-    Ok(place)
+/// The end of the host that the finding is on.
+fn end_of_host(run: &NativeRun, wrong: &Wrong) -> TraceEnd {
+    let own = end_of(run).filter(|end| end.finding.is_some() || end.signal.is_some());
+    own.unwrap_or_else(|| TraceEnd {
+        finding: Some(wrong.kind.clone()),
+        output: [0, 1].map(|at| digest(&run.output[at])),
+        ..TraceEnd::default()
+    })
+}
+
+/// Writes the trace of a finding; for a world also a text and its messages.
+fn write_finding(
+    folder: &Folder,
+    place: &str,
+    world: &NativeWorld,
+    (seed, seen): (u64, &WorldRun),
+    wrong: Wrong,
+) -> Result<()> {
+    let mut hosts: BTreeMap<String, Trace> = BTreeMap::new();
+    for (name, run) in &seen.hosts {
+        let mut trace = run.trace.clone();
+        if *name == wrong.host {
+            trace.end = Some(end_of_host(run, &wrong));
+        }
+        hosts.insert(name.clone(), trace);
+    }
+    let mut trace = WorldTrace::of_hosts(hosts);
+    trace.is_program = world.is_program();
+    if let Some(around) = &world.surroundings {
+        let text = describe_finding(seen, &wrong, &trace);
+        folder.write(&format!("{place}/finding.txt"), text.as_bytes())?;
+        for (name, bytes) in messages_files(&around.scenario.topology, &seen.messages) {
+            folder.write(&format!("{place}/{name}"), &bytes)?;
+        }
+        trace.finding = Some(wrong);
+        trace.random_seed = Some(seed);
+    }
+    let name = trace.file(&format!("{place}/finding"));
+    Ok(folder.write(&name, &trace.to_json())?)
+}
+
+/// The finding of a world as text.
+fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> String {
+    let mut text = format!(
+        "{}: {}\non host {}\n",
+        wrong.kind, wrong.message, wrong.host
+    );
+    text.push_str(&others(&trace.hosts, ""));
+    for (name, run) in &seen.hosts {
+        let time = run.clock_ns as f64 / 1e9;
+        // The run of a world stops at its finding.
+        let end = match run.end {
+            NativeEnd::Idle if seen.broken_on.is_some() => "has not ended".to_owned(),
+            _ => describe(run),
+        };
+        text.push_str(&format!("\nhost {name} at {time:.6} s: {end}\n"));
+        for (what, bytes) in ["stdout", "stderr"].iter().zip(&run.output) {
+            if !bytes.is_empty() {
+                text.push_str(&format!("{what}:\n{}\n", String::from_utf8_lossy(bytes)));
+            }
+        }
+    }
+    text
 }

@@ -1,16 +1,19 @@
 //! The run options: one table row defines name, meaning, help text and scope of an option. Command lines, the
 //! documentation and the validation of specs derive from the table. Must not know any command line.
 
+use everett_engine::{MAPPINGS, SEARCHERS};
+use everett_linux::{PreemptAt, SCHEDULERS};
+use everett_scenario::{OptionKey, OptionKind, OptionSetting, bytes as parse_bytes};
 use std::ffi::OsStr;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::host::{parse_fault, parse_preempt, parse_scheduler};
 use crate::layers::Mount;
 use crate::load::GuestProgram;
-use crate::scenario::parse_setting;
-use crate::spec::{RunSpec, parse_size, parse_time, parse_variable};
+use crate::scenario::{parse_mapping, parse_searcher, parse_setting};
+use crate::spec::{RunSpec, parse_time, parse_variable};
 
 /// Sets an option of a run to a value, or adds a value to it. A switch ignores the value.
 pub type Setter = fn(&mut RunSpec, &OsStr) -> Result<(), String>;
@@ -41,6 +44,32 @@ pub enum Scope {
     Host,
 }
 
+/// The key of a scenario that means the same as an option.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ScenarioKey {
+    /// The table: `limits`, `search`, or `host` for the tables of hosts.
+    pub table: &'static str,
+    /// The key.
+    pub name: &'static str,
+    /// The kind of its value; `None` if the reader of scenarios interprets it itself, as it does for paths.
+    pub kind: Option<OptionKind>,
+}
+
+impl fmt::Display for ScenarioKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.table {
+            "host" => write!(f, "host.NAME.{}", self.name),
+            table => write!(f, "{table}.{}", self.name),
+        }
+    }
+}
+
+/// The kinds of numbers in scenarios.
+const NUMBER: OptionKind = OptionKind::Number { most: u64::MAX };
+const SMALL: OptionKind = OptionKind::Number {
+    most: u32::MAX as u64,
+};
+
 /// One option of a run.
 #[derive(Debug)]
 pub struct RunOption {
@@ -48,18 +77,20 @@ pub struct RunOption {
     pub name: &'static str,
     /// The field of [`RunSpec`] that it sets, as named in `args.json`.
     pub field: &'static str,
-    /// The help text.
-    pub help: &'static str,
+    /// The help text; see [`RunOption::text`].
+    help: &'static str,
+    /// The names that the option can take, for its help.
+    names: Option<fn() -> Vec<String>>,
     /// The kind of argument it takes.
     pub takes: Takes,
-    /// The default value, if it is worth showing.
+    /// The default value, if it is worth showing. It takes effect where the field of the spec is empty.
     pub default: Option<&'static str>,
     /// Another option that this one requires.
     pub requires: Option<&'static str>,
     /// The scope of the option.
     pub scope: Scope,
     /// The equivalent key of a scenario.
-    pub scenario_key: Option<&'static str>,
+    pub scenario_key: Option<ScenarioKey>,
     /// Sets the option in a spec.
     pub set: Setter,
 }
@@ -70,6 +101,7 @@ impl RunOption {
             name,
             field,
             help: "",
+            names: None,
             takes,
             default: None,
             requires: None,
@@ -81,6 +113,18 @@ impl RunOption {
 
     const fn help(self, help: &'static str) -> RunOption {
         RunOption { help, ..self }
+    }
+
+    /// The names that stand for `{names}` in the help.
+    const fn names(self, names: fn() -> Vec<String>) -> RunOption {
+        let names = Some(names);
+        RunOption { names, ..self }
+    }
+
+    /// The help text.
+    pub fn text(&self) -> String {
+        let names = self.names.map_or_else(Vec::new, |names| names());
+        self.help.replace("{names}", &names.join(", "))
     }
 
     const fn default(self, default: &'static str) -> RunOption {
@@ -97,13 +141,68 @@ impl RunOption {
         RunOption { scope, ..self }
     }
 
-    const fn key(self, key: &'static str) -> RunOption {
-        let scenario_key = Some(key);
+    /// The scenario key, whose value is set like that of the flag.
+    const fn key(self, table: &'static str, name: &'static str, kind: OptionKind) -> RunOption {
         RunOption {
-            scenario_key,
+            scenario_key: Some(ScenarioKey {
+                table,
+                name,
+                kind: Some(kind),
+            }),
             ..self
         }
     }
+
+    /// A key of hosts that the reader of scenarios interprets itself.
+    const fn own_key(self, name: &'static str) -> RunOption {
+        RunOption {
+            scenario_key: Some(ScenarioKey {
+                table: "host",
+                name,
+                kind: None,
+            }),
+            ..self
+        }
+    }
+}
+
+/// The keys of scenarios that the options define.
+pub(crate) fn option_keys() -> Vec<OptionKey> {
+    let key = |option: &RunOption| {
+        let ScenarioKey { table, name, kind } = option.scenario_key?;
+        Some(OptionKey {
+            table,
+            name,
+            kind: kind?,
+            default: option.default,
+        })
+    };
+    OPTIONS.iter().filter_map(key).collect()
+}
+
+/// The option that a key of a scenario sets.
+pub(crate) fn option_of(key: &OptionKey) -> Option<&'static RunOption> {
+    OPTIONS.iter().find(|option| {
+        let of = option.scenario_key.as_ref();
+        of.is_some_and(|of| (of.table, of.name) == (key.table, key.name))
+    })
+}
+
+/// Sets the options that a scenario says, where `is_open` allows it.
+pub(crate) fn set_options(
+    spec: &mut RunSpec,
+    settings: &[OptionSetting],
+    is_open: impl Fn(&RunOption) -> bool,
+) -> Result<(), String> {
+    for setting in settings {
+        let Some(option) = option_of(&setting.key).filter(|option| is_open(option)) else {
+            continue;
+        };
+        for argument in setting.value.iter().flat_map(|value| value.arguments()) {
+            (option.set)(spec, argument.as_ref())?;
+        }
+    }
+    Ok(())
 }
 
 fn text(value: &OsStr) -> Result<&str, String> {
@@ -116,6 +215,13 @@ fn number<N: FromStr<Err = std::num::ParseIntError>>(value: &OsStr) -> Result<N,
     text(value)?
         .parse()
         .map_err(|error: std::num::ParseIntError| error.to_string())
+}
+
+fn parse_panics(text: &str) -> Result<String, String> {
+    match text {
+        "all" | "main" => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is neither `all` nor `main`")),
+    }
 }
 
 fn positive(value: &OsStr) -> Result<u64, String> {
@@ -148,18 +254,11 @@ macro_rules! value {
 /// A row for an option with a value whose field is an `Option`.
 macro_rules! maybe {
     ($name:literal, $($field:ident).+, $value:literal, $parse:expr) => {
-        RunOption::new($name, last!($($field).+), Takes::Value($value), |spec, value| {
-            spec.$($field).+ = Some(($parse)(value)?);
-            Ok(())
-        })
+        maybe!($name, $($field).+, Takes::Value($value), $parse)
     };
-}
-
-/// A row for an option with a path.
-macro_rules! path {
-    ($name:literal, $($field:ident).+, $value:literal) => {
-        RunOption::new($name, last!($($field).+), Takes::Path($value), |spec, value| {
-            spec.$($field).+ = Some(PathBuf::from(value));
+    ($name:literal, $($field:ident).+, $takes:expr, $parse:expr) => {
+        RunOption::new($name, last!($($field).+), $takes, |spec, value| {
+            spec.$($field).+ = Some(($parse)(value)?);
             Ok(())
         })
     };
@@ -181,47 +280,61 @@ macro_rules! last {
     ($first:ident . $($field:ident).+) => { last!($($field).+) };
 }
 
+fn path(value: &OsStr) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(value))
+}
+
 fn owned(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
 /// All run options, in display order.
 pub const OPTIONS: &[RunOption] = &[
-    path!("out", out, "DIR").help("Folder for the results; default: the next number below everett-out/."),
+    maybe!("out", out, Takes::Path("DIR"), path).help("Folder for the results; default: the next number below everett-out/."),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
         .help("Be done after this time, with the results written, e.g. 90s, 10m, 2h.")
-        .key("limits.time"),
-    value!("max-memory", max_memory, "SIZE", |value| parse_size(text(value)?))
-        .help("Spill states to disk when the process needs more memory than this, e.g. 4G; a search of worlds stops there.")
+        .default("24h")
+        .key("limits", "time", OptionKind::Duration),
+    maybe!("max-memory", max_memory, "SIZE", |value| parse_bytes(text(value)?))
+        .help("Spill states to disk when the process needs more memory than this, e.g. 4G.")
         .default("4G")
-        .key("limits.memory"),
+        .key("limits", "memory", OptionKind::Size),
+    maybe!("checkpoint", checkpoint, "TIME", |value| parse_time(text(value)?))
+        .help("Least time between two checkpoints, from which a run that was killed is resumed. They take at most 2 % of the time.")
+        .default("1s"),
     maybe!("max-paths", max_paths, "N", number)
         .help("Stop when this many paths have ended.")
-        .key("limits.paths"),
+        .key("limits", "paths", NUMBER),
     maybe!("max-forks", max_forks, "N", number)
         .help("Stop after this many forks.")
-        .key("limits.forks"),
+        .key("limits", "forks", NUMBER),
     maybe!("max-depth", max_depth, "N", number)
         .help("Cut off paths with more forks than this.")
-        .key("limits.depth"),
+        .key("limits", "depth", SMALL),
     maybe!("max-instructions", max_instructions, "N", number)
         .help("Report paths with more instructions than this as hangs.")
-        .key("limits.instructions"),
-    value!("max-symbolic-size", max_symbolic_size, "BYTES", number)
+        .key("limits", "instructions", NUMBER),
+    maybe!("max-events", max_events, "N", number)
+        .help("Where a scenario is explored: report hosts with more messages and timers than this as hangs.")
+        .key("limits", "events", NUMBER),
+    maybe!("max-virtual-time", max_virtual_time, "TIME", |value| parse_time(text(value)?))
+        .help("Where a scenario is explored: end worlds at this time of their clocks.")
+        .key("limits", "virtual_time", OptionKind::Duration),
+    maybe!("max-symbolic-size", max_symbolic_size, "BYTES", number)
         .help("Largest block that malloc of a symbolic size keeps symbolic.")
         .default("4096"),
-    value!("seed", seed, "N", number)
+    maybe!("seed", seed, "N", number)
         .help("Seed of everything random.")
         .default("0")
-        .key("search.seed"),
-    values!("search", search, Takes::List("NAMES"), owned)
+        .key("search", "seed", NUMBER),
+    values!("search", search, Takes::List("NAMES"), parse_searcher)
         .help(
-            "Searchers that take turns: dfs, bfs, random-path, random-state, coverage, fewest-faults, \
-             fewest-preemptions, shallowest; random-path,coverage where nothing is said. Where a scenario is \
+            "Searchers that take turns: {names}; random-path,coverage where nothing is said. Where a scenario is \
              explored and nothing is said, the state with the least clock goes on.",
         )
-        .key("search.order"),
-    value!("batch", batch, "N", positive)
+        .names(|| SEARCHERS.iter().map(|row| row.name.to_owned()).collect())
+        .key("search", "order", OptionKind::Texts),
+    maybe!("batch", batch, "N", positive)
         .help("Instructions before another state is picked.")
         .default("10000"),
     switch!("all-tests", all_tests)
@@ -241,58 +354,74 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Report signed and unsigned overflow that the compiler was promised not to happen."),
     switch!("check-uninitialised", check_uninitialised)
         .help("Report decisions on memory that was never written."),
+    switch!("check-subobjects", check_subobjects)
+        .help("Report indices that leave an array inside a larger object (a field of a struct), in unoptimised code."),
     switch!("check-races", check_races)
         .help("Report accesses of several threads to the same memory that nothing orders."),
-    path!("smt-solver", smt_solver, "PROGRAM").help(
+    value!("panics", panics, "WHICH", |value| parse_panics(text(value)?))
+        .help(
+            "Panics of Rust programs that are findings: `all`, whoever catches them, in every thread and task; `main` \
+             for those only that end the program.",
+        )
+        .default("all"),
+    maybe!("smt-solver", smt_solver, Takes::Path("PROGRAM"), path).help(
         "Solver for what exceeds the first tier: path of z3, bitwuzla or cvc5; `none` for no such solver.",
     ),
-    value!("solver-time", solver_time, "TIME", |value| parse_time(text(value)?))
-        .help("Time for one query of that solver.")
-        .default("30s"),
-    value!("solver-conflicts", solver_conflicts, "N", number)
+    maybe!("solver-work", solver_work, "N", number)
+        .help("Work for one query of that solver, in its own units (rlimit of z3 and cvc5): the same on every machine.")
+        .default("100000000"),
+    maybe!("solver-time", solver_time, "TIME", |value| parse_time(text(value)?))
+        .help("Time for one query of that solver; results then depend on the load of the machine."),
+    maybe!("solver-conflicts", solver_conflicts, "N", number)
         .help("Conflicts that the first tier may have in one query.")
         .default("20000"),
-    path!("solver-log", solver_log, "DIR").help("Folder for slow queries, as SMT-LIB files."),
-    values!("env", env, Takes::Values("NAME=VALUE"), parse_variable)
+    maybe!("solver-log", solver_log, Takes::Path("DIR"), path).help("Folder for slow queries, as SMT-LIB files."),
+    values!("env", host.env, Takes::Values("NAME=VALUE"), parse_variable)
         .help("Environment variables of the program, NAME=VALUE. It has no others.")
-        .scope(Scope::Booting)
-        .key("host.NAME.env"),
+        .scope(Scope::Host)
+        .own_key("env"),
     values!("program", host.program, Takes::Values("[PATH=]PROGRAM"), GuestProgram::parse)
         .help("Another program that can be started by execve, at the path where it is here or at PATH.")
         .scope(Scope::Host)
-        .key("host.NAME.programs"),
+        .own_key("programs"),
     values!("ro", host.ro, Takes::Values("PATH[=GUESTPATH]"), Mount::parse)
         .help(
             "A file or folder of this disk that the program sees, at the same path or at GUESTPATH. What it writes \
              there reaches only its own copy.",
         )
         .scope(Scope::Host)
-        .key("host.NAME.ro"),
+        .own_key("ro"),
     values!("files", host.files, Takes::Values("DIR"), Mount::parse_folder)
         .help(
             "Copies what lies in this folder into the program's working directory. Nothing is written back.",
         )
         .scope(Scope::Host)
-        .key("host.NAME.files"),
+        .own_key("files"),
     values!("file", host.file, Takes::Values("GUESTPATH=FILE"), Mount::parse_file)
         .help("A file of this disk that the program finds at GUESTPATH.")
         .scope(Scope::Host)
-        .key("host.NAME.file"),
-    path!("cwd", host.cwd, "DIR")
+        .own_key("file"),
+    maybe!("cwd", host.cwd, Takes::Path("DIR"), path)
         .help("The directory that the program starts in; made if it is not there.")
         .scope(Scope::Host)
-        .key("host.NAME.cwd"),
+        .own_key("cwd"),
     maybe!("scheduler", host.scheduler, "NAME", |value| parse_scheduler(text(value)?))
         .help(
-            "Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at most N \
-             preemptions), random:SEED.",
+            "Which thread runs next: {names}.",
         )
+        .names(|| {
+            let policies = SCHEDULERS.iter();
+            policies
+                .map(|policy| format!("{} ({})", policy.usage(), policy.what))
+                .collect()
+        })
         .scope(Scope::Host)
-        .key("host.NAME.scheduler"),
+        .key("host", "scheduler", OptionKind::Text),
     maybe!("preempt", host.preempt, "WHERE", |value| parse_preempt(text(value)?))
-        .help("Where threads can be preempted: quantum, syscalls, atomics, memory.")
+        .help("Where threads can be preempted: {names}.")
+        .names(|| PreemptAt::ALL.map(|(name, _)| name.to_owned()).to_vec())
         .scope(Scope::Host)
-        .key("host.NAME.preempt"),
+        .key("host", "preempt", OptionKind::Text),
     value!("faults", host.faults, "N", number)
         .help(
             "Let at most N system calls and allocations on a path fail, each in every way that its \
@@ -300,53 +429,71 @@ pub const OPTIONS: &[RunOption] = &[
         )
         .default("0")
         .scope(Scope::Host)
-        .key("host.NAME.faults"),
+        .key("host", "faults", SMALL),
     values!("fault", host.fault, Takes::List("CALL[:ERRNO]"), parse_fault)
         .help("Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.")
         .requires("faults")
         .scope(Scope::Host)
-        .key("host.NAME.fault_calls"),
+        .key("host", "fault_calls", OptionKind::Texts),
     switch!("fault-regions", host.fault_regions)
         .help("Failures only between everett_faults_enable and everett_faults_disable.")
         .requires("faults")
         .scope(Scope::Host)
-        .key("host.NAME.fault_regions"),
+        .key("host", "fault_regions", OptionKind::Flag),
     values!("fault-program", host.fault_program, Takes::List("NAME"), owned)
         .help("Failures only in processes that execute a program of this name.")
         .requires("faults")
         .scope(Scope::Host)
-        .key("host.NAME.fault_programs"),
+        .key("host", "fault_programs", OptionKind::Texts),
     value!("fragment", host.fragment, "N", number)
         .help("Let bytes of pipes and streams arrive in up to N pieces, in all ways.")
         .default("0")
         .scope(Scope::Host)
-        .key("host.NAME.fragment"),
+        .key("host", "fragment", SMALL),
     switch!("wait-all", host.wait_all)
         .help("Go on after the end of the first process until all processes have ended.")
         .scope(Scope::Host)
-        .key("host.NAME.wait_all"),
+        .key("host", "wait_all", OptionKind::Flag),
     switch!("trust-handlers", host.trust_handlers)
         .help(
             "Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are \
              findings though there is a handler.",
         )
         .scope(Scope::Host)
-        .key("host.NAME.trust_handlers"),
-    maybe!("mapping", mapping, "NAME", |value| owned(text(value)?))
+        .key("host", "trust_handlers", OptionKind::Flag),
+    maybe!("max-output", host.max_output, "SIZE", |value| parse_bytes(text(value)?))
+        .help("End programs that print more than this.")
+        .default("256M")
+        .scope(Scope::Host)
+        .key("host", "max_output", OptionKind::Size),
+    maybe!("max-files", host.max_files, "SIZE", |value| parse_bytes(text(value)?))
+        .help("Let writes to files fail (ENOSPC) when all files hold more than this.")
+        .default("1G")
+        .scope(Scope::Host)
+        .key("host", "max_files", OptionKind::Size),
+    maybe!("max-processes", host.max_processes, "N", number)
+        .help("Let fork and clone fail (EAGAIN) when there are so many processes and threads.")
+        .default("1024")
+        .scope(Scope::Host)
+        .key("host", "max_processes", SMALL),
+    maybe!("mapping", mapping, "NAME", |value| parse_mapping(text(value)?))
         .help(
-            "Where a scenario is explored: how states of different hosts are kept together: sds, cow or cob.",
+            "Where a scenario is explored: how states of different hosts are kept together: {names}.",
         )
-        .key("search.mapping"),
+        .names(|| MAPPINGS.iter().map(|(name, _)| (*name).to_owned()).collect())
+        .default("sds")
+        .key("search", "mapping", OptionKind::Text),
     maybe!("orders", orders, "N", number)
         .help(
             "Where a scenario is explored: how often on a path something arrives before what would \
              have arrived earlier.",
         )
-        .key("search.orders"),
+        .default("0")
+        .key("search", "orders", SMALL),
     values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help(
         "Where a scenario is explored: a key of it and its value, such as host.server.args='[\"-p\", \"80\"]'.",
     ),
-    path!("world", world, "FILE")
+    maybe!("world", world, Takes::Path("FILE"), path)
         .help(
             "Where a program boots a world (netklee.h): a scenario without hosts, with what else there \
              is to say of it, such as faults, checks and limits.",
@@ -362,10 +509,9 @@ pub fn option(name: &str) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// All options as a Markdown table, for `docs/options.md`.
-pub fn options_table() -> String {
-    let mut table = String::from("| option | key of a scenario | what it does |\n|---|---|---|\n");
-    let escaped = |text: &str| text.replace('|', "\\|");
+/// All options as a Markdown list, for `docs/options.md`.
+pub fn options_list() -> String {
+    let mut list = String::new();
     for option in OPTIONS {
         let takes = match option.takes {
             Takes::Nothing => String::new(),
@@ -373,19 +519,27 @@ pub fn options_table() -> String {
                 format!(" {name}")
             }
         };
-        let key = option
-            .scenario_key
-            .map_or_else(String::new, |key| format!("`{key}`"));
-        let default = option
-            .default
-            .map_or_else(String::new, |default| format!(" Default: {default}."));
-        let _ = writeln!(
-            table,
-            "| `--{}{}` | {key} | {}{default} |",
+        let key = option.scenario_key.map(|key| format!(" (`{key}`)"));
+        let default = option.default.map(|value| format!(" Default: {value}."));
+        let (key, default) = (key.unwrap_or_default(), default.unwrap_or_default());
+        let text = format!(
+            "`--{}{takes}`{key}: {}{default}",
             option.name,
-            escaped(&takes),
-            escaped(option.help),
+            option.text()
         );
+        let mut line = String::from("-");
+        for word in text.split(' ') {
+            if line.len() + 1 + word.len() > COLUMNS {
+                let _ = writeln!(list, "{line}");
+                line = String::from(" ");
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        let _ = writeln!(list, "{line}");
     }
-    table
+    list
 }
+
+/// The width of documents.
+const COLUMNS: usize = 120;

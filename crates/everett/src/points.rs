@@ -1,54 +1,77 @@
 //! Preemption points of traces whose threads switched between system calls. Replaying the trace in the vm locates the
 //! points; native runs then try them until one ends the same.
 
-use everett_engine::{SourceFrame, Start, Trace};
-use everett_linux::{PreemptAt, PreemptionPoint, SchedulerKind};
-use everett_native::{NativeConfig, Script, ScriptFinder, ScriptPoint};
+use everett_engine::{ExplorerConfig, SourceFrame};
+use everett_linux::{PreemptAt, PreemptionPoint};
+use everett_native::{NativeConfig, NativeHost, Script, ScriptPoint};
 use everett_vm::Image;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use crate::error::Result;
-use crate::follow::{follow_with, following_config};
+use crate::follow::{Model, prepare};
 use crate::session::Session;
 use crate::spec::RunSpec;
+use crate::trace::WorldTrace;
 
 /// Traces with more points than this are not tried natively.
 const MAX_POINTS: usize = 1_000_000;
 
-/// Whether threads of a native program can be preempted between system calls.
-pub(crate) fn are_possible(config: &NativeConfig) -> bool {
-    let options = &config.host.options;
-    options.preempt_at >= PreemptAt::Atomics && options.scheduler != SchedulerKind::RoundRobin
+/// The preemption scripts of hosts, by host name.
+pub(crate) type Scripts = BTreeMap<String, Script>;
+
+/// Finds the preemption points of a run's traces.
+pub(crate) struct PointFinder {
+    run: RunSpec,
+    session: Session,
+    /// What the vm replays, loaded on demand; `None` if there is no bitcode.
+    loaded: OnceLock<Option<(ExplorerConfig, Vec<Image>)>>,
 }
 
-/// A finder of the preemption points of a run's traces. A trace that the vm cannot replay has none.
-pub(crate) fn finder(run: &RunSpec, session: &Session) -> ScriptFinder {
-    let (run, session) = (run.clone(), session.clone());
-    let images = OnceLock::new();
-    Arc::new(move |trace| {
-        let images = images.get_or_init(|| run.load().ok()).as_ref()?;
-        script_of(&run, &session, images, trace).ok().flatten()
-    })
-}
-
-/// The points of a trace, found by replaying it in the vm. `None` if there are none.
-fn script_of(
-    run: &RunSpec,
-    session: &Session,
-    images: &[Image],
-    trace: &Trace,
-) -> Result<Option<Script>> {
-    let mut config = following_config(run, session)?;
-    for host in &mut config.hosts {
-        host.config.options.logs_points = true;
+impl PointFinder {
+    /// A finder for the traces of a run.
+    pub(crate) fn of(run: &RunSpec, session: &Session) -> PointFinder {
+        PointFinder {
+            run: run.clone(),
+            session: session.clone(),
+            loaded: OnceLock::new(),
+        }
     }
-    let passed = follow_with(config, images, Start::Trace(trace.clone()))?.points;
-    Ok(script(&passed, 0))
+
+    /// The preemption scripts of hosts. Hosts without points have none, nor do traces that the vm cannot replay.
+    pub(crate) fn scripts(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Scripts {
+        let possible = hosts.iter().filter(|host| are_possible(&host.config));
+        let possible: Vec<&str> = possible.map(|host| host.name.as_str()).collect();
+        if possible.is_empty() {
+            return Scripts::new();
+        }
+        let load = || prepare(&self.run, &self.session).ok();
+        let Some((config, images)) = self.loaded.get_or_init(load) else {
+            return Scripts::new();
+        };
+        let mut model = Model::new(config.clone(), images);
+        for host in &mut model.config.hosts {
+            host.config.options.logs_points = possible.contains(&host.name.as_str());
+        }
+        let Ok(seen) = model.follow(trace) else {
+            return Scripts::new();
+        };
+        let (_, standing) = seen.on_the_way(trace);
+        let scripts = standing.into_iter().filter_map(|host| {
+            let script = script(&host.points, host.restarts)?;
+            Some((host.name, script))
+        });
+        scripts.collect()
+    }
+}
+
+/// Whether threads of a native program can be preempted between system calls.
+fn are_possible(config: &NativeConfig) -> bool {
+    let options = &config.host.options;
+    options.preempt_at >= PreemptAt::Atomics && options.scheduler.preempts()
 }
 
 /// The script of the points that a host passed after this many restarts. `None` if there are none, or too many.
-pub(crate) fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
+fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;
     }
@@ -93,8 +116,8 @@ fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
     points
 }
 
-/// Scripts to try, the likeliest first: native code may have more accesses on a line than the vm, or fewer.
-pub(crate) fn attempts(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
+/// Scripts of a host to try, the likeliest first: native code may have more accesses on a line than the vm, or fewer.
+fn shifted(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
     const SHIFTS: [i32; 8] = [1, -1, 2, -2, 3, -3, 4, -4];
     let switches: Vec<usize> = (0..script.points.len())
         .filter(|at| script.points[*at].switches)
@@ -104,11 +127,33 @@ pub(crate) fn attempts(script: &Script, most: usize) -> impl Iterator<Item = Scr
         let last = switches.clone().into_iter().rev();
         last.map(move |at| BTreeMap::from([(at, shift)]))
     });
-    let tried = std::iter::once(BTreeMap::new()).chain(shifted);
-    tried.take(most).map(|shifts| Script {
+    shifted.take(most).map(|shifts| Script {
         shifts,
         ..script.clone()
     })
+}
+
+/// Scripts to try, the likeliest first. At most one host deviates from the vm's schedule.
+pub(crate) fn attempts(scripts: &Scripts, most: usize) -> Vec<Scripts> {
+    let mut all = vec![scripts.clone()];
+    for (name, script) in scripts {
+        for other in shifted(script, most) {
+            let mut attempt = scripts.clone();
+            attempt.insert(name.clone(), other);
+            all.push(attempt);
+        }
+    }
+    all.truncate(most);
+    all
+}
+
+/// The hosts with these preemption scripts.
+pub(crate) fn scripted(hosts: &[NativeHost], scripts: &Scripts) -> Vec<NativeHost> {
+    let mut hosts = hosts.to_vec();
+    for host in &mut hosts {
+        host.config.script = scripts.get(&host.name).cloned();
+    }
+    hosts
 }
 
 #[cfg(test)]
@@ -158,7 +203,8 @@ mod tests {
             points: numbered(&all),
             ..Script::default()
         };
-        let shifts: Vec<_> = attempts(&script, 4).map(|script| script.shifts).collect();
+        let tried = attempts(&Scripts::from([("a".to_owned(), script)]), 4);
+        let shifts: Vec<_> = tried.iter().map(|one| one["a"].shifts.clone()).collect();
         let one = |at: usize, shift: i32| BTreeMap::from([(at, shift)]);
         assert_eq!(shifts, [BTreeMap::new(), one(1, 1), one(0, 1), one(1, -1)]);
     }

@@ -1,92 +1,38 @@
-//! The listener of a search of one program: writes tests and findings as they occur and reports them to the observer.
-//! Owns the files of findings and tests; must not know how the search works.
+//! The listener of a search: writes tests and findings as they occur, reports them to the observer, and works on
+//! findings after the search. Owns the files of findings and tests; must not know how the search works.
 
 use everett_engine::{
-    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, WorldFinding, principal,
+    Explorer, ExplorerConfig, Listener, PathEnd, SavedFiles, Stopped, Trace, WorldFinding,
 };
-use everett_linux::{ChangedFile, FileChange, Setup};
-use everett_native::NativeConfig;
-use everett_report::{Folder, KTest, NamedFile, Writer};
+use everett_linux::Setup;
+use everett_report::{Folder, NamedFile, Writer};
 use everett_vm::Image;
-use serde::{Deserialize, Serialize};
-use std::fmt::Write;
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bootstrap::SetUp;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Checkpoints};
 use crate::error::Result;
-use crate::events::{Event, Meter, Observer, Progress};
-use crate::replay::{BuildSpec, Verdict, confirm_one, native_config};
+use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
+use crate::finding::{FindingEntry, finding_files, ktest, written_files};
+use crate::follow::Model;
+use crate::native_world::NativeWorld;
+use crate::replay::{BuildSpec, Verdict, tell_revealing};
 use crate::session::Session;
 use crate::shrink::{Goal, Shrunk, shrink_trace};
 use crate::spec::RunSpec;
-use crate::summary::{RunSummary, Summary};
+use crate::summary::Summary;
+use crate::trace::{HOST, WorldTrace};
+use crate::world::chart::{messages_files, standing_text};
+use crate::world::dtest::Tests;
+use crate::world::samples::Samples;
+use crate::world::topology;
 
-/// The host name in runs of a single program.
-pub const HOST: &str = "host";
 /// Time budget for shrinking one finding.
-pub const SHRINK_TIME: Duration = Duration::from_secs(3);
-/// The suffix of the file that keeps a trace as it was before shrinking.
-pub const ORIGINAL: &str = ".original.trace";
-/// Longest guest path whose file is written.
-const MAX_PATH: usize = 1000;
-
-/// A finding as `summary.json` lists it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FindingEntry {
-    /// The kind of the finding.
-    pub kind: String,
-    /// A one-line description.
-    pub message: String,
-    /// The source file.
-    pub file: String,
-    /// The source line.
-    pub line: u32,
-    /// The function.
-    pub function: String,
-    /// The host on which it occurred.
-    pub host: String,
-    /// Its folder, relative to the folder of the run.
-    pub dir: String,
-    /// The verdict of the native replay: `confirmed`, `not-reproduced` or `not-replayable`; `null` if it was not
-    /// replayed.
-    #[serde(default)]
-    pub confirmed: Option<String>,
-    /// Why it was not confirmed.
-    #[serde(default)]
-    pub confirmed_reason: Option<String>,
-}
-
-impl FindingEntry {
-    /// An entry for a finding that was not replayed yet.
-    pub fn of(finding: &Finding, host: &str, dir: String) -> FindingEntry {
-        let place = principal(&finding.stack)
-            .cloned()
-            .unwrap_or_else(unknown_place);
-        FindingEntry {
-            kind: finding.kind.name().to_owned(),
-            message: finding.message.clone(),
-            file: place.file,
-            line: place.line,
-            function: place.function,
-            host: host.to_owned(),
-            dir,
-            confirmed: None,
-            confirmed_reason: None,
-        }
-    }
-}
-
-/// Deadlines for the work on findings after a run; `None` disables a step.
-#[derive(Copy, Clone, Debug)]
-pub struct AfterRun {
-    /// Deadline for shrinking their traces.
-    pub shrink: Option<Duration>,
-    /// Deadline for confirming them natively.
-    pub confirm: Option<Duration>,
-}
+const SHRINK_TIME: Duration = Duration::from_secs(3);
+/// Time budget for shrinking findings and confirming them natively.
+const AFTER_TIME: Duration = Duration::from_secs(20);
 
 /// Writes tests and findings into the folder of a run.
 pub(crate) struct Recorder<'o> {
@@ -95,23 +41,65 @@ pub(crate) struct Recorder<'o> {
     observer: &'o mut dyn Observer,
     meter: Meter,
     writer: Writer,
-    command: Arc<[String]>,
-    write_tests: bool,
+    format: TestFormat,
     /// Tests written so far.
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
     /// Paths that set up a host of the world to be explored.
     pub hosts: Vec<SetUp>,
-    /// The findings of this run, as indices into `findings`, with their traces.
-    traces: Vec<(usize, Trace)>,
+    /// The findings of this run, with their indices in `findings`.
+    found: Vec<(usize, WorldFinding)>,
     /// Writing a result failed. The search continues, and findings are still reported.
     failed: bool,
     folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
     replacing: Vec<NamedFile>,
+    /// The number of states over time, if worlds are explored.
+    samples: Option<Samples>,
     /// Upper bound of the time that the run reserves for work after the search.
-    pub kept_time: Duration,
+    kept_time: Duration,
+    /// Writes checkpoints, if the run can be resumed.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// Calls of `tick`.
+    ticks: u64,
+}
+
+/// The files of tests and findings that others can use: `.ktest` for a program, `.dtest` for a world if wanted.
+#[derive(Clone)]
+struct TestFormat {
+    command: Arc<[String]>,
+    is_program: bool,
+    dtests: Option<Tests>,
+}
+
+/// Files of a test or finding with a common prefix of their names.
+type TraceFiles = fn(&TestFormat, stem: &str, &WorldTrace) -> Vec<NamedFile>;
+
+/// The formats of tests and findings, one row each.
+const TRACE_FILES: &[TraceFiles] = &[
+    |_, stem, trace| vec![(trace.file(stem), trace.to_json())],
+    |format, stem, trace| match format.is_program {
+        true => {
+            let test = ktest(&format.command, &trace.host(HOST));
+            vec![(format!("{stem}.ktest"), test)]
+        }
+        false => Vec::new(),
+    },
+    |format, stem, trace| {
+        let tests = format.dtests.iter();
+        tests
+            .flat_map(|tests| tests.files(stem, &trace.hosts))
+            .collect()
+    },
+];
+
+impl TestFormat {
+    /// The files of a trace.
+    fn files(&self, stem: &str, trace: &WorldTrace) -> Vec<NamedFile> {
+        let formats = TRACE_FILES.iter();
+        formats.flat_map(|files| files(self, stem, trace)).collect()
+    }
 }
 
 impl<'o> Recorder<'o> {
@@ -121,23 +109,34 @@ impl<'o> Recorder<'o> {
         spec: &'o RunSpec,
         session: &'o Session,
         observer: &'o mut dyn Observer,
+        config: &ExplorerConfig,
     ) -> Recorder<'o> {
+        let is_program = config.world.is_none();
+        let format = TestFormat {
+            command: spec.words().into(),
+            is_program,
+            dtests: (spec.dtest && !is_program)
+                .then(|| Tests::of(&topology(config), &config.hosts)),
+        };
+        let limit = config.limits.max_time.filter(|_| !spec.no_confirm);
         Recorder {
             spec,
             session,
             meter: Meter::of(observer),
             observer,
             writer: Writer::new(folder.clone()),
-            command: spec.words().into(),
-            write_tests: !spec.no_tests,
+            format,
             tests: 0,
             findings: Vec::new(),
             hosts: Vec::new(),
-            traces: Vec::new(),
+            found: Vec::new(),
             failed: false,
             folder,
             replacing: Vec::new(),
-            kept_time: Duration::ZERO,
+            samples: (!is_program).then(Samples::new),
+            kept_time: limit.map_or(Duration::ZERO, |limit| (limit / 10).min(AFTER_TIME)),
+            checkpoints: None,
+            ticks: 0,
         }
     }
 
@@ -151,10 +150,71 @@ impl<'o> Recorder<'o> {
         self.session.memory.peak()
     }
 
-    /// Continues the numbering of a stopped run.
-    pub fn continue_from(&mut self, checkpoint: &Checkpoint) {
+    /// Continues the numbering of a stopped run. Its findings that nobody has worked on yet are taken up again.
+    pub fn continue_from(
+        &mut self,
+        checkpoint: &Checkpoint,
+        (config, images): (&ExplorerConfig, &[Image]),
+    ) {
         self.tests = checkpoint.tests;
         self.findings = checkpoint.findings.clone();
+        for (number, entry) in self.findings.iter().enumerate() {
+            if entry.confirmed.is_some() {
+                continue;
+            }
+            let stem = format!("{}/finding", entry.dir);
+            let name = match self.format.is_program {
+                true => format!("{stem}.trace"),
+                false => format!("{stem}.world"),
+            };
+            let path = self.folder.path().join(name);
+            let Ok(trace) = WorldTrace::read(&path, self.format.is_program) else {
+                continue;
+            };
+            let seen = Model::new(config.clone(), images).follow(&trace);
+            let found = seen.ok().and_then(|seen| {
+                let found = match trace.is_program {
+                    true => seen.finding_of_kind(&entry.kind),
+                    false => seen.finding_of(&trace),
+                };
+                found.cloned()
+            });
+            self.found.extend(found.map(|found| (number, found)));
+        }
+    }
+
+    /// Writes a checkpoint. What it counts as written is.
+    pub(crate) fn write_checkpoint(&mut self, explorer: &Explorer<'_>, sync: bool) -> Result<()> {
+        let Some(checkpoints) = &mut self.checkpoints else {
+            return Ok(());
+        };
+        self.writer.flush();
+        let results = (self.findings.as_slice(), self.tests);
+        checkpoints.write(explorer, results, || self.session.now(), sync)
+    }
+
+    /// Wall-clock time of the run, also before it was resumed.
+    pub(crate) fn wall(&self) -> Duration {
+        let earlier = self.checkpoints.as_ref().map(|it| it.earlier);
+        self.session.now() + earlier.unwrap_or_default()
+    }
+
+    /// Writes a checkpoint if one is due. A bootstrap search has none: it would not hold the hosts that were set up.
+    fn mind_checkpoint(&mut self, explorer: &Explorer<'_>) {
+        const BETWEEN_LOOKS: u64 = 16;
+        self.ticks += 1;
+        if !self.ticks.is_multiple_of(BETWEEN_LOOKS) || !self.hosts.is_empty() {
+            return;
+        }
+        let now = self.session.now();
+        if !self.checkpoints.as_ref().is_some_and(|it| it.is_due(now)) {
+            return;
+        }
+        if let Err(error) = self.write_checkpoint(explorer, true) {
+            let message = error.chain();
+            self.warn(&format!("{message}; the run goes on without checkpoints"));
+            self.checkpoints = None;
+        }
     }
 
     /// Reports a warning to the observer.
@@ -162,43 +222,49 @@ impl<'o> Recorder<'o> {
         self.observer.event(&Event::Warning(warning));
     }
 
-    fn write(&mut self, name: String, bytes: Vec<u8>) {
-        self.note(self.writer.write(name, bytes));
-    }
-
-    fn note(&mut self, written: bool) {
-        if !written && !self.failed {
+    fn write(&mut self, files: impl FnOnce() -> Vec<NamedFile> + Send + 'static) {
+        if !self.writer.write_made(files) && !self.failed {
             self.failed = true;
             self.warn("results cannot be written any more; the search goes on");
         }
     }
 
-    fn write_trace(&mut self, stem: String, trace: &Trace) {
-        let (trace, command) = (trace.clone(), self.command.clone());
-        let written = self.writer.write_made(move || {
-            let text = serde_json::to_vec(&trace).unwrap_or_default();
-            vec![
-                (format!("{stem}.ktest"), ktest(&command, &trace)),
-                (format!("{stem}.trace"), text),
-            ]
+    /// Queues the files of a test. Those of its trace are made by the writer.
+    fn write_test(&mut self, trace: WorldTrace, files: Vec<NamedFile>, stem: &str) {
+        let (format, name) = (self.format.clone(), stem.to_owned());
+        self.write(move || {
+            let mut all = files;
+            all.extend(format.files(&name, &trace));
+            all
         });
-        self.note(written);
+        self.observer.event(&Event::Test { name: stem });
     }
 
-    fn write_files(&mut self, folder: String, files: &[(ChangedFile, Vec<u8>)]) {
-        for (name, bytes) in written_files(&folder, files) {
-            self.write(name, bytes);
-        }
+    /// The name of the next test.
+    fn next_test(&mut self) -> String {
+        self.tests += 1;
+        format!("tests/{:06}", self.tests)
     }
 
-    /// Shrinks the findings of this run and confirms them natively, until the deadlines.
-    pub(crate) fn confirm(&mut self, images: &[Image], until: AfterRun) {
-        if self.traces.is_empty() {
-            return;
+    /// Shrinks the findings of this run, describes how their worlds got there, and confirms them natively, as long as
+    /// there is time.
+    pub(crate) fn work_on_findings(
+        &mut self,
+        config: &ExplorerConfig,
+        images: &[Image],
+    ) -> Result<()> {
+        if self.found.is_empty() {
+            return Ok(());
         }
-        let config = match native_config(self.spec, &BuildSpec::default(), self.session) {
-            _ if until.confirm.is_none() => None,
-            Ok(config) => Some(config),
+        let until = AfterRun::of(self.spec, config, self.session.now());
+        let native = || NativeWorld::of(self.spec, &BuildSpec::default(), self.session);
+        let native = match until.confirm.map(|_| native()).transpose() {
+            Ok(native) => {
+                let hosts = native.iter().flat_map(|native| &native.hosts);
+                let programs = hosts.flat_map(|host| &host.config.programs);
+                tell_revealing(programs, self.session);
+                native
+            }
             Err(error) => {
                 self.warn(&format!("nothing is confirmed: {}", error.chain()));
                 None
@@ -206,21 +272,20 @@ impl<'o> Recorder<'o> {
         };
         let mut late = false;
         let mut confirmed = 0;
-        for (number, trace) in std::mem::take(&mut self.traces) {
-            let shrunk = self.shrunk(images, number, &trace, until.shrink);
-            let Some(config) = &config else {
-                self.replace(number, &trace, shrunk);
-                continue;
-            };
-            if until
+        for (number, found) in std::mem::take(&mut self.found) {
+            let trace = WorldTrace::of(&found, self.format.is_program);
+            let goal = Goal::of_entry(&self.findings[number], &trace);
+            let shrunk = self.shrunk((config, images), &trace, &goal, until.shrink);
+            let is_late = until
                 .confirm
-                .is_none_or(|until| self.session.now() >= until)
-            {
-                late = true;
-                self.replace(number, &trace, shrunk);
-                continue;
-            }
-            let verdict = self.confirm_finding(config, number, trace, shrunk);
+                .is_none_or(|until| self.session.now() >= until);
+            late |= is_late;
+            let (verdict, shrunk) = match &native {
+                Some(native) if !is_late => confirm(native, &trace, shrunk),
+                _ => (None, shrunk),
+            };
+            self.settle(number, (found, trace), shrunk, (config, images))?;
+            let Some(verdict) = verdict else { continue };
             confirmed += usize::from(verdict == Verdict::Confirmed);
             let entry = &mut self.findings[number];
             entry.confirmed = Some(verdict.name().to_owned());
@@ -230,54 +295,32 @@ impl<'o> Recorder<'o> {
                 verdict: &verdict,
             });
         }
-        if late {
-            self.warn("there is no time to confirm all findings");
-        }
-        if config.is_some() {
+        if native.is_some() {
+            if late {
+                self.warn("there is no time to confirm all findings");
+            }
             self.observer.event(&Event::FindingsReplayed {
                 confirmed,
                 findings: self.findings.len(),
             });
         }
+        Ok(())
     }
 
     /// Shrinks the trace of a finding. `None` if there is no simpler trace or no time left.
     fn shrunk(
         &self,
-        images: &[Image],
-        number: usize,
-        trace: &Trace,
+        model: (&ExplorerConfig, &[Image]),
+        trace: &WorldTrace,
+        goal: &Goal,
         until: Option<Duration>,
     ) -> Option<Shrunk> {
         let until = until?.min(self.session.now() + SHRINK_TIME);
         if self.session.now() >= until {
             return None;
         }
-        let goal = Goal::of_entry(&self.findings[number]);
         // If shrinking fails, the original trace stays.
-        shrink_trace(self.spec, self.session, images, trace, &goal, until).ok()?
-    }
-
-    /// Confirms a finding natively. The shrunk trace is kept unless only the original trace is confirmed.
-    fn confirm_finding(
-        &mut self,
-        config: &NativeConfig,
-        number: usize,
-        trace: Trace,
-        shrunk: Option<Shrunk>,
-    ) -> Verdict {
-        let notices = &self.session.notices;
-        let Some(shrunk) = shrunk else {
-            return confirm_one(config, trace, notices);
-        };
-        let verdict = confirm_one(config, shrunk.trace.clone(), notices);
-        if verdict != Verdict::Confirmed
-            && confirm_one(config, trace.clone(), notices) == Verdict::Confirmed
-        {
-            return Verdict::Confirmed;
-        }
-        self.replace(number, &trace, Some(shrunk));
-        verdict
+        shrink_trace(model, trace, goal, until).ok()?
     }
 
     /// Estimated time that the kernel takes to free the memory of the process at exit.
@@ -286,33 +329,67 @@ impl<'o> Recorder<'o> {
         PER_GIB.mul_f64(self.session.memory.used() as f64 / f64::from(1 << 30))
     }
 
-    /// Replaces the trace of a finding with the shrunk one and keeps the original beside it.
-    fn replace(&mut self, number: usize, trace: &Trace, shrunk: Option<Shrunk>) {
-        let Some(Shrunk {
-            finding: Some(finding),
+    /// Replaces the files of a finding with those of the shrunk trace, if there is one, and keeps the original trace
+    /// beside it. For a world, adds the messages on the way to the finding, and what its hosts did and left behind.
+    fn settle(
+        &mut self,
+        number: usize,
+        (mut found, mut trace): (WorldFinding, WorldTrace),
+        shrunk: Option<Shrunk>,
+        (config, images): (&ExplorerConfig, &[Image]),
+    ) -> Result<()> {
+        let dir = self.findings[number].dir.clone();
+        let mut original = None;
+        let mut files = Vec::new();
+        if let Some(Shrunk {
+            found: Some(other),
             trace: simpler,
             ..
         }) = shrunk
-        else {
-            return;
-        };
-        let entry = &mut self.findings[number];
-        entry.message = finding.message.clone();
-        let file = |name: &str| format!("{}/finding{name}", entry.dir);
-        let json = |trace: &Trace| serde_json::to_vec(trace).unwrap_or_default();
-        self.replacing.push((file(ORIGINAL), json(trace)));
-        self.replacing.push((file(".trace"), json(&simpler)));
-        let test = ktest(&self.command, &simpler);
-        self.replacing.push((file(".ktest"), test));
-        for (name, bytes) in finding_files(&finding, HOST, true) {
-            self.replacing
-                .push((format!("{}/{name}", entry.dir), bytes));
+        {
+            let name = trace.original_file("finding");
+            files.push((name.clone(), trace.to_json()));
+            files.extend(self.format.files("finding", &simpler));
+            (found, trace, original) = (other, simpler, Some(name));
+            self.findings[number].message = found.finding.message.clone();
+        }
+        if original.is_some() || !trace.is_program {
+            files.extend(finding_files(&found, original.as_deref()));
+        }
+        if !trace.is_program {
+            let seen = Model::new(config.clone(), images).follow(&trace)?;
+            let (messages, standing) = seen.on_the_way(&trace);
+            let text = files.iter_mut().find(|(name, _)| name == "finding.txt");
+            if let Some((_, text)) = text {
+                text.extend(standing_text(&standing).into_bytes());
+            }
+            files.extend(messages_files(&topology(config), &messages));
+            for host in standing {
+                files.extend(written_files(&format!("{}.fs", host.name), &host.files));
+            }
+        }
+        self.replacing.extend(in_folder(&dir, files));
+        Ok(())
+    }
+
+    /// Writes the number of states over time, if worlds are explored.
+    pub(crate) fn write_samples(&mut self, explorer: &Explorer<'_>) -> Result<()> {
+        match &mut self.samples {
+            Some(samples) => samples.write(explorer, self.session, &self.folder),
+            None => Ok(()),
         }
     }
 
     /// Reports the end of the run and writes the remaining files. Fails if a file could not be written.
-    pub(crate) fn finish(self, summary: &RunSummary) -> Result<()> {
-        tell_end(summary, self.folder.path(), self.observer);
+    pub(crate) fn finish(self, summary: &Summary) -> Result<()> {
+        for warning in &summary.warnings {
+            self.observer.event(&Event::Warning(warning));
+        }
+        for limit in &summary.limits_hit {
+            self.observer.event(&Event::LimitHit(limit));
+        }
+        let folder = self.folder.path();
+        self.observer.event(&Event::Finished { summary, folder });
         self.writer.finish()?;
         for (name, bytes) in &self.replacing {
             self.folder.write(name, bytes)?;
@@ -321,36 +398,95 @@ impl<'o> Recorder<'o> {
     }
 }
 
+/// The files with a folder before their names.
+fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
+    let files = files.into_iter();
+    files
+        .map(|(name, bytes)| (format!("{folder}/{name}"), bytes))
+        .collect()
+}
+
+/// Deadlines for the work on findings after a run; `None` disables a step.
+struct AfterRun {
+    /// Deadline for shrinking their traces.
+    shrink: Option<Duration>,
+    /// Deadline for confirming them natively.
+    confirm: Option<Duration>,
+}
+
+impl AfterRun {
+    fn of(spec: &RunSpec, config: &ExplorerConfig, now: Duration) -> AfterRun {
+        let limit = config.limits.max_time;
+        let until = limit.unwrap_or(Duration::MAX).min(now + AFTER_TIME);
+        let confirm = match config.world {
+            // Replaying a world takes long.
+            Some(_) => limit.unwrap_or(Duration::MAX),
+            None => until,
+        };
+        AfterRun {
+            // The other half of the time is for confirming findings natively.
+            shrink: (!spec.no_shrink).then(|| now + until.saturating_sub(now) / 2),
+            confirm: (!spec.no_confirm).then_some(confirm),
+        }
+    }
+}
+
+/// Confirms a finding natively. The shrunk trace is kept unless only the original trace is confirmed.
+fn confirm(
+    native: &NativeWorld,
+    trace: &WorldTrace,
+    shrunk: Option<Shrunk>,
+) -> (Option<Verdict>, Option<Shrunk>) {
+    let Some(shrunk) = shrunk else {
+        return (Some(native.confirm(trace)), None);
+    };
+    let verdict = native.confirm(&shrunk.trace);
+    if verdict != Verdict::Confirmed && native.confirm(trace) == Verdict::Confirmed {
+        return (Some(Verdict::Confirmed), None);
+    }
+    (Some(verdict), Some(shrunk))
+}
+
 impl Listener for Recorder<'_> {
     fn path(&mut self, end: &PathEnd) {
         self.observer.event(&Event::PathDone(end));
-        let Some(trace) = end.trace.as_ref().filter(|_| self.write_tests) else {
+        let Some(trace) = end.trace.as_ref().filter(|_| !self.spec.no_tests) else {
             return;
         };
-        self.tests += 1;
-        let stem = format!("tests/{:06}", self.tests);
-        self.write_files(format!("{stem}.fs"), &end.files);
-        self.write_trace(stem.clone(), trace);
-        self.observer.event(&Event::Test { name: &stem });
+        let stem = self.next_test();
+        let files = written_files(&format!("{stem}.fs"), &end.files);
+        self.write_test(WorldTrace::of_program(trace.clone()), files, &stem);
+    }
+
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, files: &SavedFiles) {
+        self.observer.event(&Event::WorldDone(traces));
+        let stem = self.next_test();
+        let files = files.iter();
+        let files =
+            files.flat_map(|(host, files)| written_files(&format!("{stem}-{host}.fs"), files));
+        self.write_test(WorldTrace::of_hosts(traces.clone()), files.collect(), &stem);
     }
 
     fn finding(&mut self, found: &WorldFinding) {
-        let finding = &found.finding;
-        let number = self.findings.len() as u64 + 1;
-        let dir = format!("findings/{number:04}");
-        for (name, bytes) in finding_files(finding, HOST, false) {
-            self.write(format!("{dir}/{name}"), bytes);
-        }
-        self.write_trace(format!("{dir}/finding"), &finding.trace);
-        self.write_files(format!("{dir}/fs"), &finding.files);
-        let entry = FindingEntry::of(finding, HOST, dir);
-        self.traces
-            .push((self.findings.len(), finding.trace.clone()));
-        self.observer.event(&Event::Finding {
-            number,
-            entry: &entry,
-            finding,
+        let number = self.findings.len();
+        let dir = format!("findings/{:04}", number + 1);
+        let mut files = finding_files(found, None).to_vec();
+        files.extend(written_files("fs", &found.finding.files));
+        let (format, folder) = (self.format.clone(), dir.clone());
+        let trace = WorldTrace::of(found, format.is_program);
+        self.write(move || {
+            files.extend(format.files("finding", &trace));
+            in_folder(&folder, files)
         });
+        let entry = FindingEntry::of(found, dir);
+        self.observer.event(&Event::Finding {
+            number: number as u64 + 1,
+            entry: &entry,
+            finding: &found.finding,
+        });
+        let mut kept = found.clone();
+        kept.finding.files.clear();
+        self.found.push((number, kept));
         self.findings.push(entry);
     }
 
@@ -362,10 +498,18 @@ impl Listener for Recorder<'_> {
     }
 
     fn tick(&mut self, explorer: &Explorer<'_>) {
+        self.mind_checkpoint(explorer);
+        if let Some(samples) = &mut self.samples {
+            samples.tick(explorer, self.session);
+        }
         let Some(now) = self.meter.due(|| self.session.now()) else {
             return;
         };
-        let progress = progress(explorer, now, &mut self.meter);
+        let world = self.samples.as_ref().map(|_| WorldProgress {
+            virtual_ns: explorer.virtual_ns().unwrap_or(0),
+            dstates: explorer.table().len(),
+        });
+        let progress = progress(explorer, now, &mut self.meter, world);
         self.observer.event(&Event::Progress(&progress));
     }
 
@@ -380,13 +524,18 @@ impl Listener for Recorder<'_> {
     /// Assumes a fixed time for the native replay of each finding.
     fn time_after(&self) -> Duration {
         const EACH: Duration = Duration::from_millis(500);
-        let findings = u32::try_from(self.traces.len()).unwrap_or(u32::MAX);
+        let findings = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
         EACH.saturating_mul(findings).min(self.kept_time)
     }
 }
 
 /// The progress of a search.
-fn progress(explorer: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progress {
+fn progress(
+    explorer: &Explorer<'_>,
+    now: Duration,
+    meter: &mut Meter,
+    world: Option<WorldProgress>,
+) -> Progress {
     let statistics = explorer.statistics();
     let instructions = statistics.instructions + statistics.replayed;
     let solver = explorer.solver_statistics();
@@ -401,191 +550,6 @@ fn progress(explorer: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progre
         solver_time: solver.sat_time + solver.smt_time,
         segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
         segments: segments.len(),
-        world: None,
+        world,
     }
-}
-
-/// Reports warnings, limits and the end of a run to the observer.
-pub(crate) fn tell_end(summary: &RunSummary, folder: &Path, observer: &mut dyn Observer) {
-    for warning in summary.warnings() {
-        observer.event(&Event::Warning(warning));
-    }
-    for limit in summary.limits_hit() {
-        observer.event(&Event::LimitHit(limit));
-    }
-    observer.event(&Event::Finished { summary, folder });
-}
-
-/// The files that describe a finding, besides its trace.
-pub fn finding_files(finding: &Finding, host: &str, made_simpler: bool) -> [NamedFile; 2] {
-    let place = principal(&finding.stack)
-        .cloned()
-        .unwrap_or_else(unknown_place);
-    let json = serde_json::json!({
-        "kind": finding.kind.name(), "message": finding.message, "file": place.file, "line": place.line,
-        "function": place.function, "host": host, "stack": finding.stack,
-        "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
-        "instructions": finding.instructions, "clock_ns": finding.clock_ns,
-    });
-    let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
-    let text = describe(finding, made_simpler).into_bytes();
-    [
-        ("finding.txt".to_owned(), text),
-        ("finding.json".to_owned(), json),
-    ]
-}
-
-/// A test in the `.ktest` format of KLEE.
-pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
-    let inputs = trace.inputs.iter();
-    let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
-    KTest {
-        args: command.to_vec(),
-        objects: objects.collect(),
-    }
-    .to_bytes()
-}
-
-/// The files that a path changed: a list of all changes, and below `folder` the contents of created or modified files.
-pub fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
-    if files.is_empty() {
-        return Vec::new();
-    }
-    let (mut list, mut written) = (String::new(), Vec::new());
-    for (file, bytes) in files {
-        let (path, mode) = (readable_path(&file.path), file.mode);
-        let _ = match &file.what {
-            FileChange::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
-            FileChange::Directory => writeln!(list, "directory {mode:04o} {path}"),
-            FileChange::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
-            FileChange::Special => writeln!(list, "special {mode:04o} {path}"),
-            FileChange::Removed => writeln!(list, "removed {path}"),
-        };
-        // The file system of the machine does not allow longer paths; such files are only listed.
-        if let FileChange::File(_) = file.what
-            && path.len() < MAX_PATH
-        {
-            written.push((format!("{folder}{path}"), bytes.clone()));
-        }
-    }
-    written.push((format!("{folder}.txt"), list.into_bytes()));
-    written
-}
-
-/// A guest path as a path on this machine, with non-printable bytes escaped.
-fn readable_path(path: &[u8]) -> String {
-    let escaped = path.iter().map(|byte| match byte {
-        b'%' | 0..=0x20 | 0x7f.. => format!("%{byte:02X}"),
-        _ => char::from(*byte).to_string(),
-    });
-    escaped.collect()
-}
-
-fn unknown_place() -> SourceFrame {
-    SourceFrame {
-        function: String::new(),
-        file: String::new(),
-        line: 0,
-        column: 0,
-    }
-}
-
-/// A finding as text: kind, location with source, stacks and inputs.
-fn describe(finding: &Finding, made_simpler: bool) -> String {
-    let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
-    if let Some(place) = principal(&finding.stack) {
-        let _ = writeln!(
-            text,
-            "in {} at {}:{}\n",
-            place.function, place.file, place.line
-        );
-        text.push_str(&excerpt(place));
-    }
-    let mut stack = |title: &str, frames: &[SourceFrame]| {
-        if frames.is_empty() {
-            return;
-        }
-        let _ = writeln!(text, "{title}:");
-        for (number, frame) in frames.iter().enumerate() {
-            let place = match frame.line {
-                0 => String::new(),
-                line => format!(" at {}:{line}", frame.file),
-            };
-            let _ = writeln!(text, "    #{number} {}{place}", frame.function);
-        }
-        text.push('\n');
-    };
-    stack("stack", &finding.stack);
-    stack("allocated", &finding.allocated);
-    stack("freed", &finding.freed);
-    for (who, frames) in &finding.threads {
-        stack(who, frames);
-    }
-    if !finding.trace.inputs.is_empty() || made_simpler {
-        text.push_str("inputs:\n");
-    }
-    for input in finding.trace.inputs.iter() {
-        let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
-    }
-    for choice in finding.trace.choices.iter() {
-        // Default choices are not worth mentioning.
-        if choice.picked > 0 {
-            let _ = writeln!(text, "    {}", choice.describe());
-        }
-    }
-    if made_simpler {
-        text.push_str("    (made simpler; as it was found: finding.original.trace)\n");
-    }
-    for (name, bytes) in ["stdout", "stderr"].iter().zip(&finding.output) {
-        if !bytes.is_empty() {
-            let _ = writeln!(text, "\n{name}:\n{}", String::from_utf8_lossy(bytes));
-        }
-    }
-    text
-}
-
-/// The source lines around a location; empty if the file cannot be read.
-fn excerpt(place: &SourceFrame) -> String {
-    let Ok(source) = std::fs::read_to_string(&place.file) else {
-        return String::new();
-    };
-    let line = place.line as usize;
-    let first = line.saturating_sub(3).max(1);
-    let mut text = String::new();
-    for (number, content) in source
-        .lines()
-        .enumerate()
-        .skip(first - 1)
-        .take(line + 3 - first)
-    {
-        let mark = if number + 1 == line { '>' } else { ' ' };
-        let _ = writeln!(text, "  {mark} {:>5} | {content}", number + 1);
-    }
-    text.push('\n');
-    text
-}
-
-/// Bytes in human-readable form: as a string and in hexadecimal, and as an integer if the length allows.
-pub fn readable(bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
-    let string: String = bytes
-        .iter()
-        .flat_map(|byte| std::ascii::escape_default(*byte))
-        .map(char::from)
-        .collect();
-    let mut text = format!("\"{string}\"");
-    let number = match bytes.len() {
-        1 => Some(i64::from(bytes[0] as i8)),
-        2 => Some(i64::from(i16::from_le_bytes([bytes[0], bytes[1]]))),
-        4 => Some(i64::from(i32::from_le_bytes([
-            bytes[0], bytes[1], bytes[2], bytes[3],
-        ]))),
-        8 => bytes.try_into().ok().map(i64::from_le_bytes),
-        _ => None,
-    };
-    let _ = write!(text, "  hex {}", hex.trim_end());
-    if let Some(number) = number {
-        let _ = write!(text, "  integer {number}");
-    }
-    text
 }

@@ -1,10 +1,7 @@
 //! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a regression suite interprets
 //! verdicts.
 
-use everett_engine::{Start, Trace};
-use everett_native::{NativeConfig, NativeEnd, NativeRun};
 use everett_report::{Outcome, TestCase, junit};
-use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,14 +12,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
-use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
-use crate::load::bitcode_of;
-use crate::replay::{BuildSpec, ReplayResult, Verdict, native_config, replay_one};
-use crate::session::{Notices, Session};
+use crate::follow::{Model, prepare};
+use crate::judge::diverged;
+use crate::native_world::NativeWorld;
+use crate::replay::{BuildSpec, ReplayResult, Verdict};
+use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::world;
-use crate::world::replay::{NativeWorld, diverged};
-use crate::world::trace::{WorldTrace, read_world};
+use crate::trace::{WorldTrace, run_of, traces_below};
 
 /// A regression suite.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -70,59 +66,13 @@ pub struct TestResult {
 /// Time limit for following one trace in the bitcode.
 const FOLLOW_TIME: Duration = Duration::from_secs(60);
 
-/// The native programs that traces are replayed on.
-enum Native {
-    /// One program and its host.
-    Program(Box<NativeConfig>),
-    /// A world of several hosts; the flag says whether other builds replace their programs.
-    World(Box<NativeWorld>, bool),
-}
-
-/// A recorded trace.
-enum Recorded {
-    /// The trace of a program.
-    Program(Trace),
-    /// The trace of a world.
-    World(WorldTrace),
-}
-
-impl Recorded {
-    /// Reads a trace. `None` if it does not say how it ends.
-    fn read(path: &Path) -> Result<Option<Recorded>> {
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "world")
-        {
-            return Ok(Some(Recorded::World(read_world(path)?)));
-        }
-        let trace = read_trace(path)?;
-        Ok(trace.end.is_some().then_some(Recorded::Program(trace)))
-    }
-
-    fn is_finding(&self) -> bool {
-        match self {
-            Recorded::Program(trace) => {
-                let end = trace.end.as_ref();
-                end.is_some_and(|end| end.finding.is_some() || end.signal.is_some())
-            }
-            Recorded::World(trace) => trace.finding.is_some(),
-        }
-    }
-
-    /// The kind of the finding that it ends in.
-    fn kind(&self) -> Option<&String> {
-        match self {
-            Recorded::Program(trace) => trace.end.as_ref()?.finding.as_ref(),
-            Recorded::World(trace) => Some(&trace.finding.as_ref()?.kind),
-        }
-    }
-}
-
 /// A run and its native programs.
 struct Suite {
     folder: PathBuf,
     run: RunSpec,
-    native: Native,
+    native: NativeWorld,
+    /// Whether other builds replace programs of a scenario.
+    is_rebuilt: bool,
     /// Kind and recorded verdict of the findings of the run, by their folders.
     confirmed: BTreeMap<PathBuf, (String, String)>,
 }
@@ -130,19 +80,17 @@ struct Suite {
 impl Suite {
     fn open(folder: PathBuf, build: &BuildSpec, session: &Session) -> Result<Suite> {
         let mut run = RunSpec::of(&folder)?;
-        let native = if run.is_scenario() {
-            let world = NativeWorld::of(&run, build, session)?;
-            Native::World(Box::new(world), !build.on.is_empty())
-        } else {
-            let config = native_config(&run, build, session)?;
+        let native = NativeWorld::of(&run, build, session)?;
+        let is_rebuilt = run.is_scenario() && !build.on.is_empty();
+        if native.is_program() {
             run = run.on(&build.on)?;
-            Native::Program(Box::new(config))
-        };
+        }
         let confirmed = confirmed_in(&folder);
         Ok(Suite {
             folder,
             run,
             native,
+            is_rebuilt,
             confirmed,
         })
     }
@@ -158,7 +106,7 @@ impl Suite {
         let mut same = self
             .confirmed
             .values()
-            .filter(|said| said.0 == *kind)
+            .filter(|said| said.0 == kind)
             .peekable();
         same.peek()?;
         Some(same.any(|said| said.1 == "confirmed"))
@@ -186,7 +134,7 @@ fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
 struct Replayed {
     path: PathBuf,
     suite: usize,
-    trace: Recorded,
+    trace: WorldTrace,
     verdict: Verdict,
     /// Whether the replay diverged from the trace.
     diverged: bool,
@@ -215,7 +163,8 @@ fn gather(
                     suites.len() - 1
                 }
             };
-            if let Some(trace) = Recorded::read(&path)? {
+            let trace = WorldTrace::read(&path, suites[suite].native.is_program())?;
+            if trace.has_end() {
                 traces.push(Replayed {
                     path,
                     suite,
@@ -235,7 +184,6 @@ fn replay_all(
     suites: &[Suite],
     traces: Vec<Replayed>,
     jobs: Option<NonZeroUsize>,
-    notices: &Notices,
     mut tell: impl FnMut(&Replayed),
 ) -> Vec<Replayed> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
@@ -256,7 +204,7 @@ fn replay_all(
                     let Some((at, mut replayed)) = next else {
                         return;
                     };
-                    replayed.replay(&suites[replayed.suite], notices);
+                    replayed.replay(&suites[replayed.suite]);
                     if sender.send((at, replayed)).is_err() {
                         return;
                     }
@@ -276,34 +224,14 @@ fn replay_all(
 }
 
 impl Replayed {
-    fn replay(&mut self, suite: &Suite, notices: &Notices) {
+    fn replay(&mut self, suite: &Suite) {
         let start = Instant::now();
-        let replayed = match (&suite.native, &self.trace) {
-            (Native::Program(config), Recorded::Program(trace)) => {
-                let Some(expected) = &trace.end else {
-                    return;
-                };
-                let replayed = replay_one(config, trace.clone(), expected, notices);
-                let diverged = |seen: NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
-                replayed.map(|(verdict, seen)| (verdict, seen.is_some_and(diverged)))
-            }
-            (Native::World(world, _), Recorded::World(trace)) => {
-                let replayed = world.replay(trace);
-                replayed.map(|(verdict, seen)| {
-                    let diverged = seen.is_some_and(|seen| diverged(&seen).is_some());
-                    // A diverged replay may still be confirmed by checked builds.
-                    let diverged = diverged && verdict != Verdict::Confirmed;
-                    (verdict, diverged)
-                })
-            }
-            _ => Err(Error::Trace(
-                "it is not of the run that it lies in".to_owned(),
-            )),
-        };
-        match replayed {
-            Ok((verdict, diverged)) => {
+        match suite.native.replay(&self.trace) {
+            Ok((verdict, seen)) => {
+                // A diverged replay may still be confirmed by checked builds.
+                self.diverged = verdict != Verdict::Confirmed
+                    && seen.is_some_and(|seen| diverged(&seen).is_some());
                 self.verdict = verdict;
-                self.diverged = diverged;
             }
             Err(error) => self.verdict = Verdict::NotReplayable(error.chain()),
         }
@@ -348,28 +276,23 @@ impl Replayed {
 
     /// Whether the finding occurs in the bitcode beside the program. Fails if that cannot be determined.
     fn happens_in_model(&self, suite: &Suite, session: &Session) -> Result<bool> {
-        let trace = match (&suite.native, &self.trace) {
-            (Native::World(_, true), _) => {
-                bail!(
-                    Usage,
-                    "worlds are followed in the bitcode of the scenario's own programs only"
-                )
-            }
-            (_, Recorded::World(trace)) => {
-                return world::follow::happens(&suite.run, session, trace);
-            }
-            (_, Recorded::Program(trace)) => trace,
-        };
-        bitcode_of(suite.run.program())?;
-        let images: Vec<Image> = suite.run.load()?;
-        let mut config = following_config(&suite.run, session)?;
-        config.limits.max_time = Some(session.now() + FOLLOW_TIME);
-        let seen = follow_with(config, &images, Start::Trace(trace.clone()))?;
-        let seen = seen.trace.and_then(|seen| seen.end);
-        let seen = seen.ok_or_else(|| {
+        if suite.is_rebuilt {
+            bail!(
+                Usage,
+                "worlds are followed in the bitcode of the scenario's own programs only"
+            );
+        }
+        let (config, images) = prepare(&suite.run, session)?;
+        let mut model = Model::new(config, &images);
+        model.config.limits.max_time = Some(session.now() + FOLLOW_TIME);
+        let seen = model.follow(&self.trace)?;
+        if !self.trace.is_program {
+            return Ok(seen.finding_of(&self.trace).is_some());
+        }
+        let seen = seen.end().ok_or_else(|| {
             Error::Trace("the bitcode parts from the trace or does not end".to_owned())
         })?;
-        let expected = trace.end.as_ref();
+        let expected = self.trace.end();
         Ok(expected.is_some_and(|expected| {
             seen.finding == expected.finding && seen.signal == expected.signal
         }))
@@ -391,7 +314,7 @@ pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> 
         });
         outcomes.push(outcome);
     };
-    let replayed = replay_all(&suites, traces, spec.jobs, &session.notices, tell);
+    let replayed = replay_all(&suites, traces, spec.jobs, tell);
     let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
     if let Some(file) = &spec.junit {
         let cases = replayed.iter().zip(&outcomes);
@@ -431,7 +354,7 @@ pub fn confirm(
             verdict: &replayed.verdict,
         });
     };
-    let replayed = replay_all(&suites, traces, spec.jobs, &session.notices, tell);
+    let replayed = replay_all(&suites, traces, spec.jobs, tell);
     let confirmed = replayed
         .iter()
         .filter(|one| one.verdict == Verdict::Confirmed);

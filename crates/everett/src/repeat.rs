@@ -1,9 +1,8 @@
 //! Repeated native runs of one trace, which must agree in every event.
 
-use everett_engine::Trace;
-use everett_native::{Event, NativeConfig, NativeRun, Source, WorldRun};
+use everett_native::{Event, NativeRun, WorldRun};
 
-use crate::error::{Context, Result};
+use crate::error::Result;
 
 /// The result of repeated runs of one trace.
 #[derive(Clone, Debug)]
@@ -23,31 +22,12 @@ impl Repeats {
     }
 }
 
-/// Runs a trace this many times and compares the event logs.
-pub(crate) fn repeat(config: &NativeConfig, trace: &Trace, times: u32) -> Result<Repeats> {
-    let run = || -> Result<NativeRun> {
-        let source = Source::Trace(Box::new(trace.clone()));
-        everett_native::run(config, source).context("the native program could not be run")
-    };
-    let first = run()?;
-    let mut repeats = Repeats {
-        events: first.events.len(),
-        others: 0,
-        difference: None,
-    };
-    for _ in 1..times {
-        let seen = run()?;
-        if is_other(&first, &seen) {
-            repeats.others += 1;
-            let difference = || difference(&first.events, &seen.events);
-            repeats.difference.get_or_insert_with(difference);
-        }
-    }
-    Ok(repeats)
-}
-
-/// Runs a world this many times and compares the event logs of all hosts.
-pub(crate) fn repeat_world(run: impl Fn() -> Result<WorldRun>, times: u32) -> Result<Repeats> {
+/// Runs a trace this many times and compares the event logs of all hosts.
+pub(crate) fn repeat(
+    run: impl Fn() -> Result<WorldRun>,
+    times: u32,
+    is_program: bool,
+) -> Result<Repeats> {
     let first = run()?;
     let mut repeats = Repeats {
         events: first.hosts.values().map(|host| host.events.len()).sum(),
@@ -61,7 +41,10 @@ pub(crate) fn repeat_world(run: impl Fn() -> Result<WorldRun>, times: u32) -> Re
         let difference = match others.next() {
             Some(((name, first), (_, seen))) => {
                 let difference = difference(&first.events, &seen.events);
-                format!("host {name}: {difference}")
+                match is_program {
+                    true => difference,
+                    false => format!("host {name}: {difference}"),
+                }
             }
             None if seen.broken != first.broken => "other invariants hold".to_owned(),
             None => continue,

@@ -1,42 +1,22 @@
-//! `replay`: replays traces on native programs under the same kernel model. Owns the verdict on a trace and how it is
-//! reached; must not know who observes a replay.
+//! `replay`: replays traces on native programs under the same kernel model and reports the verdicts. Must not know who
+//! observes a replay.
 
-use everett_engine::{Trace, TraceEnd};
-use everett_linux::HostConfig;
-use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, NoWatcher, Script, Source, Watcher,
-    is_checked_build, libraries, run_watched,
-};
-use everett_toolchain::{Checks, ToolchainError};
+use everett_native::{NativeHost, NativeRun, Watcher, WorldRun};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-use crate::capture::packets_of;
-use crate::compare::{checks_for, compare};
+use crate::capture::{capture, packets_of};
 use crate::error::{Context, Result, bail};
 use crate::events::{Event, Observer};
-use crate::explore::{explorer_config, program_host};
-use crate::follow::{read_trace, traces_of};
-use crate::layers::Mount;
 use crate::load::OtherBuild;
-use crate::points;
+use crate::native_world::{NativeWorld, Watchers, nobody};
 use crate::repeat::repeat;
-use crate::session::{Notices, Session};
+use crate::session::Session;
 use crate::spec::RunSpec;
-
-/// Native runs for a finding with preemptions between system calls.
-const MAX_ATTEMPTS: usize = 50;
-/// Native runs for a path without a finding but with such preemptions.
-const MAX_ATTEMPTS_OF_TESTS: usize = 9;
-/// Native runs for a data race. Each run holds a thread before a different access.
-const MAX_SPARED: u32 = 20;
-/// Number of system calls after which a replay counts as a hang.
-pub(crate) const MAX_CALLS: u64 = 1_000_000;
-/// Number of 50 ms stretches of computation after which a replay counts as a hang.
-pub(crate) const MAX_LONG_COMPUTATIONS: u32 = 40;
+use crate::trace::{WorldTrace, traces_of};
 
 /// Which traces to replay, and how.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -84,7 +64,7 @@ impl ReplaySpec {
     }
 
     /// Fails if options that apply to a single trace meet several traces.
-    pub(crate) fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
+    fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
         if self.one || self.pcap.is_some() {
             expect_one(&self.path, traces)?;
         }
@@ -93,7 +73,7 @@ impl ReplaySpec {
 }
 
 /// The only trace that `path` denotes.
-pub(crate) fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t PathBuf> {
+fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t PathBuf> {
     match traces {
         [one] => Ok(one),
         _ => bail!(
@@ -147,14 +127,14 @@ pub struct ReplayResult {
 }
 
 /// An observer that several watchers share.
-pub(crate) fn shared(observer: &mut dyn Observer) -> RefCell<&mut dyn Observer> {
+fn shared(observer: &mut dyn Observer) -> RefCell<&mut dyn Observer> {
     RefCell::new(observer)
 }
 
 /// A watcher that reports every event of a host as it happens.
-pub(crate) struct Steps<'s, 'o> {
-    pub(crate) host: Option<String>,
-    pub(crate) observer: &'s RefCell<&'o mut dyn Observer>,
+struct Steps<'s, 'o> {
+    host: Option<String>,
+    observer: &'s RefCell<&'o mut dyn Observer>,
 }
 
 impl Watcher for Steps<'_, '_> {
@@ -169,6 +149,20 @@ impl Watcher for Steps<'_, '_> {
     }
 }
 
+/// Watchers that report the events of all hosts.
+fn steps<'s, 'o: 's>(
+    world: &NativeWorld,
+    observer: &'s RefCell<&'o mut dyn Observer>,
+) -> Watchers<'s> {
+    let at = |host: &NativeHost| -> Box<dyn Watcher + 's> {
+        Box::new(Steps {
+            host: (!world.is_program()).then(|| host.name.clone()),
+            observer,
+        })
+    };
+    world.hosts.iter().map(at).collect()
+}
+
 /// Replays traces natively.
 pub fn replay(
     spec: &ReplaySpec,
@@ -176,391 +170,177 @@ pub fn replay(
     observer: &mut dyn Observer,
 ) -> Result<ReplayResult> {
     let (folder, traces) = traces_of(&spec.path)?;
-    let mut run = RunSpec::of(&folder)?;
-    if run.is_scenario() {
-        return crate::world::look::replay(spec, &run, &traces, session, observer);
-    }
-    run.host.logs_calls = spec.steps;
-    let mut config = native_config(&run, &spec.build, session)?;
-    config.host.options.logs_packets = spec.pcap.is_some();
+    let run = RunSpec::of(&folder)?;
+    let mut world = NativeWorld::of(&run, &spec.build, session)?;
+    let programs = world.hosts.iter().flat_map(|host| &host.config.programs);
+    tell_revealing(programs, session);
     spec.expect_one(&traces)?;
-    config.keeps_events = spec.times.is_some();
+    let is_program = world.is_program();
+    for host in &mut world.hosts {
+        let config = &mut host.config;
+        config.keeps_events = spec.times.is_some();
+        config.host.options.logs_calls = spec.steps;
+        config.host.options.logs_packets = is_program && spec.pcap.is_some();
+    }
     let mut others = 0;
     for path in &traces {
-        let trace = read_trace(path)?;
-        let config = match spec.steps || spec.times.is_some() {
-            true => with_points(&config, &trace, &session.notices)?,
-            false => config.clone(),
-        };
-        let Some(expected) = trace.end.clone() else {
-            continue;
-        };
-        if let Some(times) = spec.times {
-            let repeats = repeat(&config, &trace, times.get())?;
-            let same = repeats.are_same();
-            observer.event(&Event::Repeated {
-                path,
-                times,
-                repeats: &repeats,
-            });
-            if !same {
-                others += 1;
-                continue;
-            }
+        let trace = WorldTrace::read(path, is_program)?;
+        if trace.has_end() {
+            let is_one = traces.len() == 1;
+            let verdict = replay_one(spec, &world, path, &trace, is_one, observer)?;
+            others += usize::from(verdict != Some(Verdict::Confirmed));
         }
-        let shared = shared(observer);
-        let mut steps = Steps {
-            host: None,
-            observer: &shared,
-        };
-        let (verdict, seen) =
-            replay_watched(&config, trace, &expected, &mut steps, &session.notices)?;
-        if let Some(seen) = seen {
-            if let Some(file) = &spec.pcap {
-                write_packets(file, &config, &seen, observer)?;
-            }
-            if traces.len() == 1 {
-                observer.event(&Event::Output {
-                    host: None,
-                    streams: &seen.output,
-                });
-            }
-        }
-        others += usize::from(verdict != Verdict::Confirmed);
-        let verdict = &verdict;
-        observer.event(&Event::Replayed { path, verdict });
     }
     Ok(ReplayResult {
         traces: traces.len(),
         confirmed: traces.len() - others,
-        are_worlds: false,
+        are_worlds: !is_program,
     })
 }
 
-/// Writes the packets of a replay to a pcap file.
-fn write_packets(
+/// Replays one trace. `None` if repeated runs differ.
+fn replay_one(
+    spec: &ReplaySpec,
+    world: &NativeWorld,
+    path: &Path,
+    trace: &WorldTrace,
+    is_one: bool,
+    observer: &mut dyn Observer,
+) -> Result<Option<Verdict>> {
+    let hosts = match spec.times.is_some() || spec.steps {
+        true => world.prepared(trace)?,
+        false => Vec::new(),
+    };
+    if let Some(times) = spec.times {
+        let run = || world.watch(&hosts, trace, nobody(&hosts));
+        let repeats = repeat(run, times.get(), world.is_program())?;
+        observer.event(&Event::Repeated {
+            path,
+            times,
+            repeats: &repeats,
+        });
+        if !repeats.are_same() {
+            return Ok(None);
+        }
+    }
+    let (verdict, seen) = match spec.steps {
+        true => {
+            let shared = shared(observer);
+            world.replay_on(&hosts, trace, &mut steps(world, &shared))?
+        }
+        false => world.replay(trace)?,
+    };
+    if let Some(seen) = seen {
+        if let Some(file) = &spec.pcap {
+            write_captures(file, world, &seen, observer)?;
+        }
+        for (name, run) in seen.hosts.iter().filter(|_| is_one) {
+            observer.event(&Event::Output {
+                host: (!world.is_program()).then_some(name),
+                streams: &run.output,
+            });
+        }
+    }
+    observer.event(&Event::Replayed {
+        path,
+        verdict: &verdict,
+    });
+    Ok(Some(verdict))
+}
+
+/// Writes the packets of a replay: for a program to this file; for a world to a file for each host, named prefix, host,
+/// `.pcap`.
+fn write_captures(
     file: &Path,
-    config: &NativeConfig,
-    seen: &NativeRun,
+    world: &NativeWorld,
+    seen: &WorldRun,
     observer: &mut dyn Observer,
 ) -> Result<()> {
-    let packets = packets_of(config, seen);
-    std::fs::write(file, everett_report::pcap(&packets))
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    observer.event(&Event::Captured {
-        host: None,
-        file,
-        packets: packets.len(),
-    });
-    Ok(())
-}
-
-/// The configuration of native runs for an exploration.
-pub(crate) fn native_config(
-    run: &RunSpec,
-    build: &BuildSpec,
-    session: &Session,
-) -> Result<NativeConfig> {
-    let explored = explorer_config(run, session, None)?;
-    let mut programs = run.on(&build.on)?.native_programs();
-    for program in &programs {
-        if !program.exists() {
-            bail!(Program, "there is no native program {}", program.display());
-        }
-    }
-    if build.checked {
-        programs = checked_builds(&programs, Checks::Memory, &session.notices)?;
-    }
-    Ok(NativeConfig {
-        finder: Some(points::finder(run, session)),
-        ..native_host_config(program_host(explored), programs, session)?
-    })
-}
-
-/// The configuration of native runs for a host of a world.
-pub(crate) fn native_host_config(
-    mut host: HostConfig,
-    programs: Vec<PathBuf>,
-    session: &Session,
-) -> Result<NativeConfig> {
-    add_libraries(&mut host, &programs, session)?;
-    Ok(NativeConfig {
-        host,
-        programs,
-        max_calls: MAX_CALLS,
-        max_long_computations: MAX_LONG_COMPUTATIONS,
-        keeps_events: false,
-        known_allocators: OnceLock::new(),
-        script: None,
-        finder: None,
-        race_skips: 0,
-    })
-}
-
-/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
-/// precedence.
-pub(crate) fn add_libraries(
-    host: &mut HostConfig,
-    programs: &[PathBuf],
-    session: &Session,
-) -> Result<()> {
-    for path in programs.iter().flat_map(|program| libraries(program)) {
-        let here = path.as_os_str().as_encoded_bytes();
-        if host.files.iter().all(|file| file.path != here) {
-            host.files
-                .extend(Mount::same(path).specs(&session.notices)?);
-        }
-    }
-    Ok(())
-}
-
-/// Replays one trace and compares its end.
-pub(crate) fn replay_one(
-    config: &NativeConfig,
-    trace: Trace,
-    expected: &TraceEnd,
-    notices: &Notices,
-) -> Result<(Verdict, Option<NativeRun>)> {
-    replay_watched(config, trace, expected, &mut NoWatcher, notices)
-}
-
-/// Replays one trace with a watcher and compares its end.
-fn replay_watched(
-    config: &NativeConfig,
-    trace: Trace,
-    expected: &TraceEnd,
-    watcher: &mut dyn Watcher,
-    notices: &Notices,
-) -> Result<(Verdict, Option<NativeRun>)> {
-    match script_of(config, &trace) {
-        Some(script) => {
-            let tried = replay_scripted(config, &trace, expected, &script, notices)?;
-            Ok((tried.verdict, tried.seen))
-        }
-        None => replay_once(config, trace, expected, watcher, notices),
-    }
-}
-
-/// The preemption script of a trace: where threads switch between system calls. `None` if they do not, or if the script
-/// is already set.
-fn script_of(config: &NativeConfig, trace: &Trace) -> Option<Script> {
-    if config.script.is_some() || !points::are_possible(config) {
-        return None;
-    }
-    config.finder.as_ref()?(trace)
-}
-
-/// A configuration with the preemption script of a trace, for observing its replay. Prefers the script of a run that
-/// ends as the trace does.
-pub(crate) fn with_points(
-    config: &NativeConfig,
-    trace: &Trace,
-    notices: &Notices,
-) -> Result<NativeConfig> {
-    let Some(script) = script_of(config, trace) else {
-        return Ok(config.clone());
+    let prefix = match file.extension() {
+        Some(extension) if extension == "pcap" => file.with_extension(""),
+        _ => file.to_owned(),
     };
-    let script = match &trace.end {
-        Some(expected) => replay_scripted(config, trace, expected, &script, notices)?.script,
-        None => script,
-    };
-    Ok(NativeConfig {
-        script: Some(script),
-        ..config.clone()
-    })
-}
-
-/// Replays on the native programs. If the end differs, replays on their checked builds where the finding allows it.
-fn replay_once(
-    config: &NativeConfig,
-    trace: Trace,
-    expected: &TraceEnd,
-    watcher: &mut dyn Watcher,
-    notices: &Notices,
-) -> Result<(Verdict, Option<NativeRun>)> {
-    let (mut plain, mut seen) = try_once(config, trace.clone(), expected, watcher)?;
-    if expected.finding.as_deref() == Some("data-race") {
-        for race_skips in 1..MAX_SPARED {
-            if plain == Verdict::Confirmed {
-                break;
+    for host in &world.hosts {
+        let (name, file, packets) = match (world.is_program(), seen.hosts.get(&host.name)) {
+            (true, Some(run)) => (None, file.to_owned(), packets_of(&host.config, run)),
+            _ => {
+                let file = PathBuf::from(format!("{}-{}.pcap", prefix.display(), host.name));
+                let packets = capture(&host.name, &seen.messages);
+                (Some(host.name.as_str()), file, packets)
             }
-            let config = NativeConfig {
-                race_skips,
-                ..config.clone()
-            };
-            (plain, seen) = try_once(&config, trace.clone(), expected, watcher)?;
-        }
-    }
-    let (mut why, checks) = match &plain {
-        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => {
-            (why.clone(), checks_for(expected))
-        }
-        Verdict::Confirmed => return Ok((plain, seen)),
-    };
-    let mut checked = (plain.clone(), None);
-    for checks in checks {
-        checked = replay_checked(config, trace.clone(), expected, why, *checks, notices)?;
-        match &checked.0 {
-            Verdict::NotReproduced(other) => why = other.clone(),
-            _ => break,
-        }
-    }
-    if checks.is_empty() {
-        return Ok((plain, seen));
-    }
-    let has_diverged = |seen: &NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
-    // A run that diverges means that the program differs, unless a checked build shows that a memory error is the
-    // cause.
-    if seen.as_ref().is_some_and(has_diverged) && checked.0 != Verdict::Confirmed {
-        return Ok((plain, seen));
-    }
-    Ok(checked)
-}
-
-fn try_once(
-    config: &NativeConfig,
-    trace: Trace,
-    expected: &TraceEnd,
-    watcher: &mut dyn Watcher,
-) -> Result<(Verdict, Option<NativeRun>)> {
-    match run_watched(config, Source::Trace(Box::new(trace)), watcher) {
-        Ok(seen) => Ok((compare(expected, &seen), Some(seen))),
-        Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
-        Err(error) => Err(error).context("the native program could not be run"),
-    }
-}
-
-/// Replays on checked builds of the programs, since native code survives many memory errors. `why` says how the end of
-/// the plain build differs.
-fn replay_checked(
-    config: &NativeConfig,
-    trace: Trace,
-    expected: &TraceEnd,
-    why: String,
-    checks: Checks,
-    notices: &Notices,
-) -> Result<(Verdict, Option<NativeRun>)> {
-    let programs = match checked_builds(&config.programs, checks, notices) {
-        Ok(programs) if programs == config.programs => {
-            return Ok((Verdict::NotReproduced(why), None));
-        }
-        Ok(programs) => programs,
-        Err(error) => {
-            let error = no_checked_build(&error);
-            let why = format!("{why}; it has no build that checks {checks}: {error}");
-            return Ok((Verdict::NotReproduced(why), None));
-        }
-    };
-    let config = NativeConfig {
-        programs,
-        known_allocators: OnceLock::new(),
-        ..config.clone()
-    };
-    let (verdict, seen) = try_once(&config, trace, expected, &mut NoWatcher)?;
-    Ok(match verdict {
-        Verdict::NotReproduced(other) => {
-            let why = format!("{why}; in its build that checks {checks}, {other}");
-            (Verdict::NotReproduced(why), seen)
-        }
-        verdict => (verdict, seen),
-    })
-}
-
-/// Why a program has no checked build, in one line.
-fn no_checked_build(error: &ToolchainError) -> String {
-    let error = error.to_string();
-    match error.lines().find(|line| line.contains("undefined symbol")) {
-        // Checked builds are made from bitcode, which does not contain machine code.
-        Some(line) => format!(
-            "parts of the program are assembly or machine code ({})",
-            line.trim()
-        ),
-        None => error.lines().next().unwrap_or_default().to_owned(),
-    }
-}
-
-/// The builds of programs that perform certain checks.
-pub(crate) fn checked_builds(
-    programs: &[PathBuf],
-    checks: Checks,
-    notices: &Notices,
-) -> Result<Vec<PathBuf>, ToolchainError> {
-    let notify = |text: &str| notices.tell(text);
-    let build = |program: &PathBuf| match (is_checked_build(program), checks) {
-        (false, _) => everett_toolchain::checked_build(program, checks, &notify),
-        (true, Checks::Memory) => Ok(program.clone()),
-        // Builds with other checks lie beside the plain program, too.
-        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks, &notify),
-    };
-    programs.iter().map(build).collect()
-}
-
-/// The maximum number of native runs with different preemption scripts.
-pub(crate) fn most_attempts(is_finding: bool) -> usize {
-    match is_finding {
-        true => MAX_ATTEMPTS,
-        false => MAX_ATTEMPTS_OF_TESTS,
-    }
-}
-
-/// The reason for a verdict where no attempted preemption script reproduced the end.
-pub(crate) fn no_places(tried: usize) -> String {
-    format!(
-        "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
-    )
-}
-
-/// The result of trying several preemption scripts.
-struct Tried {
-    verdict: Verdict,
-    seen: Option<NativeRun>,
-    /// The script of the run that ended the same; the likeliest script if none did.
-    script: Script,
-}
-
-/// Replays a trace with preemptions between system calls. Their places are known by source line only, so it tries
-/// several nearby places; only a run that ends the same counts.
-fn replay_scripted(
-    config: &NativeConfig,
-    trace: &Trace,
-    expected: &TraceEnd,
-    script: &Script,
-    notices: &Notices,
-) -> Result<Tried> {
-    let most = most_attempts(expected.finding.is_some());
-    let (mut last, mut tried) = (None, 0);
-    for attempt in points::attempts(script, most) {
-        let config = NativeConfig {
-            script: Some(attempt.clone()),
-            ..config.clone()
         };
-        tried += 1;
-        let (verdict, seen) =
-            replay_once(&config, trace.clone(), expected, &mut NoWatcher, notices)?;
-        if let Verdict::NotReproduced(_) = verdict {
-            last = seen;
-            continue;
-        }
-        return Ok(Tried {
-            verdict,
-            seen,
-            script: attempt,
+        std::fs::write(&file, everett_report::pcap(&packets))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        observer.event(&Event::Captured {
+            host: name,
+            file: &file,
+            packets: packets.len(),
         });
     }
-    Ok(Tried {
-        verdict: Verdict::NotReplayable(no_places(tried)),
-        seen: last,
-        script: script.clone(),
-    })
+    Ok(())
 }
 
-/// Confirms the trace of a finding natively. Errors become the verdict `NotReplayable`.
-pub(crate) fn confirm_one(config: &NativeConfig, trace: Trace, notices: &Notices) -> Verdict {
-    let Some(expected) = trace.end.clone() else {
-        return Verdict::NotReplayable("the trace does not say how it ends".to_owned());
-    };
-    match replay_one(config, trace, &expected, notices) {
-        Ok((verdict, _)) => verdict,
-        Err(error) => Verdict::NotReplayable(error.chain()),
+/// A trace of a program or a world that can be replayed natively any number of times. Debuggers and the step-by-step
+/// view of a replay build on it.
+pub struct NativeReplay {
+    world: NativeWorld,
+    hosts: Vec<NativeHost>,
+    trace: WorldTrace,
+}
+
+impl NativeReplay {
+    /// Opens the only trace that `path` denotes.
+    pub fn open(path: &Path, build: &BuildSpec, session: &Session) -> Result<NativeReplay> {
+        let (folder, traces) = traces_of(path)?;
+        let run = RunSpec::of(&folder)?;
+        let mut world = NativeWorld::of(&run, build, session)?;
+        let trace = WorldTrace::read(expect_one(path, &traces)?, world.is_program())?;
+        for host in &mut world.hosts {
+            host.config.host.options.logs_calls = true;
+        }
+        Ok(NativeReplay {
+            hosts: world.prepared(&trace)?,
+            world,
+            trace,
+        })
+    }
+
+    /// Whether it is a world of several hosts.
+    pub fn is_world(&self) -> bool {
+        !self.world.is_program()
+    }
+
+    /// The names of the hosts; a single program has one host, [`HOST`](crate::HOST).
+    pub fn hosts(&self) -> Vec<&str> {
+        self.hosts.iter().map(|host| host.name.as_str()).collect()
+    }
+
+    /// The host of a world on which the finding occurred.
+    pub fn wrong_host(&self) -> Option<&str> {
+        Some(self.trace.finding.as_ref()?.host.as_str())
+    }
+
+    /// Replays the trace with one watcher per host, in the order of [`NativeReplay::hosts`]. Returns the run of each
+    /// host, by name.
+    pub fn run(&self, watchers: Vec<Box<dyn Watcher + '_>>) -> Result<BTreeMap<String, NativeRun>> {
+        Ok(self.world.watch(&self.hosts, &self.trace, watchers)?.hosts)
+    }
+}
+
+/// Says which programs contain instructions whose results are those of the real machine.
+pub(crate) fn tell_revealing<'p>(
+    programs: impl IntoIterator<Item = &'p PathBuf>,
+    session: &Session,
+) {
+    let programs: BTreeSet<&PathBuf> = programs.into_iter().collect();
+    for program in programs {
+        let names = everett_native::revealing_instructions(program);
+        if !names.is_empty() {
+            session.notices.tell(&format!(
+                "{} contains {}, which this processor cannot trap: what they return is not the model's",
+                program.display(),
+                names.join(", ")
+            ));
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Scenario files and the settings that override their keys. Owns which names of other crates a scenario may use.
 
-use everett_engine::SEARCHERS;
-use everett_scenario::{NameContext, NameKind, Scenario};
+use everett_engine::{MAPPINGS, SEARCHERS};
+use everett_scenario::{NameContext, NameKind, OptionKey, Scenario};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::host::{parse_fault, parse_preempt, parse_scheduler};
+use crate::options::{option_keys, option_of};
+use crate::spec::RunSpec;
 
 /// A scenario file, and settings that override its keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,6 +35,27 @@ pub fn parse_setting(text: &str) -> Result<(String, String), String> {
     Err("a setting is given as KEY=VALUE, such as host.server.count=3".to_owned())
 }
 
+/// Checks a name against those that exist.
+fn known(what: &str, name: &str, names: &[&str]) -> Result<String, String> {
+    if names.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    let names = names.join(", ");
+    Err(format!("{name:?} is no {what}; there are: {names}"))
+}
+
+/// Checks the name of a searcher.
+pub(crate) fn parse_searcher(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
+    known("searcher", name, &names)
+}
+
+/// Checks the name of a state mapping.
+pub(crate) fn parse_mapping(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = MAPPINGS.iter().map(|(name, _)| *name).collect();
+    known("state mapping", name, &names)
+}
+
 /// Resolves names in scenarios: files of the disk, and names that other crates define.
 struct Here;
 
@@ -48,9 +70,6 @@ impl NameContext for Here {
 
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         match kind {
-            NameKind::Scheduler => parse_scheduler(name).map(|_| ()),
-            NameKind::Preempt => parse_preempt(name).map(|_| ()),
-            NameKind::Failure => parse_fault(name).map(|_| ()),
             NameKind::Call => {
                 let is_known = everett_linux::rows().any(|row| row.name == name);
                 let message = || format!("{name:?} is no system call of the model");
@@ -62,13 +81,17 @@ impl NameContext for Here {
             NameKind::Invariant => everett_invariant::parse(name)
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
-            NameKind::Searcher => {
-                let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
-                let is_known = names.contains(&name);
-                let message =
-                    || format!("{name:?} is no searcher; there are: {}", names.join(", "));
-                is_known.then_some(()).ok_or_else(message)
-            }
+        }
+    }
+
+    fn options(&self) -> Vec<OptionKey> {
+        option_keys()
+    }
+
+    fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
+        match option_of(key) {
+            Some(option) => (option.set)(&mut RunSpec::default(), argument.as_ref()),
+            None => Ok(()),
         }
     }
 }

@@ -3,19 +3,20 @@
 //! native programs.
 
 use everett_engine::{
-    ExplorerConfig, Finding, Start, Trace, TraceChoice, TraceEnd, TraceInput, principal,
+    ExplorerConfig, Finding, Trace, TraceChoice, TraceEnd, TraceInput, WorldFinding, principal,
 };
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Result, bail};
-use crate::follow::{follow_with, following_config, one_trace, read_trace, run_of};
-use crate::record::{FindingEntry, HOST, ORIGINAL, finding_files, ktest};
+use crate::finding::{FindingEntry, finding_files, ktest};
+use crate::follow::{Model, Seen, prepare};
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::world;
+use crate::trace::{HOST, WorldTrace, Wrong, one_trace, run_of};
 
 /// Which trace to shrink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub struct ShrinkSpec {
     /// A trace, or the folder of a finding.
     pub path: PathBuf,
     /// The file for the shrunk trace; by default it replaces the trace, and the original is kept beside it
-    /// (`.original.trace`).
+    /// (`.original.trace`, `.original.world`).
     pub out: Option<PathBuf>,
     /// The time limit; the best trace found so far is the result.
     pub max_time: Duration,
@@ -47,8 +48,8 @@ pub struct TraceSize {
     pub deviations: usize,
     /// Number of nonzero input bytes.
     pub nonzero: usize,
-    /// Number of input bytes; `None` for a world, whose hosts each have their own inputs.
-    pub bytes: Option<usize>,
+    /// Number of input bytes.
+    pub bytes: usize,
 }
 
 /// The result of shrinking a trace.
@@ -65,8 +66,8 @@ pub struct ShrinkResult {
 pub struct ShrunkTo {
     /// Its size.
     pub after: TraceSize,
-    /// Number of candidates that were followed, if counted.
-    pub tries: Option<u64>,
+    /// Number of candidates that were followed.
+    pub tries: u64,
     /// Its file.
     pub file: PathBuf,
 }
@@ -74,23 +75,28 @@ pub struct ShrunkTo {
 /// The property that shrinking preserves.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Goal {
-    /// Kind and location of a finding.
+    /// Kind and location of a program's finding.
     Finding {
         /// The kind.
         kind: String,
         /// File, line and function.
         place: (String, u32, String),
     },
+    /// A finding of a world. Only its message tells one invariant from another.
+    Wrong(Wrong),
     /// How the path ended, including its output.
     End(TraceEnd),
 }
 
 impl Goal {
-    /// The goal that preserves a finding.
-    pub(crate) fn of_entry(entry: &FindingEntry) -> Goal {
-        Goal::Finding {
-            kind: entry.kind.clone(),
-            place: (entry.file.clone(), entry.line, entry.function.clone()),
+    /// The goal that preserves the finding of a trace.
+    pub(crate) fn of_entry(entry: &FindingEntry, trace: &WorldTrace) -> Goal {
+        match &trace.finding {
+            Some(wrong) => Goal::Wrong(wrong.clone()),
+            None => Goal::Finding {
+                kind: entry.kind.clone(),
+                place: (entry.file.clone(), entry.line, entry.function.clone()),
+            },
         }
     }
 
@@ -103,14 +109,44 @@ impl Goal {
             }),
         }
     }
+
+    /// Whether more instructions than in the trace cannot lead there.
+    fn is_bounded(&self) -> bool {
+        match self {
+            Goal::Finding { kind, .. } => kind != "hang",
+            Goal::Wrong(wrong) => wrong.kind != "hang",
+            Goal::End(_) => true,
+        }
+    }
+
+    /// The trace and the finding by which a followed trace reaches the goal.
+    fn reached(&self, seen: &Seen) -> Option<(WorldTrace, Option<WorldFinding>)> {
+        let program = || seen.trace().cloned().map(WorldTrace::of_program);
+        match self {
+            Goal::Wrong(wrong) => {
+                let is_it = |one: &&WorldFinding| Wrong::of(one) == *wrong;
+                let found = seen.findings.iter().find(is_it)?;
+                Some((WorldTrace::of(found, false), Some(found.clone())))
+            }
+            Goal::Finding { .. } => {
+                let found = seen.findings.last()?;
+                let is_it = Goal::of_finding(&found.finding) == *self;
+                is_it.then_some((program()?, Some(found.clone())))
+            }
+            Goal::End(end) => {
+                let is_it = seen.findings.is_empty() && seen.end() == Some(end);
+                is_it.then_some((program()?, None))
+            }
+        }
+    }
 }
 
 /// A shrunk trace.
 pub(crate) struct Shrunk {
     /// The trace.
-    pub trace: Trace,
+    pub trace: WorldTrace,
     /// The finding that it ends in, if any.
-    pub finding: Option<Finding>,
+    pub found: Option<WorldFinding>,
     /// Number of candidates that were followed.
     pub tries: u64,
 }
@@ -150,19 +186,16 @@ fn number(input: &TraceInput) -> u64 {
 }
 
 impl Cost {
-    fn of(trace: &Trace) -> Cost {
-        let picked = || trace.choices.iter().map(|choice| u64::from(choice.picked));
+    fn of(trace: &WorldTrace) -> Cost {
+        let hosts = || trace.hosts.values();
+        let choices = || hosts().flat_map(|host| host.choices.iter());
+        let inputs = || hosts().flat_map(|host| host.inputs.iter());
+        let picked = || choices().map(|choice| u64::from(choice.picked));
         let texts = || {
-            let texts = trace.inputs.iter().filter(|input| !is_number(input));
+            let texts = inputs().filter(|input| !is_number(input));
             texts.flat_map(|input| input.bytes.iter().copied())
         };
-        let numbers = || {
-            trace
-                .inputs
-                .iter()
-                .filter(|input| is_number(input))
-                .map(number)
-        };
+        let numbers = || inputs().filter(|input| is_number(input)).map(number);
         let unprintable = |byte: &u8| *byte != 0 && !is_printable(*byte);
         Cost {
             deviations: picked().filter(|picked| *picked > 0).count(),
@@ -172,21 +205,16 @@ impl Cost {
             unprintable: texts().filter(unprintable).count(),
             numbers: numbers().map(u128::from).sum(),
             bytes: texts().map(u64::from).sum(),
-            choices: trace.choices.len(),
+            choices: choices().count(),
         }
     }
 }
 
-/// The inputs and choices of a candidate.
-#[derive(Clone)]
-struct Parts {
-    inputs: Vec<TraceInput>,
-    choices: Vec<TraceChoice>,
-}
+/// A place in a trace: the host, the index of an input or choice, and the byte of the input.
+type Place = (String, usize, usize);
 
 struct Shrinker<'a> {
-    config: ExplorerConfig,
-    images: &'a [Image],
+    model: Model<'a>,
     goal: &'a Goal,
     until: Duration,
     best: Shrunk,
@@ -198,26 +226,20 @@ const MORE_INSTRUCTIONS: u64 = 1_000_000;
 
 /// Searches for a simpler trace until a deadline. `None` if there is none.
 pub(crate) fn shrink_trace(
-    run: &RunSpec,
-    session: &Session,
-    images: &[Image],
-    trace: &Trace,
+    (config, images): (&ExplorerConfig, &[Image]),
+    trace: &WorldTrace,
     goal: &Goal,
     until: Duration,
 ) -> Result<Option<Shrunk>> {
-    let mut config = following_config(run, session)?;
-    config.search = vec!["dfs".to_owned()];
-    // A single path needs little memory, no matter how much the preceding search still holds.
-    config.limits.max_memory = None;
-    config.limits.max_time = Some(until);
+    let mut model = Model::new(config.clone(), images);
+    model.config.limits.max_time = Some(until);
     let mut shrinker = Shrinker {
-        config,
-        images,
+        model,
         goal,
         until,
         best: Shrunk {
             trace: trace.clone(),
-            finding: None,
+            found: None,
             tries: 0,
         },
         cost: Cost::of(trace),
@@ -226,67 +248,44 @@ pub(crate) fn shrink_trace(
         return Ok(None);
     }
     while shrinker.round()? {}
-    let found = shrinker.cost < Cost::of(trace) && shrinker.best.trace.end.is_some();
-    Ok(found.then_some(shrinker.best))
+    let is_simpler = shrinker.cost < Cost::of(trace) && shrinker.best.trace.has_end();
+    Ok(is_simpler.then_some(shrinker.best))
 }
 
 impl Shrinker<'_> {
     fn is_late(&self) -> bool {
-        self.config.clock.now() >= self.until
+        self.model.config.clock.now() >= self.until
     }
 
     /// Follows the trace itself, to bound the instructions of candidates. `false` if it does not reach the goal.
-    fn bound_by(&mut self, trace: &Trace) -> Result<bool> {
-        let seen = follow_with(
-            self.config.clone(),
-            self.images,
-            Start::Loosely(trace.clone()),
-        )?;
-        if !self.reaches_goal(&seen) {
+    fn bound_by(&mut self, trace: &WorldTrace) -> Result<bool> {
+        let seen = self.model.follow_loosely(trace)?;
+        if self.goal.reached(&seen).is_none() {
             return Ok(false);
         }
-        let is_hang = matches!(self.goal, Goal::Finding { kind, .. } if kind == "hang");
-        if !is_hang {
+        if self.goal.is_bounded() {
             let most = seen.instructions.saturating_mul(2) + MORE_INSTRUCTIONS;
-            let limit = self.config.limits.max_instructions;
-            self.config.limits.max_instructions = Some(limit.map_or(most, |limit| limit.min(most)));
+            let limits = &mut self.model.config.limits;
+            limits.max_instructions = Some(
+                limits
+                    .max_instructions
+                    .map_or(most, |limit| limit.min(most)),
+            );
         }
         Ok(true)
     }
 
-    fn reaches_goal(&self, seen: &crate::follow::Last) -> bool {
-        match (self.goal, &seen.finding) {
-            (Goal::Finding { .. }, Some(finding)) => Goal::of_finding(finding) == *self.goal,
-            (Goal::End(end), None) => {
-                let trace = seen.trace.as_ref();
-                trace.is_some_and(|trace| trace.end.as_ref() == Some(end))
-            }
-            _ => false,
-        }
-    }
-
-    fn parts(&self) -> Parts {
-        Parts {
-            inputs: self.best.trace.inputs.iter().cloned().collect(),
-            choices: self.best.trace.choices.iter().cloned().collect(),
-        }
-    }
-
-    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches the goal.
-    fn attempt(&mut self, parts: Parts) -> Result<bool> {
+    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches the goal. The result no longer
+    /// has choices that the candidate does not make, and has those that it makes instead.
+    fn attempt(&mut self, candidate: &WorldTrace) -> Result<bool> {
         self.best.tries += 1;
-        let candidate = Trace {
-            inputs: parts.inputs.into_iter().collect(),
-            choices: parts.choices.into_iter().collect(),
-            pending: None,
-            end: None,
+        let seen = self.model.follow_loosely(candidate)?;
+        let Some((trace, found)) = self.goal.reached(&seen) else {
+            return Ok(false);
         };
-        let seen = follow_with(self.config.clone(), self.images, Start::Loosely(candidate))?;
-        if !self.reaches_goal(&seen) {
-            return Ok(false);
-        }
-        let Some(trace) = seen.trace else {
-            return Ok(false);
+        let trace = WorldTrace {
+            random_seed: candidate.random_seed,
+            ..trace
         };
         let cost = Cost::of(&trace);
         if cost >= self.cost {
@@ -294,21 +293,41 @@ impl Shrinker<'_> {
         }
         self.cost = cost;
         self.best.trace = trace;
-        self.best.finding = seen.finding;
+        self.best.found = found;
         Ok(true)
+    }
+
+    /// The best trace with some inputs and choices changed.
+    fn changed<'p>(
+        &self,
+        places: impl IntoIterator<Item = &'p Place>,
+        change: impl Fn(&mut Parts, &Place),
+    ) -> WorldTrace {
+        let mut trace = self.best.trace.clone();
+        let mut all: BTreeMap<&str, Parts> = BTreeMap::new();
+        for place in places {
+            let parts = all
+                .entry(&place.0)
+                .or_insert_with(|| Parts::of(&trace.host(&place.0)));
+            change(parts, place);
+        }
+        let all = all.into_iter();
+        let changed: Vec<_> = all
+            .map(|(host, parts)| (host.to_owned(), parts.trace()))
+            .collect();
+        trace.hosts.extend(changed);
+        trace
     }
 
     /// Applies every reduction once. `true` if one succeeded and there is time for another round.
     fn round(&mut self) -> Result<bool> {
-        let mut better = self.reduce(deviations, |parts, (at, _)| parts.choices[at].picked = 0)?;
-        better |= self.lower_choices()?;
-        better |= self.reduce(nonzero, |parts, (input, at)| {
-            parts.inputs[input].bytes[at] = 0;
+        let mut better = self.reduce(deviations, |parts, (_, at, _)| {
+            parts.choices[*at].picked = 0
         })?;
+        better |= self.lower_choices()?;
+        better |= self.reduce(nonzero, |parts, place| *parts.byte(place) = 0)?;
         for byte in *b"a0 A/" {
-            better |= self.reduce(unprintable, |parts, (input, at)| {
-                parts.inputs[input].bytes[at] = byte;
-            })?;
+            better |= self.reduce(unprintable, |parts, place| *parts.byte(place) = byte)?;
         }
         better |= self.lower_numbers()?;
         Ok(better && !self.is_late())
@@ -317,8 +336,8 @@ impl Shrinker<'_> {
     /// Applies a change to as many places as possible, in groups of decreasing size.
     fn reduce(
         &mut self,
-        places: fn(&Trace) -> Vec<(usize, usize)>,
-        change: impl Fn(&mut Parts, (usize, usize)),
+        places: fn(&WorldTrace) -> Vec<Place>,
+        change: impl Fn(&mut Parts, &Place),
     ) -> Result<bool> {
         let mut better = false;
         let mut size = places(&self.best.trace).len();
@@ -332,11 +351,8 @@ impl Shrinker<'_> {
                 if self.is_late() {
                     return Ok(better);
                 }
-                let mut parts = self.parts();
-                for place in all.iter().skip(at).take(size) {
-                    change(&mut parts, *place);
-                }
-                if self.attempt(parts)? {
+                let candidate = self.changed(all.iter().skip(at).take(size), &change);
+                if self.attempt(&candidate)? {
                     better = true;
                 } else {
                     at += size;
@@ -351,16 +367,18 @@ impl Shrinker<'_> {
     fn lower_choices(&mut self) -> Result<bool> {
         let mut better = false;
         let mut at = 0;
-        while let Some((place, _)) = deviations(&self.best.trace).get(at).copied() {
-            let picked = self.best.trace.choices.get(place).map_or(0, |c| c.picked);
+        while let Some(place) = deviations(&self.best.trace).get(at).cloned() {
+            let trace = self.best.trace.host(&place.0);
+            let picked = trace.choices.get(place.1).map_or(0, |choice| choice.picked);
             let mut helped = false;
             for lower in [picked / 2, picked.saturating_sub(1)] {
                 if lower == 0 || lower == picked || self.is_late() {
                     continue;
                 }
-                let mut parts = self.parts();
-                parts.choices[place].picked = lower;
-                if self.attempt(parts)? {
+                let candidate = self.changed([&place], |parts, (_, at, _)| {
+                    parts.choices[*at].picked = lower;
+                });
+                if self.attempt(&candidate)? {
                     helped = true;
                     break;
                 }
@@ -371,39 +389,30 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Lowers numbers and non-printable bytes.
+    /// Lowers numbers and non-printable bytes. A change may leave fewer inputs than there were.
     fn lower_numbers(&mut self) -> Result<bool> {
         let mut better = false;
-        for at in 0..self.best.trace.inputs.len() {
-            let Some(input) = self.best.trace.inputs.get(at).cloned() else {
-                break;
-            };
-            if is_number(&input) {
-                let len = input.bytes.len();
-                better |= self.lower(number(&input), |parts, value| {
-                    if let Some(input) = parts.inputs.get_mut(at) {
-                        input.bytes = value.to_le_bytes()[..len].to_vec();
-                    }
-                })?;
-                continue;
-            }
-            for (place, byte) in input.bytes.iter().enumerate() {
-                if *byte == 0 || is_printable(*byte) {
-                    continue;
+        for (place, value) in numbers(&self.best.trace) {
+            let is_number = |parts: &Parts| parts.inputs.get(place.1).is_some_and(is_number);
+            better |= self.lower(value, &place, |parts, value| match is_number(parts) {
+                true => {
+                    let bytes = &mut parts.inputs[place.1].bytes;
+                    let len = bytes.len();
+                    bytes.copy_from_slice(&value.to_le_bytes()[..len]);
                 }
-                better |= self.lower(u64::from(*byte), |parts, value| {
-                    let input = parts.inputs.get_mut(at);
-                    if let Some(byte) = input.and_then(|input| input.bytes.get_mut(place)) {
+                false => {
+                    let input = parts.inputs.get_mut(place.1);
+                    if let Some(byte) = input.and_then(|input| input.bytes.get_mut(place.2)) {
                         *byte = value as u8;
                     }
-                })?;
-            }
+                }
+            })?;
         }
         Ok(better)
     }
 
     /// Searches for the smallest value that reaches the goal, by bisection: assumes that larger values do, too.
-    fn lower(&mut self, value: u64, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
+    fn lower(&mut self, value: u64, place: &Place, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
         while good - refused > 1 && !self.is_late() {
             // Try 1 first, since it is likely to succeed.
@@ -412,9 +421,8 @@ impl Shrinker<'_> {
             } else {
                 refused + (good - refused) / 2
             };
-            let mut parts = self.parts();
-            set(&mut parts, next);
-            if self.attempt(parts)? {
+            let candidate = self.changed([place], |parts, _| set(parts, next));
+            if self.attempt(&candidate)? {
                 good = next;
             } else {
                 refused = next;
@@ -424,43 +432,95 @@ impl Shrinker<'_> {
     }
 }
 
-/// The positions of choices that are not the default.
-fn deviations(trace: &Trace) -> Vec<(usize, usize)> {
-    let choices = trace.choices.iter().enumerate();
-    let others = choices.filter(|(_, choice)| choice.picked > 0);
-    others.map(|(at, _)| (at, 0)).collect()
+/// The inputs and choices of a host, to be changed.
+struct Parts {
+    inputs: Vec<TraceInput>,
+    choices: Vec<TraceChoice>,
 }
 
-/// The positions of the input bytes that satisfy a predicate, each with the index of its input.
-fn bytes_where(trace: &Trace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<(usize, usize)> {
+impl Parts {
+    fn of(trace: &Trace) -> Parts {
+        Parts {
+            inputs: trace.inputs.iter().cloned().collect(),
+            choices: trace.choices.iter().cloned().collect(),
+        }
+    }
+
+    fn trace(self) -> Trace {
+        Trace {
+            inputs: self.inputs.into_iter().collect(),
+            choices: self.choices.into_iter().collect(),
+            pending: None,
+            end: None,
+        }
+    }
+
+    fn byte(&mut self, (_, input, at): &Place) -> &mut u8 {
+        &mut self.inputs[*input].bytes[*at]
+    }
+}
+
+/// The places of choices that are not the default.
+fn deviations(trace: &WorldTrace) -> Vec<Place> {
     let mut places = Vec::new();
-    for (number, input) in trace.inputs.iter().enumerate() {
-        for (at, byte) in input.bytes.iter().enumerate() {
-            if wanted(input, *byte) {
-                places.push((number, at));
-            }
+    for (name, host) in &trace.hosts {
+        let choices = host.choices.iter().enumerate();
+        let others = choices.filter(|(_, choice)| choice.picked > 0);
+        places.extend(others.map(|(at, _)| (name.clone(), at, 0)));
+    }
+    places
+}
+
+/// The places of the input bytes that satisfy a predicate.
+fn bytes_where(trace: &WorldTrace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (name, host) in &trace.hosts {
+        for (number, input) in host.inputs.iter().enumerate() {
+            let bytes = input.bytes.iter().enumerate();
+            let bytes = bytes.filter(|(_, byte)| wanted(input, **byte));
+            places.extend(bytes.map(|(at, _)| (name.clone(), number, at)));
         }
     }
     places
 }
 
-fn nonzero(trace: &Trace) -> Vec<(usize, usize)> {
+fn nonzero(trace: &WorldTrace) -> Vec<Place> {
     bytes_where(trace, |_, byte| byte != 0)
 }
 
-fn unprintable(trace: &Trace) -> Vec<(usize, usize)> {
+fn unprintable(trace: &WorldTrace) -> Vec<Place> {
     bytes_where(trace, |input, byte| {
         byte != 0 && !is_printable(byte) && !is_number(input)
     })
 }
 
+/// The places and values of numbers and of non-printable bytes.
+fn numbers(trace: &WorldTrace) -> Vec<(Place, u64)> {
+    let mut all = Vec::new();
+    for (name, host) in &trace.hosts {
+        for (at, input) in host.inputs.iter().enumerate() {
+            if is_number(input) {
+                all.push(((name.clone(), at, 0), number(input)));
+                continue;
+            }
+            let bytes = input.bytes.iter().enumerate();
+            let bytes = bytes.filter(|(_, byte)| **byte != 0 && !is_printable(**byte));
+            all.extend(bytes.map(|(byte, value)| ((name.clone(), at, byte), u64::from(*value))));
+        }
+    }
+    all
+}
+
 /// The size of a trace.
-fn size_of(trace: &Trace) -> TraceSize {
-    let bytes = || trace.inputs.iter().flat_map(|input| input.bytes.iter());
+fn size_of(trace: &WorldTrace) -> TraceSize {
+    let inputs = trace.hosts.values().flat_map(|host| host.inputs.iter());
+    let bytes: Vec<u8> = inputs
+        .flat_map(|input| input.bytes.iter().copied())
+        .collect();
     TraceSize {
         deviations: deviations(trace).len(),
-        nonzero: bytes().filter(|byte| **byte != 0).count(),
-        bytes: Some(bytes().count()),
+        nonzero: bytes.iter().filter(|byte| **byte != 0).count(),
+        bytes: bytes.len(),
     }
 }
 
@@ -470,14 +530,11 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     let folder = run_of(&spec.path)?;
     let path = one_trace(&spec.path)?;
     let run = RunSpec::of(&folder)?;
-    if run.is_scenario() {
-        return world::shrink::shrink(&run, session, &path, spec.out.as_deref(), until);
-    }
-    let trace = read_trace(&path)?;
-    let images = run.load()?;
-    let goal = goal_of(&run, session, &images, &trace)
+    let trace = WorldTrace::read(&path, !run.is_scenario())?;
+    let (config, images) = prepare(&run, session)?;
+    let goal = goal_of(Model::new(config.clone(), &images), &trace)
         .with_context(|| format!("{} cannot be made simpler", path.display()))?;
-    let shrunk = shrink_trace(&run, session, &images, &trace, &goal, until)?;
+    let shrunk = shrink_trace((&config, &images), &trace, &goal, until)?;
     let before = size_of(&trace);
     let Some(shrunk) = shrunk else {
         return Ok(ShrinkResult {
@@ -485,72 +542,62 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
             shrunk: None,
         });
     };
-    let text = serde_json::to_vec(&shrunk.trace)?;
     let target = spec.out.as_ref().unwrap_or(&path);
     if spec.out.is_none() {
-        keep_original(&path)?;
-        let words = run.words();
-        write(&path.with_extension("ktest"), &ktest(&words, &shrunk.trace))?;
-        if let Some(finding) = &shrunk.finding
-            && path.ends_with("finding.trace")
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let original = path.with_file_name(trace.original_file(&stem));
+        if !original.exists() {
+            std::fs::copy(&path, &original)
+                .with_context(|| format!("cannot write {}", original.display()))?;
+        }
+        if let Some(found) = &shrunk.found
+            && stem == "finding"
         {
             let beside = path.parent().unwrap_or(Path::new("."));
-            for (name, bytes) in finding_files(finding, HOST, true) {
+            for (name, bytes) in finding_files(found, Some(&trace.original_file(&stem))) {
                 write(&beside.join(name), &bytes)?;
             }
         }
+        if trace.is_program {
+            let test = ktest(&run.words(), &shrunk.trace.host(HOST));
+            write(&path.with_extension("ktest"), &test)?;
+        }
     }
-    write(target, &text)?;
+    write(target, &shrunk.trace.to_json())?;
     Ok(ShrinkResult {
         before,
         shrunk: Some(ShrunkTo {
             after: size_of(&shrunk.trace),
-            tries: Some(shrunk.tries),
+            tries: shrunk.tries,
             file: target.clone(),
         }),
     })
 }
 
 /// The goal that preserves the end of a trace, found by following the trace.
-fn goal_of(run: &RunSpec, session: &Session, images: &[Image], trace: &Trace) -> Result<Goal> {
-    let Some(expected) = &trace.end else {
-        bail!(Trace, "the trace does not say how it ends");
-    };
-    let seen = follow_with(
-        following_config(run, session)?,
-        images,
-        Start::Trace(trace.clone()),
-    )?;
-    let end = seen.trace.and_then(|seen| seen.end);
-    if end.as_ref() != Some(expected) {
-        bail!(Trace, "the program does not end as the trace says any more");
+fn goal_of(model: Model<'_>, trace: &WorldTrace) -> Result<Goal> {
+    let seen = model.follow(trace)?;
+    match (&trace.finding, trace.end()) {
+        (Some(wrong), _) if seen.finding_of(trace).is_some() => Ok(Goal::Wrong(wrong.clone())),
+        (None, _) if !trace.is_program => bail!(Trace, "the world has no finding"),
+        (None, None) => bail!(Trace, "the trace does not say how it ends"),
+        (None, Some(expected)) if seen.end() == Some(expected) => Ok(match seen.findings.last() {
+            Some(found) => Goal::of_finding(&found.finding),
+            None => Goal::End(expected.clone()),
+        }),
+        _ => bail!(Trace, "the program does not end as the trace says any more"),
     }
-    Ok(match &seen.finding {
-        Some(finding) => Goal::of_finding(finding),
-        None => Goal::End(expected.clone()),
-    })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies a trace to its `.original.trace` file, unless that exists already.
-fn keep_original(path: &Path) -> Result<()> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let original = path.with_file_name(format!("{stem}{ORIGINAL}"));
-    if !original.exists() {
-        std::fs::copy(path, &original)
-            .with_context(|| format!("cannot write {}", original.display()))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn trace(inputs: &[(&str, &[u8])], picked: &[u32]) -> Trace {
+    fn trace(inputs: &[(&str, &[u8])], picked: &[u32]) -> WorldTrace {
         let input = |(name, bytes): &(&str, &[u8])| TraceInput {
             name: (*name).into(),
             bytes: bytes.to_vec(),
@@ -560,11 +607,11 @@ mod tests {
             alternatives: 9,
             picked: *picked,
         };
-        Trace {
+        WorldTrace::of_program(Trace {
             inputs: inputs.iter().map(input).collect(),
             choices: picked.iter().map(choice).collect(),
             ..Trace::default()
-        }
+        })
     }
 
     #[test]
@@ -585,8 +632,10 @@ mod tests {
     #[test]
     fn places_are_those_that_can_be_changed() {
         let trace = trace(&[("x", b"\x01\0\0\0"), ("s", b"a\x02\0")], &[0, 2, 0]);
-        assert_eq!(nonzero(&trace), [(0, 0), (1, 0), (1, 1)]);
-        assert_eq!(unprintable(&trace), [(1, 1)]);
-        assert_eq!(deviations(&trace), [(1, 0)]);
+        let at = |input: usize, byte: usize| (HOST.to_owned(), input, byte);
+        assert_eq!(nonzero(&trace), [at(0, 0), at(1, 0), at(1, 1)]);
+        assert_eq!(unprintable(&trace), [at(1, 1)]);
+        assert_eq!(deviations(&trace), [at(1, 0)]);
+        assert_eq!(numbers(&trace), [(at(0, 0), 1), (at(1, 1), 2)]);
     }
 }

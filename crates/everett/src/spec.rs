@@ -2,6 +2,7 @@
 //! meanings of run options; must not know any command line.
 
 use everett_report::Folder;
+use everett_scenario::Scenario;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -10,25 +11,27 @@ use std::time::Duration;
 
 use crate::error::{Error, Result, bail};
 use crate::host::HostSpec;
-use crate::load::OtherBuild;
-use crate::options::{OPTIONS, Scope};
+use crate::load::{Lowering, OtherBuild};
+use crate::options::{OPTIONS, RunOption, Scope, set_options};
 use crate::scenario::ScenarioSpec;
 
 /// The current version of [`RunSpec`]. Earlier versions can be read; fields that they lack take their defaults.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// The spec of a run of a program or a scenario.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The spec of a run of a program or a scenario. What is empty takes its default, which [`OPTIONS`] says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSpec {
-    /// The version of the format.
-    pub version: u32,
+    /// The version of the format; `None` for the current one.
+    pub version: Option<u32>,
     /// Folder for the results; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
     /// The time limit of the run, which includes writing the results.
     pub max_time: Option<Duration>,
+    /// Least time between two checkpoints.
+    pub checkpoint: Option<Duration>,
     /// The memory limit, above which states are spilled.
-    pub max_memory: u64,
+    pub max_memory: Option<u64>,
     /// Stop when this many paths have ended.
     pub max_paths: Option<u64>,
     /// Stop after this many forks.
@@ -37,14 +40,18 @@ pub struct RunSpec {
     pub max_depth: Option<u32>,
     /// Report paths with more instructions than this as hangs.
     pub max_instructions: Option<u64>,
+    /// Report hosts of a scenario with more messages and timers than this as hangs.
+    pub max_events: Option<u64>,
+    /// End worlds at this time of their clocks.
+    pub max_virtual_time: Option<Duration>,
     /// Largest block that malloc of a symbolic size keeps symbolic.
-    pub max_symbolic_size: u64,
+    pub max_symbolic_size: Option<u64>,
     /// The seed of all random choices.
-    pub seed: u64,
+    pub seed: Option<u64>,
     /// Searchers that take turns; empty for the default ones.
     pub search: Vec<String>,
     /// Instructions before another state is selected.
-    pub batch: u64,
+    pub batch: Option<u64>,
     /// Write a test for every path, not only for those that cover something new.
     pub all_tests: bool,
     /// Write no tests.
@@ -63,18 +70,22 @@ pub struct RunSpec {
     pub check_overflow: bool,
     /// Report decisions on uninitialised memory.
     pub check_uninitialised: bool,
+    /// Report indices that leave an array inside a larger object, in unoptimised code.
+    pub check_subobjects: bool,
     /// Report data races: unordered accesses of several threads to the same memory.
     pub check_races: bool,
+    /// The panics of Rust programs that are findings: `all`, or `main` for those that end the program.
+    pub panics: String,
     /// The SMT solver for queries that exceed the first tier; `none` to disable it.
     pub smt_solver: Option<PathBuf>,
-    /// Time limit for one query of the SMT solver.
-    pub solver_time: Duration,
+    /// Work limit for one query of the SMT solver, in its own units (z3's and cvc5's `rlimit`).
+    pub solver_work: Option<u64>,
+    /// Time limit for one query of the SMT solver. Results then depend on the machine and its load.
+    pub solver_time: Option<Duration>,
     /// Conflict budget of the first tier for one query.
-    pub solver_conflicts: u32,
+    pub solver_conflicts: Option<u32>,
     /// Folder for slow queries, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
-    /// The complete environment of the program, as `NAME=VALUE`.
-    pub env: Vec<String>,
     /// The host that the program runs on.
     #[serde(flatten)]
     pub host: HostSpec,
@@ -90,47 +101,6 @@ pub struct RunSpec {
     pub dtest: bool,
     /// The program and its arguments, or a scenario.
     pub command: Vec<OsString>,
-}
-
-impl Default for RunSpec {
-    fn default() -> RunSpec {
-        RunSpec {
-            version: VERSION,
-            out: None,
-            max_time: None,
-            max_memory: 4 << 30,
-            max_paths: None,
-            max_forks: None,
-            max_depth: None,
-            max_instructions: None,
-            max_symbolic_size: 4096,
-            seed: 0,
-            search: Vec::new(),
-            batch: 10_000,
-            all_tests: false,
-            no_tests: false,
-            save_fs: false,
-            no_confirm: false,
-            no_shrink: false,
-            all_findings: false,
-            check_leaks: false,
-            check_overflow: false,
-            check_uninitialised: false,
-            check_races: false,
-            smt_solver: None,
-            solver_time: Duration::from_secs(30),
-            solver_conflicts: 20_000,
-            solver_log: None,
-            env: Vec::new(),
-            host: HostSpec::default(),
-            mapping: None,
-            orders: None,
-            settings: Vec::new(),
-            world: None,
-            dtest: false,
-            command: Vec::new(),
-        }
-    }
 }
 
 /// The file that stores the spec of a run.
@@ -156,9 +126,16 @@ impl RunSpec {
             path: path.clone(),
             source: Box::new(source),
         };
-        let spec: RunSpec = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
-        if spec.version > VERSION {
+        let mut spec: RunSpec =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
+        let version = spec.version.unwrap_or(VERSION);
+        if version > VERSION {
             return Err(Error::TooNew(path));
+        }
+        if version < 2 {
+            // Version 1 could not leave these out: a scenario took precedence over 0 and over any memory limit.
+            spec.seed = spec.seed.filter(|seed| *seed != 0);
+            spec.max_memory = spec.max_memory.filter(|_| !spec.is_scenario());
         }
         if spec.command.is_empty() {
             return Err(damaged(Error::Invalid("it names no program".to_owned())));
@@ -166,22 +143,13 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// Reads the spec of an earlier run, which must be a run of one program.
-    pub(crate) fn of_program(dir: &Path) -> Result<RunSpec> {
-        let spec = RunSpec::of(dir)?;
-        if spec.is_scenario() {
-            bail!(
-                Usage,
-                "{} has worlds of several hosts, for which this is not possible yet",
-                dir.display()
-            );
-        }
-        Ok(spec)
-    }
-
     /// Writes the spec to the folder of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
-        Ok(folder.write(FILE, &serde_json::to_vec(self)?)?)
+        let spec = RunSpec {
+            version: Some(VERSION),
+            ..self.clone()
+        };
+        Ok(folder.write(FILE, &serde_json::to_vec(&spec)?)?)
     }
 
     /// The program, or the scenario.
@@ -256,14 +224,45 @@ impl RunSpec {
         Ok(serde_json::from_value(world)?)
     }
 
-    /// Whether stack slots may be promoted to registers. Checks for uninitialised memory need the slots.
-    pub(crate) fn promotes(&self) -> bool {
-        !self.check_uninitialised
+    /// The spec with what a scenario says about the options that this spec leaves out.
+    pub(crate) fn with_scenario(&self, scenario: &Scenario) -> Result<RunSpec> {
+        let said = serde_json::to_value(self)?;
+        let usual = serde_json::to_value(RunSpec::default())?;
+        let mut spec = self.clone();
+        let is_open = |option: &RunOption| said.get(option.field) == usual.get(option.field);
+        set_options(&mut spec, &scenario.options, is_open).map_err(Error::Invalid)?;
+        Ok(spec)
+    }
+
+    /// The spec with the defaults of options that it leaves out.
+    pub(crate) fn with_defaults(&self) -> Result<RunSpec> {
+        let said = serde_json::to_value(self)?;
+        let mut spec = self.clone();
+        for option in OPTIONS.iter().filter(|option| said[option.field].is_null()) {
+            if let Some(default) = option.default {
+                (option.set)(&mut spec, default.as_ref()).map_err(Error::Invalid)?;
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The time at which worlds end, in nanoseconds.
+    pub(crate) fn max_virtual_ns(&self) -> Option<u64> {
+        let time = self.max_virtual_time?;
+        Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// How its programs are lowered. Checks for uninitialised memory need the stack slots.
+    pub(crate) fn lowering(&self) -> Lowering {
+        Lowering {
+            promote: !self.check_uninitialised,
+            check_subobjects: self.check_subobjects,
+        }
     }
 
     /// Loads the programs.
     pub(crate) fn load(&self) -> Result<Vec<Image>> {
-        self.host.load(self.program(), self.promotes())
+        self.host.load(self.program(), self.lowering())
     }
 
     /// The native programs, the main program first.
@@ -283,18 +282,11 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// The scenario and the keys that the run overrides.
+    /// The scenario, and the keys that the run overrides by name.
     pub(crate) fn scenario(&self) -> ScenarioSpec {
-        let orders = self
-            .orders
-            .map(|most| ("search.orders".to_owned(), most.to_string()));
-        let names = self.search.join("\", \"");
-        let order = || ("search.order".to_owned(), format!("[\"{names}\"]"));
-        let order = (!self.search.is_empty()).then(order);
-        let above = orders.into_iter().chain(order);
         ScenarioSpec {
             file: self.program().to_owned(),
-            settings: self.settings.iter().cloned().chain(above).collect(),
+            settings: self.settings.clone(),
         }
     }
 
@@ -332,21 +324,11 @@ pub struct ResumeSpec {
     pub max_forks: Option<u64>,
 }
 
-/// Parses a duration such as `90s`, `10m` or `2h`.
+/// Parses a duration such as `90s`, `10m` or `2h`; a number without a unit counts seconds.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        unit => return Err(format!("{unit:?} is no unit of time; use ms, s, m or h")),
-    };
-    match digits.parse::<f64>() {
-        Ok(number) => Duration::try_from_secs_f64(number * factor)
-            .map_err(|_| format!("{text} is no time that can pass")),
-        _ => Err(format!("{digits:?} is no number")),
-    }
+    let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());
+    let unit = if has_unit { "" } else { "s" };
+    everett_scenario::duration_ns(&format!("{text}{unit}")).map(Duration::from_nanos)
 }
 
 /// Parses an environment variable, `NAME=VALUE`.
@@ -355,27 +337,6 @@ pub fn parse_variable(text: &str) -> Result<String, String> {
         Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
         _ => Err(format!("{text:?} is no variable; write NAME=VALUE")),
     }
-}
-
-/// Parses a size such as `512M` or `4G`.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..]
-        .to_ascii_lowercase()
-        .trim_end_matches("ib")
-    {
-        "" => 0,
-        "k" | "kb" => 10,
-        "m" | "mb" => 20,
-        "g" | "gb" => 30,
-        unit => return Err(format!("{unit:?} is no unit of size; use K, M or G")),
-    };
-    let number = digits
-        .parse::<u64>()
-        .map_err(|_| format!("{digits:?} is no number"))?;
-    number
-        .checked_mul(1 << shift)
-        .ok_or_else(|| format!("{text} is too large"))
 }
 
 #[cfg(test)]
@@ -404,20 +365,23 @@ mod tests {
     }
 
     #[test]
-    fn defaults_that_are_told_are_the_defaults() {
-        let usual = serde_json::to_value(RunSpec::default()).unwrap();
-        for option in OPTIONS {
-            if let Some(default) = option.default {
-                let mut spec = RunSpec::default();
-                (option.set)(&mut spec, default.as_ref()).unwrap();
-                assert_eq!(
-                    serde_json::to_value(&spec).unwrap(),
-                    usual,
-                    "{}",
-                    option.name
-                );
-            }
-        }
+    fn defaults_fill_what_is_empty() {
+        let usual = RunSpec::default().with_defaults().unwrap();
+        assert_eq!(
+            (usual.max_memory, usual.batch),
+            (Some(4 << 30), Some(10_000))
+        );
+        assert_eq!(
+            (usual.solver_work, usual.solver_time),
+            (Some(100_000_000), None)
+        );
+        let said = RunSpec {
+            seed: Some(3),
+            ..RunSpec::default()
+        };
+        assert_eq!(said.with_defaults().unwrap().seed, Some(3));
+        assert_eq!(parse_time("1.5"), parse_time("1500ms"));
+        assert!(parse_time("-1").is_err() && parse_time("").is_err());
     }
 
     #[test]
@@ -425,10 +389,7 @@ mod tests {
         let earlier =
             r#"{"max_memory": 5, "quiet": true, "faults": 2, "command": [{"Unix": [97]}]}"#;
         let spec: RunSpec = serde_json::from_str(earlier).unwrap();
-        assert_eq!(
-            (spec.max_memory, spec.host.faults, spec.batch),
-            (5, 2, 10_000)
-        );
+        assert_eq!((spec.max_memory, spec.host.faults), (Some(5), 2));
         assert_eq!(spec.program(), Path::new("a"));
     }
 }

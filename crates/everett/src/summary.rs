@@ -2,77 +2,20 @@
 
 use everett_engine::{Explorer, Stopped};
 use everett_ir::code::{Body, Inst, Program};
-use everett_report::LineCoverage;
+use everett_report::{Folder, LineCoverage};
 use everett_vm::Image;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::record::{FindingEntry, Recorder};
-use crate::world::record::WorldSummary;
+use crate::finding::FindingEntry;
+use crate::record::Recorder;
+
+/// The name of its file.
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// The summary of a search of a program or of worlds.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum RunSummary {
-    /// The search of a program.
-    Program(Box<Summary>),
-    /// The search of a scenario, or of the world that a program boots.
-    World(Box<WorldSummary>),
-}
-
-impl RunSummary {
-    /// The findings.
-    pub fn findings(&self) -> &[FindingEntry] {
-        match self {
-            RunSummary::Program(summary) => &summary.findings,
-            RunSummary::World(summary) => &summary.findings,
-        }
-    }
-
-    /// Whether the search explored everything.
-    pub fn is_complete(&self) -> bool {
-        match self {
-            RunSummary::Program(summary) => summary.complete,
-            RunSummary::World(summary) => summary.complete,
-        }
-    }
-
-    /// The number of paths that ended.
-    pub fn paths(&self) -> &Paths {
-        match self {
-            RunSummary::Program(summary) => &summary.paths,
-            RunSummary::World(summary) => &summary.paths,
-        }
-    }
-
-    /// The number of tests written.
-    pub fn tests(&self) -> u64 {
-        match self {
-            RunSummary::Program(summary) => summary.tests,
-            RunSummary::World(summary) => summary.tests,
-        }
-    }
-
-    /// Warnings for the user.
-    pub fn warnings(&self) -> &[String] {
-        match self {
-            RunSummary::Program(summary) => &summary.warnings,
-            RunSummary::World(summary) => &summary.warnings,
-        }
-    }
-
-    /// The limits that truncated the search.
-    pub fn limits_hit(&self) -> &[String] {
-        match self {
-            RunSummary::Program(summary) => &summary.limits_hit,
-            RunSummary::World(summary) => &summary.limits_hit,
-        }
-    }
-}
-
-/// The summary of a search of one program.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Whether the search explored everything.
@@ -83,22 +26,12 @@ pub struct Summary {
     pub paths: Paths,
     /// Instructions executed by paths, without those that rematerialise states.
     pub instructions: u64,
-    /// Instructions executed to rematerialise states.
-    pub instructions_replayed: u64,
     /// Number of forks.
     pub forks: u64,
     /// Peak number of states.
     pub states_peak: u64,
-    /// States still to be explored.
-    pub states_pending: usize,
-    /// Number of states spilled to disk.
-    pub states_spilled: u64,
     /// Number of solver queries.
     pub queries: u64,
-    /// Queries that reached the SAT solver.
-    pub queries_sat: u64,
-    /// Queries that reached the SMT solver.
-    pub queries_smt: u64,
     /// Time spent in solvers.
     pub solver_seconds: f64,
     /// Wall-clock time of the run.
@@ -107,23 +40,69 @@ pub struct Summary {
     pub memory_peak_bytes: u64,
     /// Shares of the search space.
     pub weight: Weights,
-    /// Coverage of the program.
+    /// Coverage of the programs.
     pub coverage: CoverageTotals,
     /// The limits that truncated the search.
     pub limits_hit: Vec<String>,
     /// Number of tests written.
     pub tests: u64,
-    /// Injectable faults, with the number of paths on which each was injected.
-    pub faults: BTreeMap<String, u64>,
-    /// Faults that were never injected.
+    /// Faults that were never injected or happened in no world.
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The findings.
     pub findings: Vec<FindingEntry>,
+    /// Figures that only searches of programs have.
+    #[serde(flatten)]
+    pub program: Option<ProgramFigures>,
+    /// Figures that only searches of worlds have.
+    #[serde(flatten)]
+    pub world: Option<WorldFigures>,
     /// Coverage by source line.
     #[serde(skip)]
     pub line_coverage: LineCoverage,
+}
+
+/// Figures of the search of a program.
+#[derive(Debug, Serialize)]
+pub struct ProgramFigures {
+    /// Instructions executed to rematerialise states.
+    pub instructions_replayed: u64,
+    /// States still to be explored.
+    pub states_pending: usize,
+    /// Number of states spilled to disk.
+    pub states_spilled: u64,
+    /// Queries that reached the SAT solver.
+    pub queries_sat: u64,
+    /// Queries that reached the SMT solver.
+    pub queries_smt: u64,
+    /// Injectable faults, with the number of paths on which each was injected.
+    pub faults: BTreeMap<String, u64>,
+}
+
+/// Figures of a search of worlds.
+#[derive(Debug, Serialize)]
+pub struct WorldFigures {
+    /// The algorithm that maps states of different hosts to dstates.
+    pub mapping: String,
+    /// Worlds that ended.
+    pub worlds: u128,
+    /// States created during the run.
+    pub states_total: u64,
+    /// States that the mapping algorithm copied.
+    pub states_copied: u64,
+    /// States that were merged with others.
+    pub states_united: u64,
+    /// Largest number of dstates at a time.
+    pub dstates: usize,
+    /// Members of dstates at the end.
+    pub virtual_states: usize,
+    /// Packets sent.
+    pub packets: u64,
+    /// Deliveries between states whose path conditions contradict each other.
+    pub deliveries_impossible: u64,
+    /// Seconds spent on invariants.
+    pub invariant_seconds: f64,
 }
 
 /// Number of paths that ended.
@@ -144,6 +123,13 @@ pub struct Weights {
     pub pending: f64,
     /// Given up.
     pub unknown: f64,
+    /// Not explored because an analysis did not want it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pruned: f64,
+}
+
+fn is_zero(weight: &f64) -> bool {
+    *weight == 0.0
 }
 
 /// Coverage of the program.
@@ -185,57 +171,97 @@ impl Summary {
         stopped: Stopped,
         wall: Duration,
     ) -> Summary {
-        let pending = explorer.pending_weight();
         let line_coverage = line_coverage(explorer.images(), &explorer.coverage().segments);
-        let statistics = explorer.statistics().clone();
+        let statistics = explorer.statistics();
         let solver = explorer.solver_statistics();
+        let limits = explorer.limits_hit().iter();
+        let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
+        let is_world = explorer.is_world();
+        // A world that is cut off has its full weight. Spilling cuts nothing.
+        let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
+        let is_cut = is_world && (stopped != Stopped::Finished || cuts.next().is_some());
         Summary {
-            complete: statistics.finished.is_one(),
+            complete: statistics.finished.is_one() && !is_cut,
             stopped: stopped.name().to_owned(),
             paths: Paths {
                 completed: statistics.paths_completed,
                 partial: statistics.paths_partial,
             },
             instructions: statistics.instructions,
-            instructions_replayed: statistics.replayed,
             forks: statistics.forks,
             states_peak: statistics.states_peak.max(1),
-            states_pending: explorer.states(),
-            states_spilled: statistics.spilled,
             queries: solver.queries,
-            queries_sat: solver.sat_queries,
-            queries_smt: solver.smt_queries,
             solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
             wall_seconds: wall.as_secs_f64(),
             memory_peak_bytes: recorder.memory_peak(),
             weight: Weights {
                 finished: statistics.finished.to_f64(),
-                pending: pending.to_f64(),
+                pending: explorer.pending_weight().to_f64(),
                 unknown: statistics.unknown.to_f64(),
+                pruned: statistics.pruned.to_f64(),
             },
             coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
-            limits_hit: explorer
-                .limits_hit()
-                .iter()
-                .map(|limit| (*limit).to_owned())
-                .collect(),
+            limits_hit,
             tests: recorder.tests,
-            faults_never_fired: never_fired(&statistics.faults),
-            faults: statistics.faults,
+            faults_never_fired: match is_world {
+                true => explorer.faults_never_fired(),
+                false => never_fired(&statistics.faults),
+            },
             warnings: explorer.warnings().to_vec(),
             findings: recorder.findings.clone(),
+            program: (!is_world).then(|| ProgramFigures {
+                instructions_replayed: statistics.replayed,
+                states_pending: explorer.states(),
+                states_spilled: statistics.spilled,
+                queries_sat: solver.sat_queries,
+                queries_smt: solver.smt_queries,
+                faults: statistics.faults.clone(),
+            }),
+            world: is_world.then(|| WorldFigures::of(explorer)),
             line_coverage,
         }
     }
 
-    /// The contents of `summary.json`.
-    pub(crate) fn to_json(&self) -> Result<Vec<u8>> {
-        Ok(serde_json::to_vec_pretty(self)?)
+    /// Writes the files of the run.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        for (name, contents) in RUN_FILES {
+            folder.write(name, &contents(self)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a file, and its contents for a run.
+type RunFile = (&'static str, fn(&Summary) -> Result<Vec<u8>>);
+
+/// The formats of a run's results, one row each.
+const RUN_FILES: &[RunFile] = &[
+    ("coverage.lcov", |summary| {
+        Ok(summary.line_coverage.to_lcov().into_bytes())
+    }),
+    (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
+];
+
+impl WorldFigures {
+    fn of(explorer: &Explorer<'_>) -> WorldFigures {
+        let counted = explorer.world_statistics();
+        WorldFigures {
+            mapping: explorer.mapping_name().to_owned(),
+            worlds: counted.worlds,
+            states_total: counted.states_total,
+            states_copied: counted.copies,
+            states_united: counted.merged,
+            dstates: counted.dstates_peak,
+            virtual_states: explorer.table().virtual_states(),
+            packets: counted.packets,
+            deliveries_impossible: counted.impossible,
+            invariant_seconds: counted.in_invariants.as_secs_f64(),
+        }
     }
 }
 
 /// Line coverage of the user's code, without libraries.
-pub(crate) fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
+fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
     for image in images {
         let first = image.first_segment() as usize;
@@ -262,14 +288,9 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
             last = *location;
             let Some(location) = location else { continue };
             let place = program.location(*location);
-            let frame = everett_engine::SourceFrame {
-                function: String::new(),
-                file: program.string(place.file).to_owned(),
-                line: place.line,
-                column: 0,
-            };
-            if place.line > 0 && !frame.is_library() {
-                coverage.add(&frame.file, place.line, executed);
+            let file = program.string(place.file);
+            if place.line > 0 && !program.library.contains(file) {
+                coverage.add(file, place.line, executed);
             }
         }
     }

@@ -7,6 +7,10 @@
 mod example;
 
 use everett::{Event, ReplaySpec, ResumeSpec, RunResult, RunSpec, Session, Silent, Verdict};
+use everett_engine::{Explorer, Keep, Listener, Start, StateView, Stopped, WorldFinding};
+use everett_linux::{Ending, Packet};
+use everett_net::HostIndex;
+use everett_solver::Verdict as Answer;
 use everett_toolchain::Tool;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
@@ -14,7 +18,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Test = fn() -> Result<(), Failed>;
 
@@ -27,13 +31,19 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 9] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
         ("a_run_that_is_stopped_goes_on", stopped),
+        ("an_analysis_sees_and_prunes_states", analysis),
+        ("worlds_can_be_sent_away", sent_away),
         ("errors_can_be_told_apart", errors),
         ("the_options_are_documented", documented),
+        (
+            "kinds_of_findings_and_schedulers_are_documented",
+            rows_documented,
+        ),
     ];
     let trials = tests.map(|(name, test)| Trial::test(name, test));
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
@@ -171,8 +181,8 @@ fn at_once() -> Result<(), Failed> {
             together.folder.display()
         );
     }
-    assert!(alone[0].summary.is_complete() && alone[0].summary.findings().len() == 2);
-    assert!(!alone[1].summary.findings().is_empty());
+    assert!(alone[0].summary.complete && alone[0].summary.findings.len() == 2);
+    assert!(!alone[1].summary.findings.is_empty());
     Ok(())
 }
 
@@ -201,9 +211,9 @@ fn events() -> Result<(), Failed> {
         _ => {}
     };
     let run = everett::explore(&spec, &Session::new(), &mut listen)?;
-    let all = run.summary.paths();
-    assert_eq!(findings, run.summary.findings().len());
-    assert_eq!(tests, run.summary.tests());
+    let all = &run.summary.paths;
+    assert_eq!(findings, run.summary.findings.len());
+    assert_eq!(tests, run.summary.tests);
     assert_eq!(paths, all.completed + all.partial);
     assert!(finished);
     assert_eq!(confirmed, 2);
@@ -211,10 +221,141 @@ fn events() -> Result<(), Failed> {
     let followed = everett::follow(&run.folder, &Session::new(), &mut Silent)?;
     assert_eq!((followed.different, followed.traces > 0), (0, true));
     let spec = everett::ShrinkSpec {
-        path: run.folder.join(&run.summary.findings()[0].dir),
+        path: run.folder.join(&run.summary.findings[0].dir),
         ..everett::ShrinkSpec::default()
     };
     assert!(everett::shrink(&spec, &Session::new())?.shrunk.is_none());
+    Ok(())
+}
+
+/// Counts what happens. With `prunes`, it prunes the server when the symbolic packet arrives.
+#[derive(Default)]
+struct Analysis {
+    forks: u32,
+    sent: u32,
+    delivered: u32,
+    ended: u32,
+    findings: u32,
+    prunes: bool,
+}
+
+impl Listener for Analysis {
+    fn finding(&mut self, _finding: &WorldFinding) {
+        self.findings += 1;
+    }
+
+    fn tick(&mut self, _explorer: &Explorer<'_>) {}
+
+    fn forked(&mut self, child: &mut StateView<'_, '_>) -> Keep {
+        self.forks += 1;
+        assert!(child.trace().pending.is_some());
+        Keep::Yes
+    }
+
+    fn sent(&mut self, _: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
+        self.sent += 1;
+        assert!(packet.payload().is_some() && to.len() == 1);
+        Keep::Yes
+    }
+
+    fn delivered(&mut self, receiver: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
+        self.delivered += 1;
+        let is_server = receiver.host() == HostIndex(0);
+        let symbolic = packet.payload().filter(|bytes| !bytes.is_concrete());
+        let Some(payload) = symbolic.filter(|_| is_server) else {
+            return Keep::Yes;
+        };
+        let byte = payload.byte_term(receiver.arena(), 0);
+        let wanted = receiver.arena().constant(8, u64::from(b'S'));
+        let is_set = receiver.arena().eq(byte, wanted);
+        let is_other = receiver.arena().not(is_set);
+        // Nothing has been decided about the packet yet.
+        for condition in [is_set, is_other] {
+            assert!(matches!(receiver.check(condition), Answer::Sat(_)));
+        }
+        assert!(receiver.path_condition().is_empty());
+        if self.prunes { Keep::Prune } else { Keep::Yes }
+    }
+
+    fn ended(&mut self, state: &mut StateView<'_, '_>, _ending: &Ending) {
+        self.ended += 1;
+        assert!(state.clock_ns() > 0);
+    }
+}
+
+fn analysis() -> Result<(), Failed> {
+    let folder = folder("analysis");
+    let spec = RunSpec::new([scenario(&folder)]);
+    let (config, images) = everett::prepare(&spec, &Session::new())?;
+    let explore = |prunes: bool| {
+        let mut analysis = Analysis {
+            prunes,
+            ..Analysis::default()
+        };
+        let mut explorer = Explorer::new(&images, config.clone(), Start::Beginning)?;
+        let stopped = explorer.run(&AtomicBool::new(false), &mut analysis);
+        assert_eq!(stopped, Stopped::Finished);
+        Ok::<_, Failed>((analysis, explorer.statistics().clone()))
+    };
+    let (all, counted) = explore(false)?;
+    assert!(all.forks as u64 == counted.forks && all.forks > 5);
+    let seen = (all.sent, all.delivered, all.ended, all.findings);
+    let least = [(seen.0, 3), (seen.1, 2), (seen.2, 1), (seen.3, 1)];
+    assert!(least.iter().all(|(seen, least)| seen >= least), "{seen:?}");
+    assert!(counted.pruned.to_f64() == 0.0 && counted.finished.is_one());
+    let (pruned, counted) = explore(true)?;
+    assert_eq!((pruned.forks, pruned.findings, pruned.delivered), (0, 0, 1));
+    assert!(counted.pruned.is_one(), "{}", counted.pruned.to_f64());
+    Ok(())
+}
+
+/// Stops a search after some forks.
+struct Stopping {
+    forks: u32,
+    stop: AtomicBool,
+}
+
+impl Listener for &Stopping {
+    fn finding(&mut self, _finding: &WorldFinding) {}
+
+    fn tick(&mut self, explorer: &Explorer<'_>) {
+        let forks = explorer.statistics().forks as u32;
+        self.stop.store(forks >= self.forks, Ordering::Relaxed);
+    }
+}
+
+fn sent_away() -> Result<(), Failed> {
+    let folder = folder("sent-away");
+    let spec = RunSpec::new([scenario(&folder)]);
+    let (config, images) = everett::prepare(&spec, &Session::new())?;
+    let explore = |start: Start, forks: u32| {
+        let stopping = Stopping {
+            forks,
+            stop: AtomicBool::new(false),
+        };
+        let mut explorer = Explorer::new(&images, config.clone(), start)?;
+        let stopped = explorer.run(&stopping.stop, &mut &stopping);
+        Ok::<_, Failed>((explorer, stopped))
+    };
+    let (whole, _) = explore(Start::Beginning, u32::MAX)?;
+    let whole = whole.statistics().clone();
+    for steps in [0, 1, 3, 9] {
+        let (mut explorer, stopped) = explore(Start::Beginning, steps)?;
+        assert_eq!(stopped, Stopped::Asked);
+        let mut finished = explorer.statistics().finished.clone();
+        let mut ended = explorer.statistics().paths_completed;
+        for world in explorer.pending_worlds_up_to(usize::MAX) {
+            // As on another machine: all that is left of it is its text.
+            let text = serde_json::to_string(&world)?;
+            let world = serde_json::from_str(&text)?;
+            let (part, stopped) = explore(Start::Pending(vec![world]), u32::MAX)?;
+            assert_eq!(stopped, Stopped::Finished);
+            finished.add_sum(&part.statistics().finished);
+            ended += part.statistics().paths_completed;
+        }
+        assert!(finished.is_one(), "{steps}: {}", finished.to_f64());
+        assert_eq!(ended, whole.paths_completed, "{steps}");
+    }
     Ok(())
 }
 
@@ -231,14 +372,14 @@ fn stopped() -> Result<(), Failed> {
         }
     };
     let run = everett::explore(&spec, &session, &mut listen)?;
-    assert!(!run.summary.is_complete());
+    assert!(!run.summary.complete);
     let resume = ResumeSpec {
         dir: run.folder,
         ..ResumeSpec::default()
     };
     let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
-    assert!(run.summary.is_complete());
-    assert_eq!(run.summary.findings().len(), 2);
+    assert!(run.summary.complete);
+    assert_eq!(run.summary.findings.len(), 2);
     Ok(())
 }
 
@@ -261,11 +402,27 @@ fn errors() -> Result<(), Failed> {
 }
 
 /// `EVERETT_WRITE_DOCS=1 cargo test -p everett --test library` writes it anew.
+fn rows_documented() -> Result<(), Failed> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let kinds = fs::read_to_string(docs.join("findings.md"))?;
+    for kind in everett::BugKind::ALL {
+        let name = format!("`{}`", kind.name());
+        let mut rows = kinds.lines().filter(|line| line.starts_with('|'));
+        assert!(rows.any(|row| row.contains(&name)), "{name}");
+    }
+    let hosts = fs::read_to_string(docs.join("hosts.md"))?;
+    for policy in everett_linux::SCHEDULERS {
+        let row = format!("| `{}`", policy.usage());
+        assert!(hosts.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+    Ok(())
+}
+
 fn documented() -> Result<(), Failed> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
     let head = "# Options of runs\n\n\
-        What `everett run` is told on its command line, and the keys of a scenario that say the same.\n\n";
-    let text = head.to_owned() + &everett::options_table();
+        What `everett run` is told on its command line, and in brackets the keys of a scenario that say the same.\n\n";
+    let text = head.to_owned() + &everett::options_list();
     if std::env::var_os("EVERETT_WRITE_DOCS").is_some() {
         fs::write(&file, &text)?;
     }

@@ -7,7 +7,7 @@ use everett_ir::bitstream::{BitReader, ReadError, StreamEntry};
 use everett_ir::lower::{LowerOptions, lower};
 use everett_net::Route;
 use everett_report::KTest;
-use everett_scenario::NameContext;
+use everett_scenario::{NameContext, OptionKey, OptionKind};
 use everett_vm::{Image, external};
 use std::path::Path;
 
@@ -142,6 +142,7 @@ fn read_bitcode(bytes: &[u8]) -> bool {
             let options = LowerOptions {
                 is_vm_operation: &external::is_replaced,
                 promote,
+                check_subobjects: false,
             };
             let Ok(program) = lower(module, &options) else {
                 continue;
@@ -361,6 +362,26 @@ impl NameContext for AnyDisk {
 
     fn is_folder(&self, _: &Path) -> bool {
         false
+    }
+
+    fn options(&self) -> Vec<OptionKey> {
+        let number = OptionKind::Number { most: u64::MAX };
+        let rows = [
+            ("limits", "time", OptionKind::Duration),
+            ("limits", "memory", OptionKind::Size),
+            ("limits", "paths", number),
+            ("search", "order", OptionKind::Texts),
+            ("search", "mapping", OptionKind::Text),
+            ("host", "faults", number),
+            ("host", "wait_all", OptionKind::Flag),
+        ];
+        let key = |(table, name, kind)| OptionKey {
+            table,
+            name,
+            kind,
+            default: None,
+        };
+        rows.map(key).to_vec()
     }
 }
 

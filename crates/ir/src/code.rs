@@ -13,6 +13,8 @@ pub use inst::{
 
 use std::collections::BTreeMap;
 
+use crate::library::LibraryFolders;
+
 /// Index of a function of the program.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FunctionId(pub u32);
@@ -374,6 +376,10 @@ pub struct Program {
     pub locations: Vec<Location>,
     /// File and function names that locations refer to.
     pub strings: Vec<String>,
+    /// Which of the source files are those of libraries.
+    pub library: LibraryFolders,
+    /// A file of the user, if there is one, that the compiler optimised: errors in it may be gone.
+    pub optimised_file: Option<String>,
     /// Function and first instruction of each segment.
     pub segments: Vec<(FunctionId, Pc)>,
     /// Number of slots that globals use, by class: the vm allocates further slots.

@@ -41,6 +41,8 @@ debug_id!(
 pub struct DebugInfo {
     /// Source files.
     pub files: Vec<SourceFile>,
+    /// What was compiled at once.
+    pub units: Vec<CompileUnit>,
     /// Functions of the source.
     pub subprograms: Vec<Subprogram>,
     /// Source locations of instructions, each once.
@@ -68,6 +70,15 @@ impl SourceFile {
         }
         format!("{}/{}", self.directory.trim_end_matches('/'), self.name)
     }
+}
+
+/// A file that was compiled, with all that it includes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CompileUnit {
+    /// The file.
+    pub file: Option<FileId>,
+    /// Whether the compiler optimised it.
+    pub optimised: bool,
 }
 
 /// A function of the source.

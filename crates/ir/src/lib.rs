@@ -10,6 +10,7 @@ pub mod address;
 pub mod bitstream;
 pub mod code;
 pub mod debug;
+pub mod library;
 pub mod link;
 pub mod lower;
 pub mod module;

@@ -32,6 +32,8 @@ use crate::address;
 use crate::code::{
     self, Assembly, Body, Code, ExternalId, FunctionId, GlobalId, Program, SegmentId,
 };
+use crate::debug::FileId;
+use crate::library::LibraryFolders;
 use crate::module::{Alias, Function, Instruction, InstructionKind, Linkage, Module, Value};
 use fold::{Addresses, Folder};
 use globals::Layout;
@@ -45,6 +47,8 @@ pub struct LowerOptions<'a> {
     pub is_vm_operation: &'a dyn Fn(&str) -> bool,
     /// Keep scalar stack slots whose address is not taken in registers (mem2reg).
     pub promote: bool,
+    /// Check indices against the bounds of the arrays that they index, which may be parts of larger objects.
+    pub check_subobjects: bool,
 }
 
 /// Why a module cannot be lowered.
@@ -82,6 +86,7 @@ pub(crate) struct Context<'a> {
     module: &'a Module,
     folder: Folder<'a>,
     promote: bool,
+    check_subobjects: bool,
     externals: Vec<String>,
     external_ids: HashMap<String, ExternalId>,
     /// How each external is lowered, if it is an intrinsic.
@@ -156,6 +161,7 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
             },
         ),
         promote: options.promote,
+        check_subobjects: options.check_subobjects,
         externals: Vec::new(),
         external_ids: HashMap::new(),
         intrinsics: Vec::new(),
@@ -176,14 +182,37 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
         globals: layout.globals,
         strings: locations.strings,
         locations: locations.locations,
+        library: LibraryFolders::of(module),
         ..Program::default()
     };
+    program.optimised_file = optimised_file(module, &program.library);
     program.functions = lower_functions(&mut cx, names, &locations.functions);
     add_symbols(&mut cx, &mut program);
     program.externals = cx.externals;
     program.assembly = cx.assembly;
     program.segments = cx.segments;
     Ok(program)
+}
+
+/// A file of the user that the compiler optimised. Rust says so for what it compiles at once; C says it of all that is
+/// linked as bitcode, but then marks the functions that are not optimised.
+fn optimised_file(module: &Module, library: &LibraryFolders) -> Option<String> {
+    let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
+    let units = module.debug.units.iter().filter(|unit| unit.optimised);
+    let units: Vec<String> = units.filter_map(|unit| path(unit.file)).collect();
+    let functions = module.functions.iter().filter(|function| {
+        let attributes = module.attributes(function.attributes);
+        !function.is_declaration() && !attributes.is_some_and(|list| list.function.optnone)
+    });
+    let files = functions.filter_map(|function| {
+        let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
+        path(subprogram.file)
+    });
+    // The name of a unit of Rust is its file with a number behind it.
+    let is_optimised = |file: &String| units.iter().any(|unit| unit.starts_with(file.as_str()));
+    files
+        .filter(|file| !library.contains(file))
+        .find(is_optimised)
 }
 
 /// Assigns every function its role and address; returns all names, those of the module first.

@@ -134,6 +134,8 @@ pub(crate) fn prepare(
             names: (Arc::new(b"host".to_vec()), Arc::new(b"(none)".to_vec())),
             files,
             outputs: Default::default(),
+            printed: 0,
+            uncounted_writes: 0,
             random: config.random_seed,
             warnings: Arc::default(),
             options: config.options.clone(),

@@ -143,6 +143,15 @@ impl Bytes {
         self.len == 0
     }
 
+    /// Bytes of memory that it holds itself.
+    pub fn held(&self) -> u64 {
+        let pages = self.pages.as_ref();
+        pages.map_or(0, |pages| {
+            let present = pages.iter().flatten().count();
+            (present * PAGE + size_of_val(pages.as_slice())) as u64
+        })
+    }
+
     fn page(&self, index: usize) -> Option<&Buffer> {
         self.pages.as_ref()?.get(index)?.as_deref()
     }

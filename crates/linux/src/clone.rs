@@ -9,9 +9,6 @@ use crate::process::{ExitState, NewTask, ProcessState};
 use crate::signals::SIGCHLD;
 use crate::table::Answer;
 
-/// The most threads that a host may have.
-const MAX_TASKS: usize = 1024;
-
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_PARENT: u64 = 0x8000;
@@ -63,7 +60,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let live = self.host.tasks_of(self.process().pid).count();
-        if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= MAX_TASKS {
+        let most = self.host.options.limits.tasks;
+        if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= most {
             return Err(Errno::EAGAIN.into());
         }
         let stack = self.free_stack();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use everett_vm::ImageId;
 
 use crate::bytes::ByteSource;
+use crate::schedule::Scheduler;
 
 /// The configuration of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,7 +116,7 @@ impl RouteSpec {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostOptions {
     /// The scheduling policy.
-    pub scheduler: SchedulerKind,
+    pub scheduler: Scheduler,
     /// Where a runnable thread can be preempted.
     pub preempt_at: PreemptAt,
     /// A crash of any process ends the host; otherwise only a crash of the first one does.
@@ -134,12 +135,35 @@ pub struct HostOptions {
     pub faults_to_handlers: bool,
     /// Stop before each system call, so that the driver of the host can decide whether it is made.
     pub stops_at_calls: bool,
+    /// What its programs may take.
+    pub limits: GuestLimits,
+}
+
+/// What the programs of a host may take of our memory.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct GuestLimits {
+    /// The most bytes of output; a program that prints more is ended.
+    pub output: u64,
+    /// The most bytes that files hold; writes beyond fail.
+    pub files: u64,
+    /// The most threads of all processes.
+    pub tasks: usize,
+}
+
+impl Default for GuestLimits {
+    fn default() -> GuestLimits {
+        GuestLimits {
+            output: 256 << 20,
+            files: 1 << 30,
+            tasks: 1024,
+        }
+    }
 }
 
 impl Default for HostOptions {
     fn default() -> HostOptions {
         HostOptions {
-            scheduler: SchedulerKind::default(),
+            scheduler: Scheduler::default(),
             preempt_at: PreemptAt::default(),
             crashes_end_all: true,
             faults: FaultOptions::default(),
@@ -149,6 +173,7 @@ impl Default for HostOptions {
             waits_for_all: false,
             faults_to_handlers: false,
             stops_at_calls: false,
+            limits: GuestLimits::default(),
         }
     }
 }
@@ -293,20 +318,6 @@ impl FileSpec {
     }
 }
 
-/// Scheduling policies.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum SchedulerKind {
-    /// Round robin.
-    #[default]
-    RoundRobin,
-    /// All orders of runnable threads.
-    Exhaustive,
-    /// All orders with at most this many preemptions.
-    Bounded(u32),
-    /// A random order, from this seed.
-    Random(u64),
-}
-
 /// Where a runnable thread can be preempted. Each level includes the ones before it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum PreemptAt {
@@ -319,6 +330,16 @@ pub enum PreemptAt {
     Atomics,
     /// Before every access to memory that several threads can reach.
     Memory,
+}
+
+impl PreemptAt {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, PreemptAt); 4] = [
+        ("quantum", PreemptAt::Quantum),
+        ("syscalls", PreemptAt::SystemCalls),
+        ("atomics", PreemptAt::Atomics),
+        ("memory", PreemptAt::Memory),
+    ];
 }
 
 /// Which failures can be injected.

@@ -307,14 +307,30 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     }
 
     /// Handles a bug: it ends the host, or only the process if the host continues without it.
-    fn handle_bug(&mut self, bug: Box<Bug>) -> Option<SliceEnd> {
+    fn handle_bug(&mut self, mut bug: Box<Bug>) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
+        if matches!(bug.kind, BugKind::Panic | BugKind::UncaughtException) {
+            bug.message += &kernel.thread_for_message();
+        }
         let is_first = kernel.process == 0;
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_tool_limit() {
             return Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
         kernel.end_process(ExitStatus::Signal(crate::delivery::signal_of(&bug)));
         Some(SliceEnd::Off)
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// The running thread as an addition to a message; empty for the first thread of a process.
+    fn thread_for_message(&self) -> String {
+        let task = self.task();
+        if task.tid == task.pid {
+            return String::new();
+        }
+        let name = task.name.split(|byte| *byte == 0).next();
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        format!(" (thread {} `{name}`)", task.tid)
     }
 }
 

@@ -9,38 +9,41 @@ use crate::table::{ArgKind, Row};
 /// The text of `docs/syscalls.md`.
 pub fn documentation() -> String {
     let (mut modelled, mut partial) = (0, 0);
-    let mut lines = String::new();
+    let (mut lines, mut notes) = (String::new(), String::new());
     for (number, name) in NAMES {
         let row = syscalls::row(u64::from(*number));
-        let (state, note) = match row {
-            None => ("no", String::new()),
+        let state = match row {
+            None => "no",
             Some(row) if row.missing.is_empty() => {
                 modelled += 1;
-                ("yes", String::new())
+                "yes"
             }
             Some(row) => {
                 partial += 1;
-                ("partial", format!("missing: {}", row.missing))
+                let _ = writeln!(notes, "- `{name}`: {}", row.missing);
+                "partial"
             }
         };
         let args = row.map_or_else(String::new, arguments);
         let errnos = row.map_or_else(String::new, injected);
         let _ = writeln!(
             lines,
-            "| {number} | `{name}` | {state} | {args} | {errnos} | {note} |"
+            "| {number} | `{name}` | {state} | {args} | {errnos} |"
         );
     }
     format!(
         "# System calls\n\n\
-         What the kernel model knows of Linux on x86-64. This page is made from the table of system calls; a test \
+         What the kernel model knows of Linux on x86-64. This page is made from the table of system calls; a test\n\
          holds it against the table.\n\n\
          {modelled} are modelled, {partial} in part, {} not: those answer `ENOSYS`, and the run says so once.\n\n\
-         Arguments: `int`, `flags`, `fd`, `pointer` and `path` are made concrete (one path of the search for each \
-         value); `symbolic` is passed on as it is; the bytes behind a `buffer` keep their expressions. Errors are \
-         those that fault injection may return.\n\n\
-         | number | name | modelled | arguments | errors | notes |\n\
-         |---:|---|---|---|---|---|\n\
-         {lines}",
+         Arguments: `int`, `flags`, `fd`, `pointer` and `path` are made concrete (one path of the search for each\n\
+         value); `symbolic` is passed on as it is; the bytes behind a `buffer` keep their expressions. Errors are\n\
+         those that fault injection may return, where command, flags and kind of descriptor allow them.\n\n\
+         | number | name | modelled | arguments | errors |\n\
+         |---:|---|---|---|---|\n\
+         {lines}\n\
+         ## What is missing\n\n\
+         {notes}",
         NAMES.len() - modelled - partial
     )
 }

@@ -83,7 +83,12 @@ impl Kernel<'_, '_> {
         }
         let before = (self.host.clone(), self.vm.memory.clone());
         let result = self.dispatch(row, call);
-        let failures = self.failures(row, &result);
+        if matches!(result, Err(Stop::Interrupt(_))) {
+            return result;
+        }
+        // The arguments have been asked for, so this asks nothing new.
+        let args = self.concrete_arguments(row, call)?;
+        let failures = self.failures(row, &args, &result);
         if failures.is_empty() {
             return result;
         }
@@ -117,7 +122,7 @@ impl Kernel<'_, '_> {
         if self.faults_left() == 0 {
             return None;
         }
-        let failures = self.failures(row, &Ok(Value::concrete(0)));
+        let failures = self.failures(row, &[0; 6], &Ok(Value::concrete(0)));
         if failures.is_empty() {
             return None;
         }
@@ -131,7 +136,12 @@ impl Kernel<'_, '_> {
 
     /// The failures that are possible for a call with this result, by name. `None` as errno is a short
     /// transfer.
-    fn failures(&self, row: &Row, result: &Answer) -> Vec<(&'static str, Option<Errno>)> {
+    fn failures(
+        &self,
+        row: &Row,
+        args: &[u64; 6],
+        result: &Answer,
+    ) -> Vec<(&'static str, Option<Errno>)> {
         let options = &self.host.options.faults;
         let wanted = |name: &str| options.wants(row.name, name);
         let waits = match result {
@@ -142,7 +152,8 @@ impl Kernel<'_, '_> {
         let errnos = row
             .errnos
             .iter()
-            .filter(|errno| !waits || **errno == Errno::EINTR);
+            .filter(|errno| !waits || **errno == Errno::EINTR)
+            .filter(|errno| (row.can_fail)(self, args, **errno));
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));

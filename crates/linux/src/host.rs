@@ -104,6 +104,10 @@ pub struct HostState {
     pub network: Network,
     /// Bytes written to stdout and stderr.
     pub outputs: [Output; 2],
+    /// How many bytes were written to them.
+    pub printed: u64,
+    /// Bytes written to files since all files were counted.
+    pub uncounted_writes: u64,
     /// State of the random number generator.
     pub random: u64,
     /// Unsupported features that the program used, each once, in order.
@@ -284,6 +288,11 @@ impl Host {
         &self.state.outputs[stream as usize]
     }
 
+    /// Takes what was written to an output stream.
+    pub fn take_output(&mut self, stream: Stream) -> Output {
+        std::mem::take(&mut self.state.outputs[stream as usize])
+    }
+
     /// Unsupported features that the program used, each once.
     pub fn warnings(&self) -> &[String] {
         &self.state.warnings
@@ -377,5 +386,6 @@ impl Host {
             bytes.terms().for_each(&mut *visit);
         }
         state.setup.for_each_term(visit);
+        state.wire.for_each_term(visit);
     }
 }

@@ -41,6 +41,7 @@ mod objects;
 mod packets;
 mod process;
 mod queue;
+mod quota;
 mod schedule;
 mod setup;
 mod signals;
@@ -59,8 +60,8 @@ mod tests;
 
 pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
-    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, HostOptions, PreemptAt,
-    ProcessConfig, ProgramSpec, RouteSpec, SchedulerKind, Stdin,
+    Argument, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions,
+    PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
 };
 pub use documentation::documentation;
 pub use errno::Errno;
@@ -70,7 +71,7 @@ pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
 pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};
-pub use schedule::PreemptionPoint;
+pub use schedule::{Policy, PreemptionPoint, SCHEDULERS, Scheduler};
 pub use setup::{Boot, HostStart, Interface, Machine, Route, Setup, Subnet};
 pub use syscalls::{row, rows};
 pub use table::{ArgKind, Row};

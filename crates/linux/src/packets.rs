@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use everett_expr::ExprId;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
@@ -54,6 +55,21 @@ pub struct Packet {
     pub to: SocketAddr,
     /// Contents.
     pub kind: PacketKind,
+}
+
+impl Packet {
+    /// Its payload, where it has one.
+    pub fn payload(&self) -> Option<&Buffer> {
+        match &self.kind {
+            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// All terms in its payload.
+    pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
+        self.payload().into_iter().flat_map(Buffer::terms)
+    }
 }
 
 impl HostState {

@@ -51,6 +51,9 @@ pub type Answer = Result<Value, Stop>;
 /// result. It runs again from the start after an undecided question or a wait.
 pub type Handler = for<'k, 'v> fn(&mut Kernel<'k, 'v>, &Call) -> Answer;
 
+/// Whether Linux can answer a call with these arguments by this errno.
+pub type CanFail = fn(&Kernel<'_, '_>, &[u64; 6], Errno) -> bool;
+
 /// A row of the system call table.
 pub struct Row {
     /// Its name.
@@ -61,6 +64,8 @@ pub struct Row {
     pub args: &'static [ArgKind],
     /// Errnos that can be injected.
     pub errnos: &'static [Errno],
+    /// Which of the errnos a call with these arguments can fail with.
+    pub can_fail: CanFail,
     /// What is not modelled; empty if the call is complete.
     pub missing: &'static str,
     /// Its implementation.
@@ -81,6 +86,7 @@ impl Row {
             number,
             args,
             errnos,
+            can_fail: |_, _, _| true,
             missing: "",
             handler,
         }
@@ -99,6 +105,12 @@ impl Row {
         )
     }
 
+    /// Restricts the errnos by command, flags or kind of descriptor.
+    pub const fn fails_where(mut self, can_fail: CanFail) -> Row {
+        self.can_fail = can_fail;
+        self
+    }
+
     /// Documents what is not modelled.
     pub const fn without(mut self, missing: &'static str) -> Row {
         self.missing = missing;
@@ -110,13 +122,23 @@ impl Kernel<'_, '_> {
     /// Concretizes the arguments as the row demands, then calls the handler.
     pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
         let raw = call.args;
+        let args = self.concrete_arguments(row, call)?;
+        let entry = call.entry;
+        (row.handler)(self, &Call { raw, args, entry })
+    }
+
+    /// The arguments that the row demands to be concrete; the others are 0.
+    pub(crate) fn concrete_arguments(
+        &mut self,
+        row: &Row,
+        call: &SystemCall,
+    ) -> Result<[u64; 6], Stop> {
         let mut args = [0; 6];
         for (index, kind) in row.args.iter().enumerate().take(args.len()) {
             if *kind != ArgKind::Symbolic {
-                args[index] = self.vm.concretize(raw[index])?;
+                args[index] = self.vm.concretize(call.args[index])?;
             }
         }
-        let entry = call.entry;
-        (row.handler)(self, &Call { raw, args, entry })
+        Ok(args)
     }
 }

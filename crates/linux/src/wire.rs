@@ -1,6 +1,7 @@
 //! The network interface of a host: packets to and from other hosts. The network between them is not known
 //! here.
 
+use everett_expr::ExprId;
 use std::net::SocketAddr;
 
 use crate::errno::Errno;
@@ -91,6 +92,16 @@ impl Wire {
     }
 }
 
+impl Wire {
+    /// Visits all terms in packets.
+    pub(crate) fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let retries = self.retries.iter().map(|(_, packet)| packet);
+        for packet in self.sent.iter().chain(retries) {
+            packet.terms().for_each(&mut *visit);
+        }
+    }
+}
+
 impl Kernel<'_, '_> {
     /// Stops before a system call to ask the driver, once for each call. Everett's own calls do not stop.
     pub(crate) fn stop_before_call(&mut self, number: u64) -> bool {
@@ -153,6 +164,11 @@ impl Host {
     /// Takes the packets that the host has sent since the last call.
     pub fn take_sent(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.state.wire.sent)
+    }
+
+    /// How many packets it has sent since they were taken.
+    pub fn sent_count(&self) -> usize {
+        self.state.wire.sent.len()
     }
 
     /// Takes the system call that is about to be made.

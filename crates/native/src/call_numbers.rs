@@ -9,6 +9,7 @@ pub const RT_SIGRETURN: u64 = 15;
 pub const MREMAP: u64 = 25;
 pub const MINCORE: u64 = 27;
 pub const MADVISE: u64 = 28;
+pub const SHMAT: u64 = 30;
 pub const CLONE: u64 = 56;
 pub const FORK: u64 = 57;
 pub const VFORK: u64 = 58;

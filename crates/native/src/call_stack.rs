@@ -35,7 +35,9 @@ const MAX_CALLERS: usize = 32;
 /// Size of the address space.
 const ADDRESSES: u64 = 1 << 47;
 /// Words of the stack that are searched for return addresses.
-const SEARCHED: usize = 64;
+pub const SEARCHED: u64 = 64;
+/// The same where Rust's runtime, which has no frame pointers, has frames between the thread and its cause.
+pub const SEARCHED_AT_PANIC: u64 = 512;
 
 /// Code addresses of a call stack.
 #[derive(Clone, Default, Debug)]
@@ -53,12 +55,14 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
 }
 
 /// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if that is
-/// not the program counter; `allocator_call` is the call into the allocator that it is in.
+/// not the program counter; `allocator_call` is the call into the allocator that it is in. So many words of the
+/// stack are searched for return addresses.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
     behind: Option<u64>,
     allocator_call: Option<AllocatorCall>,
+    searched: u64,
 ) -> Addresses {
     let real =
         |back: u64| allocator_call.map_or(back, |allocator_call| allocator_call.real_return(back));
@@ -74,7 +78,7 @@ pub fn addresses(
         }
         frame = next;
     }
-    let words = (0..SEARCHED as u64).map(|at| registers.rsp + 8 * at);
+    let words = (0..searched).map(|at| registers.rsp + 8 * at);
     let mut nearby: Vec<u64> = words.filter_map(|at| word(tracee, at)).map(real).collect();
     nearby.retain(|back| follows_call(tracee, *back));
     nearby.iter_mut().for_each(|back| *back -= 1);

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::gate::SCRATCH;
 use crate::tracee::Tracee;
 
 const CLOSE: u64 = 3;
@@ -107,17 +108,13 @@ impl Channel {
     }
 
     fn receive(&self, tracee: &mut Tracee) -> io::Result<u64> {
-        let room = tracee.data_address()?;
-        let mut kept = [0; SIZE];
-        let message = Message::at(room, 0).words();
+        let message = Message::at(SCRATCH, 0).words();
         let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let borrowed = tracee.peek(room, &mut kept) && tracee.poke(room, &message);
+        let placed = tracee.poke(SCRATCH, &message);
         let received =
-            tracee.inject_call_preserving(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
+            tracee.inject_call_preserving(RECVMSG, [tracee.channel, SCRATCH, 0, 0, 0, 0])?;
         let mut number = [0; 4];
-        let there = tracee.peek(room + FILE, &mut number);
-        tracee.poke(room, &kept);
-        if !borrowed || !there || received != 1 {
+        if !placed || received != 1 || !tracee.peek(SCRATCH + FILE, &mut number) {
             let message = "cannot pass a file to a native process";
             return Err(io::Error::other(message));
         }

@@ -6,7 +6,7 @@ use everett_linux::{Disk, ExposedData, Host, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, HostIndex};
 use everett_sim::{
     Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, Questions,
-    RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns, payload, step,
+    RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns, step,
 };
 use everett_vm::{Buffer, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +104,7 @@ impl<'c> HostMachine<'c> {
     /// The concrete bytes of a packet under the inputs of the run.
     fn bytes(&mut self, packet: &Packet) -> Option<Vec<u8>> {
         let world = self.world.as_mut()?;
-        let bytes = payload(packet)?;
+        let bytes = packet.payload()?;
         Some(world.oracle.inputs.bytes(bytes, &mut world.arena))
     }
 }

@@ -1,22 +1,19 @@
 //! Detection of `longjmp` to frames that have returned: native code lands in their remains, so breakpoints
 //! check the target before the jump.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use object::{Object, ObjectSymbol, SymbolKind};
-
+use crate::entries::Entries;
 use crate::tracee::{Registers, Stopped, Tracee, mappings_of};
 
-const BREAKPOINT: u8 = 0xcc;
 const FUNCTIONS: [&str; 3] = ["longjmp", "_longjmp", "siglongjmp"];
 /// Offset of the stack pointer in a `jmp_buf` of musl.
 const STACK_POINTER: u64 = 48;
 
-/// Addresses of the jump functions, and the bytes that breakpoints replace.
+/// The jump functions.
 #[derive(Clone, Default, Debug)]
 pub struct Jumps {
-    points: BTreeMap<u64, u8>,
+    entries: Entries,
 }
 
 /// A thread that is about to jump.
@@ -30,44 +27,20 @@ pub struct Jump {
 impl Jumps {
     /// Sets breakpoints at the jump functions of a program that has not executed anything yet.
     pub fn watch(program: &Path, tracee: &mut Tracee, bias: u64) -> std::io::Result<Jumps> {
-        let bytes = std::fs::read(program)?;
-        let mut jumps = Jumps::default();
-        let Ok(file) = object::File::parse(&*bytes) else {
-            return Ok(jumps);
-        };
-        for symbol in file.symbols() {
-            let is_jump = symbol.name().is_ok_and(|name| FUNCTIONS.contains(&name));
-            if !is_jump || symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
-                continue;
-            }
-            let address = symbol.address().wrapping_add(bias);
-            let mut byte = [0];
-            if !jumps.points.contains_key(&address) && tracee.peek(address, &mut byte) {
-                tracee.poke(address, &[BREAKPOINT]);
-                jumps.points.insert(address, byte[0]);
-            }
-        }
-        Ok(jumps)
+        let entries = Entries::watch(&FUNCTIONS, program, tracee, bias)?;
+        Ok(Jumps { entries })
     }
 
     /// Handles a stopped thread. `None` if it is elsewhere; otherwise the first instruction of the jump was
     /// executed.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<Jump>> {
-        let registers = tracee.registers()?;
-        let address = registers.rip.wrapping_sub(1);
-        let Some(original) = self.points.get(&address) else {
+        let Some(registers) = self.entries.reached(tracee)? else {
             return Ok(None);
         };
         let dead_frame = dead_frame(tracee, &registers)?;
-        tracee.set_registers(Registers {
-            rip: address,
-            ..registers
-        })?;
-        tracee.poke(address, &[*original]);
-        let stopped = tracee.step();
-        tracee.poke(address, &[BREAKPOINT]);
+        let stopped = self.entries.step(tracee, registers)?;
         Ok(Some(Jump {
-            stopped: stopped?,
+            stopped,
             dead_frame,
         }))
     }

@@ -8,7 +8,7 @@ mod watching;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use everett_engine::Trace;
 use everett_expr::Arena;
@@ -29,7 +29,8 @@ use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
 use crate::oracle::{NativeOracle, Source};
-use crate::points::{Script, ScriptFinder};
+use crate::panics::Panics;
+use crate::points::Script;
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
@@ -49,17 +50,22 @@ pub struct NativeConfig {
     pub max_calls: u64,
     /// The most stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
+    /// The most resident memory of all processes, and of what the model keeps for them.
+    pub max_memory: u64,
+    /// Says that the time of the run is over.
+    pub deadline: Option<Deadline>,
     /// The allocators of the programs, once they are known.
     pub known_allocators: OnceLock<Vec<Allocator>>,
     /// Keep all events, not only their digest.
     pub keeps_events: bool,
     /// Preemptions between system calls to replay.
     pub script: Option<Script>,
-    /// Computes the preemption script of a trace.
-    pub finder: Option<ScriptFinder>,
     /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
     pub race_skips: u32,
 }
+
+/// Says whether the time of a run is over: this crate has no clock.
+pub type Deadline = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a native run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +90,8 @@ pub enum NativeEnd {
     Idle,
     /// A limit on system calls or computation was exceeded.
     Hang,
+    /// Its time or its memory was used up; says which.
+    Limit(String),
     /// The run diverged from its trace.
     Diverged(String),
     /// The watcher stopped it.
@@ -152,6 +160,7 @@ pub fn run_watched(
     let _pinned = Pinned::here();
     let mut machine = NativeMachine::start(config, source, watcher)?;
     let end = machine.run(config.max_calls);
+    machine.show_output();
     machine.show_stopped();
     machine.kill_all();
     machine.finish_run(end?)
@@ -179,6 +188,10 @@ pub(crate) struct NativeMachine<'c> {
     last_call: u64,
     /// Bytes of memory that its processes have requested in total.
     asked: u64,
+    /// Our own resident memory when it started.
+    own_memory: u64,
+    /// Bytes of standard output and standard error that the watcher has seen.
+    shown: [u64; 2],
     /// How often a thread was interrupted because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
@@ -195,6 +208,7 @@ pub(crate) struct NativeMachine<'c> {
     arithmetic: Arithmetic,
     /// Jumps that are watched, in the first program.
     jumps: Jumps,
+    panics: Panics,
     /// Racing accesses that are watched, in the first program.
     races: Races,
     /// Passes files into processes.
@@ -229,6 +243,8 @@ mod breakpoints;
 mod mappings;
 mod signals;
 mod start;
+
+use mappings::shares_gate;
 
 use breakpoints::AtAllocator;
 
@@ -273,6 +289,7 @@ impl<'c> NativeMachine<'c> {
             if self.calls > max_calls {
                 return Ok(Advance::Ended(NativeEnd::Hang));
             }
+            self.show_output();
             if !self.report_events() {
                 return Ok(Advance::Ended(NativeEnd::Stopped));
             }
@@ -352,6 +369,11 @@ impl<'c> NativeMachine<'c> {
                 return Ok(None);
             };
             match stopped {
+                Stopped::Signal(libc::SIGSTOP) if self.watchdog.has_seen_much_memory() => {
+                    if let Some(end) = self.check_limits() {
+                        return Ok(Some(end));
+                    }
+                }
                 // Only the watchdog stops threads; stop signals of the program are handled by the model.
                 Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
@@ -359,7 +381,9 @@ impl<'c> NativeMachine<'c> {
                     if self.long_computations > self.config.max_long_computations {
                         return Ok(Some(NativeEnd::Hang));
                     }
-                    self.check_memory()?;
+                    if let Some(end) = self.check_limits() {
+                        return Ok(Some(end));
+                    }
                     self.events.note(EventKind::Computes, name, &[]);
                     self.host.end_time_slice();
                     return Ok(None);
@@ -410,7 +434,9 @@ impl<'c> NativeMachine<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
-        self.check_memory_periodically()?;
+        if let Some(end) = self.check_limits_periodically() {
+            return Ok(Some(end));
+        }
         self.sync_files()?;
         if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
             self.expect_loaded(name)?;
@@ -453,6 +479,10 @@ impl<'c> NativeMachine<'c> {
             | call_numbers::ARCH_PRCTL => {
                 let served = self.memory_call(name, call)?;
                 return self.apply_outcome(name, served);
+            }
+            call_numbers::SHMAT if shares_gate(&self.host, &call) => {
+                let result = Errno::EINVAL.result();
+                return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
             }
             call_numbers::OWN_REPORT => return self.reported(name, call),
             call_numbers::OWN_INPUT => {
@@ -500,16 +530,16 @@ impl<'c> NativeMachine<'c> {
         served: CallOutcome,
     ) -> Result<Option<NativeEnd>, NativeError> {
         match served {
-            CallOutcome::Continue(signals) => self.inject(name, &signals)?,
+            CallOutcome::Continue(signals) => return self.inject(name, &signals),
             CallOutcome::Done(result, signals) => {
                 self.finish(name, result)?;
-                self.inject(name, &signals)?;
+                return self.inject(name, &signals);
             }
             CallOutcome::Restart(signals) => {
                 if signals.is_empty() {
                     return self.answer(name);
                 }
-                self.inject(name, &signals)?;
+                return self.inject(name, &signals);
             }
             CallOutcome::Blocked | CallOutcome::Exited => self.update_tasks(name)?,
             CallOutcome::Exec(execution) => self.execute(name, &execution)?,

@@ -268,6 +268,16 @@ impl NativeOracle {
         Some((kind, place.file.clone(), place.line))
     }
 
+    /// The stack of a panic that the trace ends with.
+    pub fn expected_panic(&self) -> Option<&[SourceFrame]> {
+        let Source::Trace(trace) = &self.source else {
+            return None;
+        };
+        let end = trace.end.as_ref();
+        end.filter(|_| self.expects(BugKind::Panic))
+            .map(|end| end.stack.as_slice())
+    }
+
     /// The two lines of a race that the trace ends with.
     pub fn expected_race(&self) -> Option<[(String, u32); 2]> {
         let Source::Trace(trace) = &self.source else {

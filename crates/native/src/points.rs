@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use everett_engine::Trace;
 use everett_linux::TaskName;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use object::Object;
@@ -36,9 +35,6 @@ pub struct Script {
     /// Line tables of the programs, once they are known.
     pub lines: Arc<OnceLock<Vec<Lines>>>,
 }
-
-/// Computes the preemption script of a trace; `None` if it needs none.
-pub type ScriptFinder = Arc<dyn Fn(&Trace) -> Option<Script> + Send + Sync>;
 
 /// Addresses of a line, as pairs of start and end.
 pub type Ranges = Vec<(u64, u64)>;

@@ -7,19 +7,41 @@ use std::io;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::Pid;
 
-/// Resident memory up to which a process gets more.
-pub const MAX_MEMORY: u64 = 2 << 30;
-/// The most resident memory of all processes of a run.
-pub const MAX_RESIDENT: u64 = 4 << 30;
+use crate::gate;
+
+/// The most resident memory of all processes of a run, unless the run says otherwise.
+pub const MAX_MEMORY: u64 = 4 << 30;
 /// The largest address space of a process for private memory; the same again for shared memory.
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes; see `call_numbers`. With `recvmsg` they receive
-/// files that stand for those of the model, over the only socket that they have.
-const CARRIED_OUT: [u32; 18] = [
-    3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 56, 59, 60, 131, 157, 158, 317,
+/// System calls that are carried out on real processes with any arguments; see `call_numbers`. With `recvmsg` they
+/// receive files that stand for those of the model, over the only socket that they have.
+const CARRIED_OUT: [u32; 15] = [3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 59, 60, 131, 317];
+/// Calls that are carried out with one of these first arguments only.
+const RESTRICTED: [(u32, &[u32]); 3] = [
+    (
+        56,
+        &[
+            0,
+            SET_TLS as u32,
+            SIBLING as u32,
+            THREAD as u32,
+            (THREAD | SET_TLS) as u32,
+        ],
+    ),
+    // `PR_SET_PTRACER`.
+    (157, &[0x5961_6d61]),
+    // `ARCH_SET_GS`, `ARCH_SET_FS`, `ARCH_GET_FS`, `ARCH_GET_GS`, `ARCH_SET_CPUID`.
+    (158, &[0x1001, 0x1002, 0x1003, 0x1004, 0x1012]),
 ];
+
+/// Flags of `clone` for a thread: `CLONE_VM`, `FS`, `FILES`, `SIGHAND`, `THREAD` and `SYSVSEM`.
+pub const THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000;
+/// `CLONE_SETTLS`.
+pub const SET_TLS: u64 = 0x8_0000;
+/// `CLONE_PARENT`.
+pub const SIBLING: u64 = 0x8000;
 
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -27,6 +49,10 @@ const RETURN: u16 = 0x06;
 const ARCH_X86_64: u32 = 0xc000_003e;
 const AT_NUMBER: u32 = 0;
 const AT_ARCH: u32 = 4;
+const AT_PLACE: u32 = 8;
+const AT_ARGUMENT: u32 = 16;
+/// Distance from the lower half of a word to the upper one.
+const UPPER: u32 = 4;
 const KILL_PROCESS: u32 = 0x8000_0000;
 const TRAP: u32 = 0x0003_0000;
 const ALLOW: u32 = 0x7fff_0000;
@@ -35,24 +61,50 @@ const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls kill the
-/// process.
-const FILTER: [libc::sock_filter; CARRIED_OUT.len() + 6] = {
-    let last = CARRIED_OUT.len() + 5;
-    let mut filter = [step(RETURN, 0, 0, ALLOW); CARRIED_OUT.len() + 6];
-    filter[0] = step(LOAD_WORD, 0, 0, AT_ARCH);
-    filter[1] = step(JUMP_IF_EQUAL, 1, 0, ARCH_X86_64);
-    filter[2] = step(RETURN, 0, 0, KILL_PROCESS);
-    filter[3] = step(LOAD_WORD, 0, 0, AT_NUMBER);
-    let mut at = 0;
-    while at < CARRIED_OUT.len() {
-        let to_last = last - (4 + at) - 1;
-        filter[4 + at] = step(JUMP_IF_EQUAL, to_last as u8, 0, CARRIED_OUT[at]);
-        at += 1;
+/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls, and calls with
+/// arguments that we never use, kill the process.
+pub fn filter() -> Vec<libc::sock_filter> {
+    let mut filter = vec![
+        step(LOAD_WORD, 0, 0, AT_ARCH),
+        step(JUMP_IF_EQUAL, 1, 0, ARCH_X86_64),
+        step(RETURN, 0, 0, KILL_PROCESS),
+        step(LOAD_WORD, 0, 0, AT_NUMBER),
+    ];
+    for number in CARRIED_OUT {
+        filter.push(step(JUMP_IF_EQUAL, 0, 1, number));
+        filter.push(step(RETURN, 0, 0, ALLOW));
     }
-    filter[last - 1] = step(RETURN, 0, 0, TRAP);
+    for (number, arguments) in RESTRICTED {
+        let tests = arguments.len() as u8;
+        filter.push(step(JUMP_IF_EQUAL, 0, tests + 6, number));
+        filter.push(step(LOAD_WORD, 0, 0, AT_ARGUMENT + UPPER));
+        filter.push(step(JUMP_IF_EQUAL, 1, 0, 0));
+        filter.push(step(RETURN, 0, 0, KILL_PROCESS));
+        filter.push(step(LOAD_WORD, 0, 0, AT_ARGUMENT));
+        for (argument, left) in arguments.iter().zip((0..tests).rev()) {
+            filter.push(step(JUMP_IF_EQUAL, left + 1, 0, *argument));
+        }
+        filter.push(step(RETURN, 0, 0, KILL_PROCESS));
+        filter.push(step(RETURN, 0, 0, ALLOW));
+    }
+    filter.push(step(RETURN, 0, 0, TRAP));
     filter
-};
+}
+
+/// The filter of processes that have a gate: calls pass only from there. `mmap` makes the gate of a new program.
+pub fn gate_filter() -> Vec<libc::sock_filter> {
+    const MMAP: u32 = 9;
+    vec![
+        step(LOAD_WORD, 0, 0, AT_NUMBER),
+        step(JUMP_IF_EQUAL, 4, 0, MMAP),
+        step(LOAD_WORD, 0, 0, AT_PLACE + UPPER),
+        step(JUMP_IF_EQUAL, 0, 3, (gate::BEHIND >> 32) as u32),
+        step(LOAD_WORD, 0, 0, AT_PLACE),
+        step(JUMP_IF_EQUAL, 0, 1, gate::BEHIND as u32),
+        step(RETURN, 0, 0, ALLOW),
+        step(RETURN, 0, 0, TRAP),
+    ]
+}
 
 /// Sandbox variants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -65,7 +117,7 @@ pub enum SandboxKind {
 
 /// Applies the sandbox to the calling process, which is about to execute a native program. Makes only calls
 /// that are allowed between `fork` and `exec`.
-pub fn confine(kind: SandboxKind) -> io::Result<()> {
+pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
     if kind == SandboxKind::LimitedMemory {
         limit(Resource::RLIMIT_DATA, MAX_MAPPED)?;
@@ -74,10 +126,10 @@ pub fn confine(kind: SandboxKind) -> io::Result<()> {
     limit(Resource::RLIMIT_CORE, 0)?;
     limit(Resource::RLIMIT_MEMLOCK, 0)?;
     let filter = libc::sock_fprog {
-        len: FILTER.len() as u16,
-        filter: FILTER.as_ptr().cast_mut(),
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: numbers, and a filter that is a constant of the program.
+    // SAFETY: numbers, and a filter that lives as long as the call.
     let refused = unsafe {
         libc::personality(NO_RANDOM_ADDRESSES);
         // The time-stamp counter is not the virtual clock: reading it faults and is emulated.
@@ -158,31 +210,77 @@ impl Drop for Pinned {
 mod tests {
     use super::*;
 
-    /// Executes the filter as the kernel does.
-    fn verdict(arch: u32, number: u32) -> u32 {
+    /// Executes a filter as the kernel does: `data` has number, architecture, place and first argument.
+    fn verdict(filter: &[libc::sock_filter], (arch, number, place, argument): Data) -> u32 {
+        let halves = |word: u64| [word as u32, (word >> 32) as u32];
+        let ([place, upper_place], [low, high]) = (halves(place), halves(argument));
+        let data = [number, arch, place, upper_place, low, high];
         let (mut at, mut word) = (0, 0);
         loop {
-            let step = FILTER[at];
+            let step = filter[at];
             at += 1;
             match step.code {
-                LOAD_WORD => word = if step.k == AT_ARCH { arch } else { number },
+                LOAD_WORD => word = data[step.k as usize / 4],
                 JUMP_IF_EQUAL => at += usize::from(if word == step.k { step.jt } else { step.jf }),
                 _ => return step.k,
             }
         }
     }
 
+    /// Architecture, number, address behind the instruction, first argument.
+    type Data = (u32, u32, u64, u64);
+
     #[test]
     fn only_what_is_carried_out_passes() {
+        let filter = filter();
+        let of = |arch, number| verdict(&filter, (arch, number, gate::BEHIND, 0));
         for number in 0..500 {
-            let expected = match CARRIED_OUT.contains(&number) {
-                true => ALLOW,
-                false => TRAP,
+            let expected = match number {
+                56 => ALLOW,
+                157 | 158 => KILL_PROCESS,
+                number if CARRIED_OUT.contains(&number) => ALLOW,
+                _ => TRAP,
             };
-            assert_eq!(verdict(ARCH_X86_64, number), expected, "{number}");
-            assert_eq!(verdict(0x4000_0003, number), KILL_PROCESS, "{number}");
-            assert_eq!(verdict(ARCH_X86_64, number | 0x4000_0000), TRAP, "{number}");
+            assert_eq!(of(ARCH_X86_64, number), expected, "{number}");
+            assert_eq!(of(0x4000_0003, number), KILL_PROCESS, "{number}");
+            assert_eq!(of(ARCH_X86_64, number | 0x4000_0000), TRAP, "{number}");
         }
+    }
+
+    #[test]
+    fn only_known_kinds_of_children_are_made() {
+        let filter = filter();
+        let clone = |flags| verdict(&filter, (ARCH_X86_64, 56, gate::BEHIND, flags));
+        for bit in 0..64 {
+            let flag = 1u64 << bit;
+            let expected = match flag {
+                SET_TLS | SIBLING => ALLOW,
+                _ => KILL_PROCESS,
+            };
+            assert_eq!(clone(flag), expected, "{flag:#x}");
+            if flag != SET_TLS && THREAD & flag == 0 {
+                assert_eq!(clone(THREAD | flag), KILL_PROCESS, "{flag:#x}");
+            }
+        }
+        assert_eq!(clone(THREAD | SET_TLS), ALLOW);
+    }
+
+    #[test]
+    fn calls_pass_only_from_the_gate() {
+        let filter = gate_filter();
+        let from = |place, number| verdict(&filter, (ARCH_X86_64, number, place, 0));
+        for number in (0..500).filter(|number| *number != 9) {
+            assert_eq!(from(gate::BEHIND, number), ALLOW);
+            for place in [
+                0,
+                gate::GATE,
+                gate::BEHIND & 0xffff_ffff,
+                gate::BEHIND + (1 << 32),
+            ] {
+                assert_eq!(from(place, number), TRAP, "{place:#x} {number}");
+            }
+        }
+        assert_eq!(from(0x1000, 9), ALLOW);
     }
 
     #[test]

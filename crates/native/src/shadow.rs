@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::gate;
+
 /// Start of the shadow.
 pub const SHADOW_START: u64 = 0x7fff_8000;
 /// Size of the shadow.
@@ -47,8 +49,12 @@ const INITIALISATION_SHADOW: u64 = 0x5000_0000_0000;
 
 /// Marks memory that the kernel writes as initialised.
 pub fn mark_initialised(memory: &File, address: u64, size: usize) {
+    let shadow = address ^ INITIALISATION_SHADOW;
+    if gate::overlaps(shadow, size as u64) {
+        return;
+    }
     // Before the shadow exists, everything counts as initialised.
-    let _ = memory.write_all_at(&vec![0; size], address ^ INITIALISATION_SHADOW);
+    let _ = memory.write_all_at(&vec![0; size], shadow);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use everett_linux::TaskName;
+use everett_linux::{Stream, TaskName};
 
 use crate::tracee::{self, Tracee};
 
@@ -24,6 +24,14 @@ pub trait Watcher {
     fn input(&mut self) -> Option<Vec<u8>> {
         None
     }
+
+    /// Whether it sees output as it happens.
+    fn sees_output(&self) -> bool {
+        false
+    }
+
+    /// A process has written to standard output or standard error.
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
     /// The run is stopped, at its end or earlier. Its remaining processes exist until this returns.
     fn stopped(&mut self, _world: &mut StoppedRun<'_>) {}

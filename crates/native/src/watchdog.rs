@@ -5,15 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use nix::unistd::Pid;
+
+use crate::sandbox;
+
 /// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a loaded
 /// machine the same computation must not be interrupted earlier.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How often the memory of the running process is looked at: a process can touch some gigabytes a second.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Watches the running thread.
 pub struct Watchdog {
     /// Real process and thread, a number that changes with every stretch (0 if no thread runs), and the
     /// stretch that was too long.
     watched: Arc<[AtomicU64; 4]>,
+    /// By how much the memory of the running process may grow, and whether it has grown more.
+    memory: Arc<(AtomicU64, AtomicBool)>,
     over: Arc<AtomicBool>,
     stretches: u64,
     watcher: std::thread::Thread,
@@ -21,17 +29,36 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Starts a watchdog that watches no thread yet.
-    pub fn start() -> Watchdog {
+    pub fn start(max_memory: u64) -> Watchdog {
         let watched = Arc::new([const { AtomicU64::new(0) }; 4]);
         let over = Arc::new(AtomicBool::new(false));
-        let (seen, stop) = (watched.clone(), over.clone());
+        let memory = Arc::new((AtomicU64::new(max_memory), AtomicBool::new(false)));
+        let (seen, stop, allowance) = (watched.clone(), over.clone(), memory.clone());
         let watcher = std::thread::spawn(move || {
-            let (mut last, mut since) = (0, Duration::ZERO);
+            let (mut last, mut since, mut looks) = (0, Duration::ZERO, 0);
+            // The process whose memory was looked at last, and its memory when the allowance was set.
+            let mut base = (0, 0, 0);
             while !stop.load(Ordering::Relaxed) {
-                std::thread::park_timeout(PATIENCE);
+                std::thread::park_timeout(LOOK);
                 let [process, thread, stretch, long] = &*seen;
                 let stretch = stretch.load(Ordering::Acquire);
                 let process = process.load(Ordering::Relaxed) as i32;
+                if stretch != 0 {
+                    let may_grow = allowance.0.load(Ordering::Relaxed);
+                    let resident = sandbox::resident(Pid::from_raw(process));
+                    if (base.0, base.1) != (process, may_grow) {
+                        base = (process, may_grow, resident);
+                    }
+                    if resident.saturating_sub(base.2) > may_grow
+                        && !allowance.1.swap(true, Ordering::Relaxed)
+                    {
+                        interrupt(process, thread.load(Ordering::Relaxed) as i32);
+                    }
+                }
+                looks += 1;
+                if looks % (PATIENCE.as_millis() / LOOK.as_millis()) != 0 {
+                    continue;
+                }
                 let used = processor_time(process);
                 if stretch == 0 || stretch != last {
                     (last, since) = (stretch, used);
@@ -39,17 +66,14 @@ impl Watchdog {
                 }
                 if used.saturating_sub(since) >= PATIENCE {
                     long.store(stretch, Ordering::Release);
-                    let thread = thread.load(Ordering::Relaxed) as i32;
-                    // SAFETY: three numbers; a thread that has exited meanwhile is harmless.
-                    unsafe {
-                        libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP);
-                    }
+                    interrupt(process, thread.load(Ordering::Relaxed) as i32);
                     last = 0;
                 }
             }
         });
         Watchdog {
             watched,
+            memory,
             over,
             stretches: 0,
             watcher: watcher.thread().clone(),
@@ -70,9 +94,28 @@ impl Watchdog {
         self.watched[3].load(Ordering::Acquire) == self.stretches
     }
 
+    /// Whether the memory of a process has grown by more than it may; asked until the next allowance.
+    pub fn has_seen_much_memory(&self) -> bool {
+        self.memory.1.load(Ordering::Relaxed)
+    }
+
+    /// Lets the memory of the running process grow by so much from now on.
+    pub fn allow(&self, bytes: u64) {
+        self.memory.0.store(bytes, Ordering::Relaxed);
+        self.memory.1.store(false, Ordering::Relaxed);
+    }
+
     /// The thread has stopped.
     pub fn stop_watching(&mut self) {
         self.watched[2].store(0, Ordering::Release);
+    }
+}
+
+/// Stops a thread.
+fn interrupt(process: i32, thread: i32) {
+    // SAFETY: three numbers; a thread that has exited meanwhile is harmless.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP);
     }
 }
 

@@ -9,8 +9,13 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use crate::call_numbers::{CLONE, EXECVE, MMAP};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use crate::call_numbers::{CLONE, EXECVE};
 use crate::channel::Channel;
+use crate::gate;
+use crate::namespace::{Namespace, Place};
 use crate::sandbox::{self, SandboxKind};
 use crate::tracee::{Tracee, kill_all_tracees};
 
@@ -60,27 +65,39 @@ struct Zygote {
     template: Option<Tracee>,
     /// The channel over which its forks receive files.
     channel: Channel,
+    /// The namespace in which it and its forks are, if there is one. It goes when the zygote does.
+    _namespace: Option<Namespace>,
 }
 
 impl Zygote {
     fn new(kind: SandboxKind) -> io::Result<Zygote> {
         let channel = Channel::new()?;
-        let mut template = Tracee::spawn(channel.process_end(), kind)?;
-        template.move_to_call()?;
-        Ok(Zygote {
-            template: Some(template),
+        let end = channel.process_end();
+        let namespace = Namespace::new(end, kind);
+        let spawned = match &namespace {
+            Some(namespace) => Tracee::spawn(end, kind, Place::Inside(namespace)),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
+        let namespace = namespace.filter(|_| spawned.is_ok());
+        let mut zygote = Zygote {
+            template: Some(spawned.or_else(|_| Tracee::spawn(end, kind, Place::Here))?),
             channel,
-        })
+            _namespace: namespace,
+        };
+        if let Some(template) = &mut zygote.template {
+            gate::install(template)?;
+            template.install_filter(&sandbox::gate_filter())?;
+        }
+        Ok(zygote)
     }
 
     /// A fork that is stopped where the zygote is. It is a child of ours, not of the zygote, which could not
     /// reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
-        const CLONE_PARENT: u64 = 0x8000;
         let refused = || io::Error::other("the real machine refuses to create more processes");
         let template = self.template.as_mut().ok_or_else(refused)?;
         let before = template.registers()?;
-        let (_, created) = template.inject_call(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
+        let (_, created) = template.inject_call(CLONE, [sandbox::SIBLING, 0, 0, 0, 0, 0])?;
         template.set_registers(before)?;
         let copy = template.child(created.ok_or_else(refused)?, false)?;
         copy.set_registers(before)?;
@@ -90,8 +107,6 @@ impl Zygote {
 
     /// Makes a fork execute a program.
     fn execute(&self, copy: &mut Tracee, start: &Start) -> io::Result<()> {
-        const READ_AND_WRITE: u64 = 3;
-        const PRIVATE: u64 = 0x22;
         let given = self.channel.send_file(copy, start.channel.process_end())?;
         self.channel.close_file(copy, copy.channel)?;
         copy.channel = given;
@@ -108,8 +123,7 @@ impl Zygote {
         };
         let (args, env) = lists(0);
         let size = (path.len() + args.len() + env.len()) as u64;
-        let room =
-            copy.inject_call_preserving(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
+        let room = copy.map_room(size)?;
         let (args, env) = lists(room);
         let argv = room + path.len() as u64;
         let envp = argv + args.len() as u64;
@@ -131,7 +145,13 @@ impl Zygote {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        kill_all_tracees(self.template.take().into_iter().collect());
+        let template = self.template.take();
+        if let Some(template) = &template {
+            // Whatever descends from it is in its group, which exists as long as it is not reaped.
+            let group = Pid::from_raw(-template.process.as_raw());
+            let _ = nix::sys::signal::kill(group, Signal::SIGKILL);
+        }
+        kill_all_tracees(template.into_iter().collect());
     }
 }
 
@@ -156,6 +176,7 @@ pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracee::Stopped;
 
     fn start_one() -> Tracee {
         let what = Start {
@@ -191,6 +212,64 @@ mod tests {
             );
         }
         kill_all_tracees(vec![first, second]);
+    }
+
+    #[test]
+    fn copies_live_in_a_namespace_where_there_is_one() {
+        let one = start_one();
+        let has_one = ZYGOTES.with_borrow(|all| all[0].as_ref().unwrap()._namespace.is_some());
+        let numbers = line_of_status(&one, "NSpid:").split_whitespace().count();
+        let ours = std::fs::read_to_string("/proc/self/status").unwrap();
+        let ours = ours.lines().find(|line| line.starts_with("NSpid:"));
+        let ours = ours.unwrap().split_whitespace().count() - 1;
+        assert_eq!(numbers, ours + usize::from(has_one));
+        kill_all_tracees(vec![one]);
+    }
+
+    #[test]
+    fn programs_have_a_gate_and_no_clock_page() {
+        let mut one = start_one();
+        one.set_up_program(&[7; 16]).unwrap();
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", one.process)).unwrap();
+        assert!(
+            !maps.contains("[vdso]") && !maps.contains("[vvar"),
+            "{maps}"
+        );
+        let gate = format!("{:x}-{:x} r-xp", gate::GATE, gate::SCRATCH);
+        assert!(maps.contains(&gate), "{maps}");
+        kill_all_tracees(vec![one]);
+    }
+
+    /// Replaces the code of the gate, as no guest can, and injects a call.
+    fn hijack(code: &[u8]) -> String {
+        let mut one = start_one();
+        one.set_up_program(&[7; 16]).unwrap();
+        assert!(one.poke(gate::GATE, code));
+        let error = one.inject_call(11, [0x1000, 4096, 0, 0, 0, 0]).unwrap_err();
+        // It was killed: it has no registers any more.
+        let gone = one.registers().is_err() || one.step().unwrap() == Stopped::Gone;
+        assert!(gone);
+        kill_all_tracees(vec![one]);
+        error.to_string()
+    }
+
+    #[test]
+    fn another_call_than_the_injected_one_kills() {
+        // Another number; another argument; 32-bit; two bytes further; no call at all; an endless fault.
+        for code in [
+            &[0xb8, 39, 0, 0, 0, 0x0f, 0x05][..],
+            &[0x31, 0xff, 0x0f, 0x05],
+            &[0xcd, 0x80],
+            &[0x90, 0x0f, 0x05],
+            &[0xf4],
+            &[0xcc],
+        ] {
+            let message = hijack(code);
+            assert!(
+                message.contains("replaced an injected system call"),
+                "{message}"
+            );
+        }
     }
 
     #[test]

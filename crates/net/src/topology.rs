@@ -1,6 +1,7 @@
 //! The topology: hosts, networks and routers, and their validation. A [`Topology`] is immutable;
 //! what changes (queues, counters) is kept in values of its own.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use crate::routing::Tables;
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl $name {

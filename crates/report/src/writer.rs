@@ -2,7 +2,7 @@
 //! the content.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::folder::{Folder, WriteError};
@@ -16,12 +16,38 @@ const THREADS: usize = 2;
 /// A file: its name relative to the folder, and its content.
 pub type NamedFile = (String, Vec<u8>);
 
-type Job = Box<dyn FnOnce() -> Vec<NamedFile> + Send>;
+/// Jobs that are not done, and a signal when there are fewer.
+type Waiting = (Mutex<usize>, Condvar);
+
+/// Produces files.
+struct Job {
+    make: Box<dyn FnOnce() -> Vec<NamedFile> + Send>,
+    _counted: Counted,
+}
+
+/// Counts a job until it is done, or dropped because writing has failed.
+struct Counted(Arc<Waiting>);
+
+impl Counted {
+    fn new(waiting: &Arc<Waiting>) -> Counted {
+        *waiting.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Counted(waiting.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let (count, changed) = &*self.0;
+        *count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        changed.notify_all();
+    }
+}
 
 /// Threads that write files into a folder.
 pub struct Writer {
     sender: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<Option<WriteError>>>,
+    waiting: Arc<Waiting>,
 }
 
 impl Writer {
@@ -37,6 +63,7 @@ impl Writer {
         Writer {
             sender: Some(sender),
             threads: (0..THREADS).map(thread).collect(),
+            waiting: Arc::default(),
         }
     }
 
@@ -47,9 +74,21 @@ impl Writer {
 
     /// Queues a job that produces files. Returns `false` if writing has already failed.
     pub fn write_made(&self, make: impl FnOnce() -> Vec<NamedFile> + Send + 'static) -> bool {
-        self.sender
-            .as_ref()
-            .is_some_and(|sender| sender.send(Box::new(make)).is_ok())
+        let job = Job {
+            make: Box::new(make),
+            _counted: Counted::new(&self.waiting),
+        };
+        let sender = self.sender.as_ref();
+        sender.is_some_and(|sender| sender.send(job).is_ok())
+    }
+
+    /// Waits until everything that was queued so far is written, or writing has failed.
+    pub fn flush(&self) {
+        let (count, changed) = &*self.waiting;
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            count = changed.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits until everything is written; returns an error that occurred, if any.
@@ -67,7 +106,8 @@ fn write_all(folder: &Folder, jobs: &Mutex<Option<Receiver<Job>>>) -> Option<Wri
     let lock = || jobs.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let job = lock().as_ref()?.recv().ok()?;
-        for (name, bytes) in job() {
+        let Job { make, _counted } = job;
+        for (name, bytes) in make() {
             if let Err(error) = folder.write(&name, &bytes) {
                 *lock() = None;
                 return Some(error);
@@ -87,6 +127,8 @@ mod tests {
         for number in 0..5000 {
             assert!(writer.write(format!("tests/{number}"), vec![number as u8]));
         }
+        writer.flush();
+        assert_eq!(std::fs::read_dir(root.join("tests")).unwrap().count(), 5000);
         writer.finish().unwrap();
         assert_eq!(
             std::fs::read(root.join("tests/4999")).unwrap(),

@@ -4,9 +4,10 @@ use everett_net::{HostIndex, MAX_HOSTS};
 use std::path::{Path, PathBuf};
 
 use crate::model::{
-    Argument, CallFaults, EnvValue, Expectation, FileSource, HostSetup, OtherProgram, Process,
-    Start, Stdin, Watch,
+    Argument, EnvValue, Expectation, FileSource, HostSetup, OtherProgram, Process, Start, Stdin,
+    Watch,
 };
+use crate::options::read_options;
 use crate::placement::{KnownNames, NodeRequest, read_placement};
 use crate::reader::{Table, ValueReader, wrong};
 use crate::source::Diagnostics;
@@ -114,23 +115,7 @@ impl HostReader<'_> {
                 let words = [("virtual", false), ("symbolic", true)];
                 values.word(node, &words, diagnostics).unwrap_or_default()
             }),
-            scheduler: self.checked(
-                "scheduler",
-                NameKind::Scheduler,
-                &mut table,
-                values,
-                diagnostics,
-            ),
-            preempt: self.checked(
-                "preempt",
-                NameKind::Preempt,
-                &mut table,
-                values,
-                diagnostics,
-            ),
-            call_faults: self.call_faults(&mut table, values, diagnostics),
-            wait_all: flag("wait_all", &mut table, diagnostics),
-            trust_handlers: flag("trust_handlers", &mut table, diagnostics),
+            options: read_options("host", &mut table, values, self.context, diagnostics),
             watches: self.watches(&mut table, values, diagnostics),
         };
         table.finish(diagnostics);
@@ -404,19 +389,7 @@ impl HostReader<'_> {
         }
     }
 
-    /// A name that another crate defines, such as that of a scheduler.
-    fn checked(
-        &self,
-        key: &'static str,
-        kind: NameKind,
-        table: &mut Table<'_>,
-        values: ValueReader,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<String> {
-        let node = table.get(key)?;
-        self.known_name(kind, node, values, diagnostics)
-    }
-
+    /// A name that another crate defines.
     fn known_name(
         &self,
         kind: NameKind,
@@ -429,31 +402,6 @@ impl HostReader<'_> {
             diagnostics.error(node.span, message);
         }
         Some(text)
-    }
-
-    fn call_faults(
-        &self,
-        table: &mut Table<'_>,
-        values: ValueReader,
-        diagnostics: &mut Diagnostics,
-    ) -> CallFaults {
-        let mut faults = CallFaults::default();
-        if let Some(node) = table.get("faults") {
-            faults.most = values.small(node, diagnostics).unwrap_or(0);
-        }
-        if let Some(node) = table.get("fault_calls") {
-            faults.only = values.list(node, diagnostics, |values, node, diagnostics| {
-                self.known_name(NameKind::Failure, node, values, diagnostics)
-            });
-        }
-        if let Some(node) = table.get("fault_programs") {
-            faults.programs = values.texts(node, diagnostics);
-        }
-        faults.in_regions = flag("fault_regions", table, diagnostics);
-        if let Some(node) = table.get("fragment") {
-            faults.fragments = values.small(node, diagnostics).unwrap_or(0);
-        }
-        faults
     }
 
     fn watches(
@@ -496,12 +444,6 @@ impl HostReader<'_> {
         }
         watches
     }
-}
-
-fn flag(key: &'static str, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> bool {
-    let node = table.get(key);
-    node.and_then(|node| ValueReader::default().flag(node, diagnostics))
-        .unwrap_or_default()
 }
 
 fn start(table: &mut Table<'_>, values: ValueReader, diagnostics: &mut Diagnostics) -> Start {

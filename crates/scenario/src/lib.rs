@@ -11,6 +11,7 @@
 mod faults;
 mod hosts;
 mod model;
+mod options;
 mod placement;
 mod read;
 mod reader;
@@ -21,26 +22,20 @@ mod toml_tree;
 mod units;
 
 pub use model::{
-    Argument, BETWEEN_STARTS_NS, CallFaults, Check, CheckTime, EnvValue, Expectation, FileSource,
-    HostSetup, Limits, Mapping, OtherProgram, Process, Scenario, Search, Start, Stdin, Watch,
+    Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource, HostSetup,
+    OtherProgram, Process, Scenario, Start, Stdin, Watch,
 };
+pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};
 pub use show::show;
 pub use source::{Problem, Problems};
+pub use units::{bytes, duration_ns};
 
 use std::path::Path;
 
 /// A kind of name that another crate defines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NameKind {
-    /// A searcher.
-    Searcher,
-    /// A thread scheduler.
-    Scheduler,
-    /// A kind of preemption point.
-    Preempt,
-    /// A system call fault, `CALL` or `CALL:ERRNO`.
-    Failure,
     /// A system call.
     Call,
     /// A path to data of a program.
@@ -49,7 +44,7 @@ pub enum NameKind {
     Invariant,
 }
 
-/// The context of a scenario: the files and names it refers to.
+/// The context of a scenario: the files, names and options it refers to.
 pub trait NameContext {
     /// Whether the file exists.
     fn is_file(&self, path: &Path) -> bool;
@@ -58,6 +53,15 @@ pub trait NameContext {
     /// Checks a name; the error says what is wrong.
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         let _ = (kind, name);
+        Ok(())
+    }
+    /// The keys of `[limits]`, `[search]` and of hosts that stand for options of the caller.
+    fn options(&self) -> Vec<OptionKey> {
+        Vec::new()
+    }
+    /// Checks a value of such a key, in the form of [`OptionValue::arguments`]; the error says what is wrong.
+    fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
+        let _ = (key, argument);
         Ok(())
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use everett_net::{Faults, HostIndex, Topology};
 
+use crate::options::OptionSetting;
+
 /// A scenario: a world to explore.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
@@ -19,10 +21,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// The invariants.
     pub checks: Vec<Check>,
-    /// The limits of the run.
-    pub limits: Limits,
-    /// The search options.
-    pub search: Search,
+    /// The options of the run: `[limits]` and `[search]`.
+    pub options: Vec<OptionSetting>,
 }
 
 /// Interval between the starts of hosts without a start time.
@@ -72,16 +72,8 @@ pub struct HostSetup {
     pub clock_skew_ns: i64,
     /// Whether its clock is undetermined, except that it is monotonic.
     pub symbolic_clock: bool,
-    /// The thread scheduler, as in `--scheduler`.
-    pub scheduler: Option<String>,
-    /// The preemption points, as in `--preempt`.
-    pub preempt: Option<String>,
-    /// System call faults.
-    pub call_faults: CallFaults,
-    /// Whether the host ends only when all its processes have ended.
-    pub wait_all: bool,
-    /// Whether signal handlers are trusted to handle memory faults.
-    pub trust_handlers: bool,
+    /// The options of the host.
+    pub options: Vec<OptionSetting>,
     /// Program data that invariants observe.
     pub watches: Vec<Watch>,
 }
@@ -213,21 +205,6 @@ pub enum Start {
     At(u64),
 }
 
-/// System call faults, as with `--faults` and related options.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CallFaults {
-    /// Maximal number of faults on a path.
-    pub most: u32,
-    /// Only these: `CALL` or `CALL:ERRNO`.
-    pub only: Vec<String>,
-    /// Only in processes that execute one of these programs.
-    pub programs: Vec<String>,
-    /// Only in regions that the program marks.
-    pub in_regions: bool,
-    /// Maximal number of pieces in which bytes of a stream arrive.
-    pub fragments: u32,
-}
-
 /// How a process must end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expectation {
@@ -276,65 +253,4 @@ pub enum CheckTime {
     Eventually,
     /// At this virtual time.
     At(u64),
-}
-
-/// The limits of a run.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Limits {
-    /// Wall-clock time of the whole command.
-    pub time_ns: Option<u64>,
-    /// Memory limit above which states are spilled.
-    pub memory_bytes: Option<u64>,
-    /// Number of finished paths.
-    pub paths: Option<u64>,
-    /// Number of forks.
-    pub forks: Option<u64>,
-    /// Number of forks of one path.
-    pub depth: Option<u64>,
-    /// Number of instructions of one path.
-    pub instructions: Option<u64>,
-    /// Number of messages and timers of one world.
-    pub events: Option<u64>,
-    /// Virtual time of a world.
-    pub virtual_time_ns: Option<u64>,
-}
-
-/// The state mapping: how states of hosts are combined into worlds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mapping {
-    /// Copy on branch.
-    Cob,
-    /// Copy on write.
-    Cow,
-    /// Super distributed states.
-    #[default]
-    Sds,
-}
-
-impl Mapping {
-    /// All mappings, by name.
-    pub const ALL: [(&'static str, Mapping); 3] = [
-        ("cob", Mapping::Cob),
-        ("cow", Mapping::Cow),
-        ("sds", Mapping::Sds),
-    ];
-
-    /// The name in scenarios and on the command line.
-    pub fn name(self) -> &'static str {
-        let found = Mapping::ALL.iter().find(|(_, mapping)| *mapping == self);
-        found.map_or("", |(name, _)| name)
-    }
-}
-
-/// The search options.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Search {
-    /// The searchers, interleaved; empty means the default.
-    pub searchers: Vec<String>,
-    /// The state mapping.
-    pub mapping: Mapping,
-    /// Maximal number of deviations from the order of arrival.
-    pub orders: u32,
-    /// The random seed.
-    pub seed: u64,
 }

@@ -6,11 +6,12 @@ use everett_net::HostIndex;
 
 use crate::faults::faults;
 use crate::hosts::{HostReader, expand};
-use crate::model::{Check, CheckTime, HostSetup, Limits, Mapping, Scenario, Search};
+use crate::model::{Check, CheckTime, HostSetup, Scenario};
+use crate::options::{OptionSetting, read_options};
 use crate::placement::{KnownNames, NodeRequest, networks, read_placement, topology};
 use crate::reader::{Table, ValueReader};
 use crate::source::{Diagnostics, Problems, SourceSpan};
-use crate::toml_tree::{TomlEntry, TomlValue, parse as parse_tree, set};
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue, parse as parse_tree, set};
 use crate::{NameContext, NameKind};
 
 /// Reads a scenario file.
@@ -113,8 +114,8 @@ fn read(
         context,
         diagnostics,
     );
-    let limits = limits(&mut table, diagnostics);
-    let search = search(&mut table, context, diagnostics);
+    let mut all_options = options("limits", &mut table, context, diagnostics);
+    all_options.extend(options("search", &mut table, context, diagnostics));
     table.finish(diagnostics);
     if !diagnostics.is_empty() {
         return None;
@@ -127,8 +128,7 @@ fn read(
         topology,
         faults,
         checks,
-        limits,
-        search,
+        options: all_options,
     })
 }
 
@@ -265,81 +265,26 @@ fn check(
     }
 }
 
-fn limits(root: &mut Table<'_>, diagnostics: &mut Diagnostics) -> Limits {
-    let values = ValueReader::default();
-    let mut limits = Limits::default();
-    let Some(entry) = root.entry("limits") else {
-        return limits;
-    };
-    let table = Table::new(
-        "limits".to_owned(),
-        entry.key_span,
-        &entry.node,
-        diagnostics,
-    );
-    let Some(mut table) = table else {
-        return limits;
-    };
-    let number = |key, table: &mut Table<'_>, diagnostics: &mut Diagnostics| {
-        let node = table.get(key)?;
-        values.number(node, u64::MAX, diagnostics)
-    };
-    limits.paths = number("paths", &mut table, diagnostics);
-    limits.forks = number("forks", &mut table, diagnostics);
-    limits.depth = number("depth", &mut table, diagnostics);
-    limits.instructions = number("instructions", &mut table, diagnostics);
-    limits.events = number("events", &mut table, diagnostics);
-    if let Some(node) = table.get("time") {
-        limits.time_ns = values.duration_ns(node, diagnostics);
-    }
-    if let Some(node) = table.get("virtual_time") {
-        limits.virtual_time_ns = values.duration_ns(node, diagnostics);
-    }
-    if let Some(node) = table.get("memory") {
-        limits.memory_bytes = values.size(node, diagnostics);
-    }
-    table.finish(diagnostics);
-    limits
-}
-
-fn search(
+/// The options of the run in a table of the top level.
+fn options(
+    name: &'static str,
     root: &mut Table<'_>,
     context: &dyn NameContext,
     diagnostics: &mut Diagnostics,
-) -> Search {
+) -> Vec<OptionSetting> {
+    let nothing = TomlNode {
+        value: TomlValue::Table(Vec::new()),
+        span: SourceSpan::default(),
+    };
+    let entry = root.entry(name);
+    let (span, node) = entry.map_or((nothing.span, &nothing), |entry| {
+        (entry.key_span, &entry.node)
+    });
+    let Some(mut table) = Table::new(name.to_owned(), span, node, diagnostics) else {
+        return Vec::new();
+    };
     let values = ValueReader::default();
-    let mut search = Search::default();
-    let Some(entry) = root.entry("search") else {
-        return search;
-    };
-    let table = Table::new(
-        "search".to_owned(),
-        entry.key_span,
-        &entry.node,
-        diagnostics,
-    );
-    let Some(mut table) = table else {
-        return search;
-    };
-    if let Some(node) = table.get("order") {
-        search.searchers = values.list(node, diagnostics, |values, node, diagnostics| {
-            let name = values.text(node, diagnostics)?;
-            if let Err(message) = context.check(NameKind::Searcher, &name) {
-                diagnostics.error(node.span, message);
-            }
-            Some(name)
-        });
-    }
-    if let Some(node) = table.get("mapping") {
-        let mapping = values.word(node, &Mapping::ALL, diagnostics);
-        search.mapping = mapping.unwrap_or_default();
-    }
-    if let Some(node) = table.get("orders") {
-        search.orders = values.small(node, diagnostics).unwrap_or(0);
-    }
-    if let Some(node) = table.get("seed") {
-        search.seed = values.number(node, u64::MAX, diagnostics).unwrap_or(0);
-    }
+    let options = read_options(name, &mut table, values, context, diagnostics);
     table.finish(diagnostics);
-    search
+    options
 }

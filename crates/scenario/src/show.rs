@@ -7,6 +7,7 @@ use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Valu
 use crate::model::{
     Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario, Stdin,
 };
+use crate::options::OptionSetting;
 use crate::units::show_ns;
 
 /// The whole scenario as text.
@@ -56,32 +57,18 @@ pub fn show(scenario: &Scenario) -> String {
 }
 
 fn about_all(scenario: &Scenario, out: &mut String) {
-    let limits = &scenario.limits;
-    let numbers = [
-        ("paths", limits.paths.map(|n| n.to_string())),
-        ("forks", limits.forks.map(|n| n.to_string())),
-        ("depth", limits.depth.map(|n| n.to_string())),
-        ("instructions", limits.instructions.map(|n| n.to_string())),
-        ("events", limits.events.map(|n| n.to_string())),
-        ("time", limits.time_ns.map(show_ns)),
-        ("virtual time", limits.virtual_time_ns.map(show_ns)),
-        ("memory", limits.memory_bytes.map(|n| format!("{n} bytes"))),
-    ];
-    for (name, value) in numbers {
-        if let Some(value) = value {
-            let _ = writeln!(out, "limit {name} {value}");
-        }
-    }
-    let search = &scenario.search;
-    let order = match search.searchers.as_slice() {
-        [] => "as usual".to_owned(),
-        names => names.join(", "),
+    let of = |table: &'static str| {
+        let options = scenario.options.iter();
+        let options = options.filter(move |option| option.key.table == table);
+        options.filter_map(OptionSetting::shown)
     };
-    let (mapping, orders, seed) = (search.mapping.name(), search.orders, search.seed);
-    let _ = writeln!(
-        out,
-        "search {order}, mapping {mapping}, orders {orders}, seed {seed}"
-    );
+    for limit in of("limits") {
+        let _ = writeln!(out, "limit {limit}");
+    }
+    let search: Vec<String> = of("search").collect();
+    if !search.is_empty() {
+        let _ = writeln!(out, "search {}", search.join(", "));
+    }
 }
 
 fn place(scenario: &Scenario, interfaces: &[Interface], routes: &[StaticRoute], out: &mut String) {
@@ -150,21 +137,11 @@ fn host(scenario: &Scenario, setup: &HostSetup, start_ns: Option<u64>, out: &mut
     if setup.symbolic_clock {
         out.push_str("  clock symbolic\n");
     }
-    for (name, value) in [("scheduler", &setup.scheduler), ("preempt", &setup.preempt)] {
-        if let Some(value) = value {
-            let _ = writeln!(out, "  {name} {value}");
+    let options = setup.options.iter();
+    for option in options.filter(|option| option.value.is_some()) {
+        if let Some(shown) = option.shown() {
+            let _ = writeln!(out, "  {shown}");
         }
-    }
-    let calls = &setup.call_faults;
-    if calls.most > 0 {
-        let only = match calls.only.as_slice() {
-            [] => "any".to_owned(),
-            names => names.join(", "),
-        };
-        let _ = writeln!(out, "  at most {} system calls fail: {only}", calls.most);
-    }
-    if calls.fragments > 0 {
-        let _ = writeln!(out, "  streams arrive in up to {} pieces", calls.fragments);
     }
     for watch in &setup.watches {
         let _ = writeln!(

@@ -1,7 +1,7 @@
 //! Human-readable durations, sizes, bandwidths and ranges.
 
-/// `10ms`, `1.5s`, `2h` in nanoseconds.
-pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
+/// Parses `10ms`, `1.5s`, `2h` as nanoseconds.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor = match unit {
         "ns" => 1u64,
@@ -22,12 +22,11 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
             ));
         }
     };
-    scaled(number, factor)
-        .ok_or_else(|| format!("{text:?} is not a duration; write it as \"10ms\""))
+    scaled(number, factor).ok_or_else(|| refused(text, number, "a duration", "10ms"))
 }
 
-/// `64K`, `4G` in bytes.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+/// Parses `64K`, `4G` as bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
         "" | "b" => 0,
@@ -36,7 +35,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "g" | "gb" => 30,
         _ => return Err(format!("{unit:?} is not a unit of size; use K, M or G")),
     };
-    scaled(number, 1 << shift).ok_or_else(|| format!("{text:?} is not a size; write it as \"64K\""))
+    scaled(number, 1 << shift).ok_or_else(|| refused(text, number, "a size", "64K"))
 }
 
 /// `10Mbit`, `1G` in bits per second.
@@ -54,8 +53,16 @@ pub(crate) fn bits_per_s(text: &str) -> Result<u64, String> {
             ));
         }
     };
-    scaled(number, factor)
-        .ok_or_else(|| format!("{text:?} is not a bandwidth; write it as \"10Mbit\""))
+    scaled(number, factor).ok_or_else(|| refused(text, number, "a bandwidth", "10Mbit"))
+}
+
+/// Why a number with a unit is refused.
+fn refused(text: &str, number: &str, what: &str, example: &str) -> String {
+    let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match is_whole {
+        true => format!("{text:?} is too large"),
+        false => format!("{text:?} is not {what}; write it as \"{example}\""),
+    }
 }
 
 fn split(text: &str) -> (&str, &str) {

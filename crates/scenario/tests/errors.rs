@@ -1,6 +1,8 @@
 //! Errors in scenarios: location, message and help.
 
-use everett_scenario::{NameContext, NameKind, parse};
+mod common;
+
+use everett_scenario::{NameContext, NameKind, OptionKey, parse};
 use std::path::Path;
 
 /// A context with one program, one folder and few names.
@@ -17,11 +19,20 @@ impl NameContext for Little {
 
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         match (kind, name) {
-            (NameKind::Searcher, "dfs") | (NameKind::Call, "read") => Ok(()),
-            (NameKind::Watched, "x.y") | (NameKind::Invariant, "fine") => Ok(()),
-            (NameKind::Searcher | NameKind::Call | NameKind::Watched | NameKind::Invariant, _) => {
-                Err(format!("there is no {kind:?} {name}"))
-            }
+            (NameKind::Call, "read") | (NameKind::Watched, "x.y") => Ok(()),
+            (NameKind::Invariant, "fine") => Ok(()),
+            _ => Err(format!("there is no {kind:?} {name}")),
+        }
+    }
+
+    fn options(&self) -> Vec<OptionKey> {
+        common::options()
+    }
+
+    fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
+        match (key.name, argument) {
+            ("order", "dfs") => Ok(()),
+            ("order" | "mapping", _) => Err(format!("{argument:?} is no {}", key.name)),
             _ => Ok(()),
         }
     }
@@ -211,8 +222,20 @@ fn every_wrong_thing_has_its_words() {
         ("[check.c]\nfile = \"no.minv\"", "there is no file no.minv"),
         ("[check.c]", "needs a file or a text"),
         ("[limits]\nmemory = \"4X\"", "is not a unit of size"),
-        ("[search]\nmapping = \"cop\"", "did you mean \"cob\"?"),
-        ("[search]\norder = \"bfs\"", "there is no Searcher bfs"),
+        ("[limits]\npath = 3", "did you mean \"paths\"?"),
+        (
+            "[limits]\npaths = \"3\"",
+            "expected an integer, found a string",
+        ),
+        ("wait_all = 1", "expected true or false, found an integer"),
+        (
+            "[search]\nmapping = \"cop\"",
+            "s.toml:4:11: \"cop\" is no mapping",
+        ),
+        (
+            "[search]\norder = [\"dfs\", \"bfs\"]",
+            "s.toml:4:17: \"bfs\" is no order",
+        ),
         ("[search]\nseed = 99999999999999999999", "is too large"),
         (
             "[defaults]\naddress = \"10.0.0.1\"",

@@ -1,8 +1,10 @@
 //! Random scenarios survive a round trip, and damaged ones are rejected without a panic. The
 //! examples in the documentation are valid.
 
+mod common;
+
 use everett_net::HostIndex;
-use everett_scenario::{Argument, NameContext, Scenario, Start, parse, show};
+use everett_scenario::{Argument, NameContext, OptionKey, Scenario, Start, parse, show};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -15,6 +17,10 @@ impl NameContext for Anything {
 
     fn is_folder(&self, _: &Path) -> bool {
         false
+    }
+
+    fn options(&self) -> Vec<OptionKey> {
+        common::options()
     }
 }
 

@@ -1,9 +1,11 @@
 //! The meaning of scenarios.
 
+mod common;
+
 use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
 use everett_scenario::{
-    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, NameContext, Scenario, Start,
-    Stdin, parse, show,
+    Argument, CheckTime, EnvValue, Expectation, FileSource, NameContext, OptionKey, OptionSetting,
+    OptionValue, Scenario, Start, Stdin, parse, show,
 };
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,10 @@ impl NameContext for Anything {
 
     fn is_folder(&self, path: &Path) -> bool {
         path.to_string_lossy().ends_with("-dir")
+    }
+
+    fn options(&self) -> Vec<OptionKey> {
+        common::options()
     }
 }
 
@@ -34,6 +40,12 @@ fn read_with(text: &str, overrides: &[(&str, &str)]) -> Scenario {
 
 fn read(text: &str) -> Scenario {
     read_with(text, &[])
+}
+
+/// The value of an option.
+fn value<'o>(options: &'o [OptionSetting], name: &str) -> Option<&'o OptionValue> {
+    let option = options.iter().find(|option| option.key.name == name);
+    option.and_then(|option| option.value.as_ref())
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -58,7 +70,10 @@ fn two_programs_are_enough() {
         panic!("the server is not reached");
     };
     assert_eq!(path.latency_ns, 1_000_000);
-    assert_eq!(world.search.mapping, Mapping::Sds);
+    assert_eq!(value(&world.options, "mapping"), None);
+    let shown = show(&world);
+    let usual = "limit memory 4G\nsearch mapping sds, orders 0, seed 0\n";
+    assert!(shown.ends_with(usual), "{shown}");
 }
 
 #[test]
@@ -217,10 +232,9 @@ fn everything_can_be_said() {
         (Start::At(0), Some(5_000_000_000))
     );
     assert_eq!(server.clock_skew_ns, -5_000_000);
-    assert_eq!(
-        (server.call_faults.most, server.call_faults.only.len()),
-        (1, 1)
-    );
+    let faults = ["faults", "fault_calls"].map(|name| value(&server.options, name));
+    let calls = OptionValue::Texts(vec!["read:EINTR".to_owned()]);
+    assert_eq!(faults, [Some(&OptionValue::Number(1)), Some(&calls)]);
     assert_eq!(
         (
             server.watches[1].state.as_str(),
@@ -266,9 +280,17 @@ fn everything_can_be_said() {
             CheckTime::Eventually
         ]
     );
-    assert_eq!(world.limits.memory_bytes, Some(4 << 30));
-    assert_eq!(world.limits.virtual_time_ns, Some(3_600_000_000_000));
-    assert_eq!((world.search.orders, world.search.seed), (2, 7));
+    let is = |name: &str, wanted: OptionValue| {
+        assert_eq!(value(&world.options, name), Some(&wanted), "{name}");
+    };
+    is("memory", OptionValue::Size(4 << 30));
+    is("virtual_time", OptionValue::Duration(3_600_000_000_000));
+    is("orders", OptionValue::Number(2));
+    is("seed", OptionValue::Number(7));
+    is("order", OptionValue::Texts(vec!["dfs".to_owned()]));
+    let arguments = |name: &str| value(&world.options, name).map(OptionValue::arguments);
+    let time = vec!["3600000000000ns".to_owned()];
+    assert_eq!(arguments("virtual_time"), Some(time));
 }
 
 #[test]
@@ -289,7 +311,8 @@ fn the_command_line_stands_above_the_text() {
     assert!(main.program.ends_with("other"));
     assert_eq!(world.topology.networks()[1].latency_ns, 3_000_000);
     assert_eq!(world.faults.get(FaultIndex(0)).max_count, 9);
-    assert_eq!(world.limits.paths, Some(12));
+    let paths = value(&world.options, "paths");
+    assert_eq!(paths, Some(&OptionValue::Number(12)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A host of a world, and the one loop body that advances it.
 
-use everett_expr::Arena;
+use everett_expr::{Arena, ExprId};
 use everett_linux::{Disk, ExposedData, Host, Packet};
 use everett_net::{
     FaultCounters, FaultIndex, Faults, HostEvent, HostFaultPoint, HostIndex, LinkState, Topology,
@@ -138,6 +138,8 @@ pub struct SimHost {
     pub has_forgotten: bool,
     /// The data of the last observation.
     pub observed: ExposedData,
+    /// How often the data has changed.
+    pub exposures: u64,
     /// Its program sets the host up by itself (`netklee.h`): until that is done it takes no part in the world.
     pub sets_itself_up: bool,
 }
@@ -160,6 +162,7 @@ impl SimHost {
             observations: ObservationLog::default(),
             has_forgotten: false,
             observed: ExposedData::default(),
+            exposures: 0,
             sets_itself_up,
         }
     }
@@ -257,6 +260,7 @@ impl SimHost {
         if data == self.observed {
             return false;
         }
+        self.exposures += 1;
         let data = share(&data);
         host.share_exposed(data.clone());
         self.observed = data.clone();
@@ -285,6 +289,26 @@ impl SimHost {
         History {
             observations: self.observations.clone(),
             last: self.exposed(host),
+        }
+    }
+
+    /// Visits all terms.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let arriving = self.inbox.arrivals().iter().map(|arrival| &*arrival.packet);
+        for packet in arriving.chain(&self.unsent) {
+            packet.terms().for_each(&mut *visit);
+        }
+        let shown = self
+            .observations
+            .iter()
+            .map(|observation| &observation.data);
+        for data in shown.chain([&self.observed]) {
+            for bytes in data.values() {
+                bytes.terms().for_each(&mut *visit);
+            }
+        }
+        if let Some(disk) = &self.disk {
+            disk.for_each_term(visit);
         }
     }
 

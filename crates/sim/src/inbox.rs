@@ -1,12 +1,13 @@
 //! The inbox of a host: packets in transit to it and times at which host faults can hit it, in order; races between packets.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use crate::transit::Arrival;
 
 /// What a host is doing.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RunState {
     /// It is runnable, or will boot at its start time.
     Running,
@@ -24,7 +25,18 @@ pub struct Inbox {
     arriving: Arc<Vec<Arrival>>,
     times: Arc<Vec<u64>>,
     times_passed: usize,
-    events: u64,
+    clock: InboxClock,
+    /// Timeouts that the host waited for, as far as its driver noticed them.
+    waits: u64,
+}
+
+/// How far an inbox has come by itself. What is pushed between the same two events of it may be pushed in any order.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct InboxClock {
+    /// Events that were removed: arrivals and fault times.
+    pub removed: u64,
+    /// Races that were decided.
+    pub races: u64,
 }
 
 /// The next event of an inbox.
@@ -89,17 +101,37 @@ impl Inbox {
 
     /// Events so far: arrivals, fault times and timeouts that the host waited for.
     pub fn events(&self) -> u64 {
-        self.events
+        self.clock.removed + self.waits
+    }
+
+    /// How far it has come.
+    pub fn clock(&self) -> InboxClock {
+        self.clock
     }
 
     /// Counts a timeout that the host waited for.
     pub fn count_wait(&mut self) {
-        self.events += 1;
+        self.waits += 1;
+    }
+
+    /// Timeouts that the host waited for. Where a host runs far ahead it passes them by itself.
+    pub fn waits(&self) -> u64 {
+        self.waits
+    }
+
+    /// Sets how many timeouts the host waited for.
+    pub fn set_waits(&mut self, waits: u64) {
+        self.waits = waits;
+    }
+
+    /// Packets in transit.
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arriving
     }
 
     /// Removes the next event and counts it.
     pub fn pop(&mut self) {
-        self.events += 1;
+        self.clock.removed += 1;
         match self.next() {
             Some(NextEvent::Time(_)) => self.times_passed += 1,
             Some(NextEvent::Packet(_)) => {
@@ -144,6 +176,7 @@ impl Inbox {
         let alternatives = 1 + racing.len() as u32;
         let picked = oracle.choose(&ChoiceSite::PacketOrder, alternatives)? as usize;
         oracle.commit();
+        self.clock.races += 1;
         let list = Arc::make_mut(&mut self.arriving);
         if picked == 0 {
             list[0].wins_race = true;

@@ -10,12 +10,14 @@
 #![deny(missing_docs)]
 
 mod expectation;
+pub mod hex;
 mod host;
 mod host_faults;
 mod inbox;
 mod list;
 mod message_log;
 mod observation;
+mod received;
 mod start;
 mod transit;
 mod world_faults;
@@ -25,12 +27,13 @@ pub use host::{
     Exit, MAX_OBSERVATIONS, Machine, Network, Questions, SimHost, Step, horizon_ns, step,
 };
 pub use host_faults::{HostFault, HostFaultOutcome};
-pub use inbox::{Inbox, NextEvent, RunState};
+pub use inbox::{Inbox, InboxClock, NextEvent, RunState};
 pub use list::{BLOCK, SharedList};
 pub use message_log::{Message, MessageLog};
 pub use observation::{
     History, Observation, ObservationLog, broken_message, never_held, timeline, view,
 };
+pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;
-pub use transit::{Arrival, Delivery, payload};
+pub use transit::{Arrival, Delivery};
 pub use world_faults::{decide_world_faults, site as world_fault_site};

@@ -6,7 +6,7 @@ use everett_vm::Buffer;
 
 use crate::host::Step;
 use crate::host_faults::{HostFault, HostFaultOutcome};
-use crate::transit::{Arrival, Delivery, payload};
+use crate::transit::{Arrival, Delivery};
 
 /// Bytes of a message that are shown.
 const MAX_SHOWN: usize = 32;
@@ -42,7 +42,7 @@ impl Message {
         let Some(received) = &self.received else {
             return self.fate.clone();
         };
-        let sent = self.packet.as_ref().and_then(payload);
+        let sent = self.packet.as_ref().and_then(|packet| packet.payload());
         let sent = sent.map_or(&[][..], Buffer::bytes);
         let mut pairs = sent.iter().zip(received);
         let differs = pairs.position(|(sent, received)| sent != received);
@@ -151,7 +151,7 @@ impl MessageLog {
         };
         if delivery.delivered.is_some() {
             message.arrived_ns.push(arrival.at_ns);
-            let sent = message.packet.as_ref().and_then(payload);
+            let sent = message.packet.as_ref().and_then(|packet| packet.payload());
             let sent = sent.map(|sent| sent.bytes().to_vec());
             message.received = bytes.filter(|bytes| sent.as_ref() != Some(bytes));
         }

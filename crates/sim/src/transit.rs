@@ -61,7 +61,8 @@ impl Arrival {
         let when = (self.at_ns, packet.clock_ns, self.from);
         let what = discriminant(&packet.kind);
         let ends = (packet.from, packet.to);
-        let payload = payload(packet).map(|bytes| bytes.digest(arena, Digest128::new()).finish());
+        let payload = packet.payload();
+        let payload = payload.map(|bytes| bytes.digest(arena, Digest128::new()).finish());
         (when, ends, what, payload, room, &*self.known)
     }
 
@@ -288,16 +289,8 @@ pub(crate) fn retransmitted(arrival: &Arrival) -> Option<Arrival> {
     })
 }
 
-/// The payload of a packet, where it has one.
-pub fn payload(packet: &Packet) -> Option<&Buffer> {
-    match &packet.kind {
-        PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
 fn payload_len(packet: &Packet) -> u64 {
-    payload(packet).map_or(0, |bytes| bytes.len() as u64)
+    packet.payload().map_or(0, |bytes| bytes.len() as u64)
 }
 
 /// What filters of network faults see of a packet.

@@ -5,6 +5,7 @@ use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
 use crate::config::{SolverConfig, SolverError, SolverStatistics};
 use crate::constraints::{Constraints, Group};
+use crate::interrupt::Interrupt;
 use crate::log::QueryLog;
 use crate::model::Model;
 use crate::smt::{SmtAnswer, SmtProcess};
@@ -35,6 +36,7 @@ pub struct Solver {
     heavy: Blaster<Sat>,
     smt: Option<SmtProcess>,
     log: Option<QueryLog>,
+    interrupt: Interrupt,
 }
 
 /// Maximal number of values tried for one byte of a larger group.
@@ -55,13 +57,23 @@ impl Solver {
             heavy: Blaster::new(),
             smt: config.smt.clone().map(SmtProcess::new),
             log,
+            interrupt: Interrupt {
+                stop: config.stop.clone(),
+                clock: config.clock,
+                deadline: config.deadline,
+            },
             config,
         })
     }
 
-    /// Sets the time, by the clock, after which no query of the second tier may run.
+    /// Sets the time, by the clock, after which no query may run.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
-        self.config.deadline = deadline;
+        self.interrupt.deadline = deadline;
+    }
+
+    /// Whether queries are stopped, by the deadline or from outside: an answer `Unknown` says nothing then.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_due()
     }
 
     /// Queries so far, by the layer that answered them.
@@ -274,7 +286,11 @@ impl Solver {
             .solve_light(arena, query, support, model)
             .or_else(|| self.solve_heavy(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
-        let verdict = verdict.unwrap_or_else(|| self.ask_smt(arena, query, support, model));
+        let verdict = match verdict {
+            Some(verdict) => verdict,
+            None if self.interrupt.is_due() => Verdict::Unknown("the run ends".to_owned()),
+            None => self.ask_smt(arena, query, support, model),
+        };
         let taken = self.config.clock.now().saturating_sub(started);
         if taken >= self.config.slow_query
             && let Some(log) = &mut self.log
@@ -301,6 +317,7 @@ impl Solver {
         }
         self.statistics.cadical_queries += 1;
         let mut budget = self.config.conflict_budget;
+        self.heavy.interrupt_by(&self.interrupt);
         match self
             .heavy
             .solve(arena, query.terms(), std::iter::empty(), &mut budget)
@@ -359,8 +376,7 @@ impl Solver {
         self.statistics.smt_queries += 1;
         let started = self.config.clock.now();
         let terms: Vec<ExprId> = query.terms().collect();
-        let deadline = self.config.deadline.unwrap_or(Duration::MAX);
-        let answer = smt.solve_within(arena, &terms, deadline.saturating_sub(started));
+        let answer = smt.solve_until(arena, &terms, &self.interrupt);
         self.statistics.smt_time += self.config.clock.now().saturating_sub(started);
         match answer {
             SmtAnswer::Sat(values) => {

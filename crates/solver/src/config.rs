@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -12,8 +13,10 @@ use crate::clock::Clock;
 pub struct SolverConfig {
     /// The clock of the run. Only statistics and the log of slow queries depend on it, never an answer.
     pub clock: Clock,
-    /// When, by `clock`, no query of the second tier may take any more time.
+    /// When, by `clock`, no query may take any more time.
     pub deadline: Option<Duration>,
+    /// Set from outside to stop the query under way, which is then `Unknown`.
+    pub stop: Option<Arc<AtomicBool>>,
     /// Conflicts after which a query moves from the small SAT solver to CaDiCaL.
     pub light_conflict_budget: u32,
     /// CaDiCaL conflicts after which a query moves to the second tier.
@@ -33,6 +36,7 @@ impl Default for SolverConfig {
         SolverConfig {
             clock: Clock::Stopped,
             deadline: None,
+            stop: None,
             light_conflict_budget: 400,
             conflict_budget: 20_000,
             clause_limit: 100_000,
@@ -70,6 +74,9 @@ impl std::fmt::Debug for FindProgram {
     }
 }
 
+/// Time for a query of a solver that counts no work.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// A solver that speaks SMT-LIB on its standard input and output.
 #[derive(Clone, Debug)]
 pub struct SmtConfig {
@@ -77,21 +84,26 @@ pub struct SmtConfig {
     pub program: SmtProgram,
     /// Arguments that make it read commands from its input, such as `-in` for z3.
     pub arguments: Vec<String>,
-    /// After this time a query is `Unknown` and the process is killed.
-    pub timeout: Duration,
+    /// The work after which a query is `Unknown`, in the solver's own units, and the command that tells it. Unlike a
+    /// time it is the same on a loaded machine.
+    pub work: Option<(&'static str, u64)>,
+    /// After this time, if any, a query is `Unknown` and the process is killed.
+    pub timeout: Option<Duration>,
 }
 
 impl SmtConfig {
     /// The configuration for a program, with the usual arguments of the solvers known by name.
-    pub fn for_program(program: PathBuf, timeout: Duration) -> SmtConfig {
+    pub fn for_program(program: PathBuf, work: u64, timeout: Option<Duration>) -> SmtConfig {
         let name = program
             .file_stem()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        let arguments: &[&str] = match name {
-            name if name.starts_with("z3") => &["-in", "-smt2"],
-            name if name.starts_with("cvc5") => &["--incremental", "--lang=smt2"],
-            _ => &[],
+        let (arguments, command): (&[&str], _) = match name {
+            name if name.starts_with("z3") => (&["-in", "-smt2"], Some(":rlimit")),
+            name if name.starts_with("cvc5") => {
+                (&["--incremental", "--lang=smt2"], Some(":rlimit-per"))
+            }
+            _ => (&[], None),
         };
         let arguments = arguments
             .iter()
@@ -100,18 +112,21 @@ impl SmtConfig {
         SmtConfig {
             program: SmtProgram::Path(program),
             arguments,
-            timeout,
+            work: command.map(|command| (command, work)),
+            // A solver that counts no work is bounded by time alone.
+            timeout: timeout.or(command.is_none().then_some(LONGEST)),
         }
     }
 
     /// z3, at a path that `find` tells when the first query needs it.
     pub fn z3_found_by(
         find: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static,
-        timeout: Duration,
+        work: u64,
+        timeout: Option<Duration>,
     ) -> SmtConfig {
         SmtConfig {
             program: SmtProgram::Lazy(FindProgram(Arc::new(find))),
-            ..SmtConfig::for_program(PathBuf::from("z3"), timeout)
+            ..SmtConfig::for_program(PathBuf::from("z3"), work, timeout)
         }
     }
 }

@@ -4,6 +4,7 @@
 // execution reports, or call the allocator's insides, which hides an allocation from it. All
 // symbols are weak: a program may define its own.
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <wchar.h>
@@ -162,4 +163,29 @@ LIBRARY wchar_t *wcsdup(const wchar_t *s) {
   if (!copy) return 0;
   for (size_t i = 0; i < count; i++) copy[i] = s[i];
   return copy;
+}
+
+LIBRARY size_t mbsrtowcs(wchar_t *restrict to, const char **restrict from, size_t max, mbstate_t *restrict state) {
+  mbstate_t own = state ? *state : (mbstate_t){0};
+  const char *s = *from;
+  // Without a destination nothing is changed, neither the position nor the state.
+  if (to && state) *state = (mbstate_t){0};
+  for (size_t n = 0;; n++) {
+    if (to && n == max) {
+      *from = s;
+      return n;
+    }
+    wchar_t c;
+    size_t length = mbrtowc(&c, s, MB_LEN_MAX, &own);
+    if (length > MB_LEN_MAX) {
+      if (to) *from = s;
+      return -1;
+    }
+    if (to) to[n] = c;
+    if (!c) {
+      if (to) *from = 0;
+      return n;
+    }
+    s += length;
+  }
 }

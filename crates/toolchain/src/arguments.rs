@@ -50,6 +50,10 @@ pub struct Arguments {
     pub says_debug: bool,
     /// Whether undefined behaviour must trap; there is no library that could report it.
     pub traps: bool,
+    /// Whether the bitcode must be that from before optimisation (`--keep-errors`).
+    pub keeps_errors: bool,
+    /// The last level of optimisation, such as `-O2`.
+    pub level: Option<String>,
 }
 
 /// Parses a command line; response files are already expanded.
@@ -59,6 +63,8 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         to_assembly: false,
         says_debug: false,
         traps: false,
+        keeps_errors: false,
+        level: None,
     };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -80,6 +86,13 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         if let Some(target) = text.strip_prefix("--target=") {
             check_target(OsStr::new(target))?;
             continue;
+        }
+        if text == "--keep-errors" {
+            parsed.keeps_errors = true;
+            continue;
+        }
+        if text.starts_with("-O") {
+            parsed.level = Some(text.clone().into_owned());
         }
         check_supported(&text)?;
         parsed.to_assembly |= text == "-S";
@@ -189,6 +202,15 @@ mod tests {
         kept.into_iter()
             .map(|arg| arg.into_string().unwrap())
             .collect()
+    }
+
+    #[test]
+    fn the_wish_to_keep_errors_is_not_clangs() {
+        let args = parsed(&["-O1", "--keep-errors", "-O2", "a.c"]).unwrap();
+        assert!(args.keeps_errors);
+        assert_eq!(args.level.as_deref(), Some("-O2"));
+        assert_eq!(args.kept, ["-O1", "-O2", "a.c"]);
+        assert!(!parsed(&["a.c"]).unwrap().keeps_errors);
     }
 
     #[test]

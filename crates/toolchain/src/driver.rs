@@ -7,12 +7,16 @@ use std::path::PathBuf;
 use crate::Notify;
 use crate::arguments;
 use crate::error::{IoContext, ToolchainError};
+use crate::keep;
 use crate::process;
 use crate::response;
 use crate::sysroot::{Sysroot, TARGET};
 
 /// The environment variable with the executable that the linker shim calls.
 pub const EXECUTABLE_VARIABLE: &str = "EVERETT_EXECUTABLE";
+
+/// What debug information calls the sysroot.
+const SYSROOT_NAME: &str = "/everett/sysroot";
 
 /// The language of a compiler driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,11 +45,25 @@ pub fn compile(
     }
     flags.push("--end-no-unused-arguments".into());
     flags.extend(args.kept);
+    let level = match args.level {
+        Some(level) => level,
+        // A line that only links need not say it again.
+        None if args.keeps_errors => "-O2".to_owned(),
+        None => "-O0".to_owned(),
+    };
+    let keeps_errors = (args.keeps_errors || keep::is_wanted()) && level != "-O0";
+    if keeps_errors {
+        // Programs must not see the difference.
+        flags.extend(["-O0", "-D__OPTIMIZE__=1"].map(OsString::from));
+    }
     let packed = response::pack(flags)?;
     let mut command = sysroot.zig_command("clang");
     command
         .args(packed.args())
         .env(EXECUTABLE_VARIABLE, executable()?);
+    if keeps_errors {
+        command.env(keep::LEVEL_VARIABLE, level);
+    }
     process::run(&mut command, "")
 }
 
@@ -74,6 +92,12 @@ fn base_flags(
         flag.push(path);
         flags.push(flag);
     }
+    // Reports tell headers of the sysroot from the user's by a path that is the same on every machine.
+    let mut renamed = OsString::from("-fdebug-prefix-map=");
+    renamed.push(&sysroot.folder);
+    renamed.push("=");
+    renamed.push(SYSROOT_NAME);
+    flags.push(renamed);
     // The native program must compute what the bitcode says: no fused multiply-add.
     flags.extend(["-ffp-contract=off", "-fno-pie", "-no-pie", "-static"].map(OsString::from));
     flags.extend(["-rtlib=compiler-rt", "--no-default-config"].map(OsString::from));

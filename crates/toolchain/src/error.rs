@@ -85,6 +85,15 @@ pub enum ToolchainError {
         reason: String,
     },
 
+    /// An object could not be optimised for the native program.
+    #[error("cannot optimise {} for the native program\n{reason}", object.display())]
+    Optimise {
+        /// The object or archive.
+        object: PathBuf,
+        /// The cause.
+        reason: String,
+    },
+
     /// The checked build could not be linked.
     #[error("cannot link the checked build of {}\n{reason}", program.display())]
     Checked {

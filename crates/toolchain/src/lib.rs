@@ -12,6 +12,7 @@ mod cache;
 mod checked;
 mod driver;
 mod error;
+mod keep;
 mod link;
 mod process;
 mod response;

@@ -15,6 +15,7 @@ use crate::Notify;
 use crate::arguments::shared_library;
 use crate::checked;
 use crate::error::{IoContext, ToolchainError};
+use crate::keep;
 use crate::process;
 use crate::response;
 use crate::roots;
@@ -54,7 +55,14 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
         // A link that fails must not leave the bitcode of another program beside it.
         fs::remove_file(&bitcode).context("remove", &bitcode)?;
     }
+    let optimised = keep::optimise(&sysroot, &link.kept)?;
     let mut native = common(&sysroot, &link);
+    if let Some(optimised) = &optimised {
+        let level = OsString::from("--lto-CGO2");
+        native.retain(|arg| arg != "--lto-CGO0");
+        native.push(level);
+        optimised.replace(&mut native);
+    }
 
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
     insert_before_libc(&mut native, &sysroot, machine_code);

@@ -19,6 +19,9 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 
 const NO_RUST: &str = "install Rust with rustup, see https://rustup.rs";
 
+/// What debug information calls std, behind the equals sign of the flag.
+const STD_NAME: &str = "=/everett/rust";
+
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\x1f";
 
@@ -26,13 +29,13 @@ const SEPARATOR: &str = "\x1f";
 pub fn rustc(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
-    ensure_target(toolchain, notify)?;
+    let rust = ensure_target(toolchain, notify)?;
     let sysroot = Sysroot::open(notify)?;
     let mut command = Command::new("rustc");
     command.args(toolchain).args(["--target", TARGET, "-g"]);
     command
         .args(["-Clto=fat", "-Ccodegen-units=1"])
-        .args(flags(&sysroot))
+        .args(flags(&sysroot, &rust))
         .args(args);
     run_linking(command, notify)
 }
@@ -41,14 +44,14 @@ pub fn rustc(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
 pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
-    ensure_target(toolchain, notify)?;
+    let rust = ensure_target(toolchain, notify)?;
     let sysroot = Sysroot::open(notify)?;
     let mut command = Command::new("cargo");
     command
         .args(toolchain)
         .args(args)
         .env("CARGO_BUILD_TARGET", TARGET);
-    let ours = flags(&sysroot);
+    let ours = flags(&sysroot, &rust);
     command.env(
         "CARGO_ENCODED_RUSTFLAGS",
         with_users_flags(ours, |name| env::var_os(name)),
@@ -73,7 +76,7 @@ pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
 }
 
 /// The flags of every compilation for the target: bitcode objects, linked by Everett.
-fn flags(sysroot: &Sysroot) -> Vec<OsString> {
+fn flags(sysroot: &Sysroot, rust: &Path) -> Vec<OsString> {
     let libraries = sysroot.libraries();
     let mut flags: Vec<OsString> = [
         "-Clinker-plugin-lto",
@@ -90,6 +93,10 @@ fn flags(sysroot: &Sysroot) -> Vec<OsString> {
         flag.push(path);
         flags.push(flag);
     };
+    // Where std's sources are installed, its generic functions would be named by the user's own folder.
+    let mut renamed = rust.join("lib/rustlib/src/rust").into_os_string();
+    renamed.push(STD_NAME);
+    add("--remap-path-prefix=", Path::new(&renamed));
     add("-Clinker=", &sysroot.shim("ld"));
     add("-Lnative=", &libraries);
     add("-Clink-arg=", &libraries.join("crt1.o"));
@@ -219,15 +226,29 @@ fn without_target(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
     Ok(kept)
 }
 
-/// Installs the target's std if it is missing.
-fn ensure_target(toolchain: Option<&OsString>, notify: Notify<'_>) -> Result<(), ToolchainError> {
+/// Installs the target's std if it is missing. Returns the folder of the Rust toolchain.
+fn ensure_target(
+    toolchain: Option<&OsString>,
+    notify: Notify<'_>,
+) -> Result<PathBuf, ToolchainError> {
     let mut ask = Command::new("rustc");
-    ask.args(toolchain)
-        .args(["--print", "target-libdir", "--target", TARGET]);
+    ask.args(toolchain).args([
+        "--print",
+        "target-libdir",
+        "--print",
+        "sysroot",
+        "--target",
+        TARGET,
+    ]);
     let answer = process::capture(&mut ask, NO_RUST)?;
-    let folder = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
+    let text = String::from_utf8_lossy(&answer.stdout);
+    let mut lines = text.lines().map(PathBuf::from);
+    let (folder, sysroot) = (
+        lines.next().unwrap_or_default(),
+        lines.next().unwrap_or_default(),
+    );
     if answer.status.success() && folder.is_dir() {
-        return Ok(());
+        return Ok(sysroot);
     }
     notify(&format!("adding the Rust target {TARGET} (first use only)"));
     let mut add = Command::new("rustup");
@@ -236,7 +257,7 @@ fn ensure_target(toolchain: Option<&OsString>, notify: Notify<'_>) -> Result<(),
         .stdout(std::io::stderr());
     let added = add.status().is_ok_and(|status| status.success());
     if added {
-        return Ok(());
+        return Ok(sysroot);
     }
     Err(ToolchainError::Rust(format!(
         "Rust's standard library for {TARGET} is missing and `rustup target add {TARGET}` failed\n\

@@ -4,8 +4,9 @@
 //! All addresses that hit no object are one finding. Each object that the pointer may hit is a path
 //! of its own.
 
-use everett_expr::ExprId;
+use everett_expr::{ExprId, Node};
 use everett_ir::address;
+use everett_ir::code::{Code, FunctionId};
 
 use crate::access::AccessTarget;
 use crate::bug::{Bug, BugKind};
@@ -16,6 +17,8 @@ use crate::vm::{Interrupt, Vm};
 /// Pointers with more candidate objects than this are concretised instead, because the query would
 /// be too large.
 const MAX_OBJECTS: usize = 4096;
+/// Terms with more nodes than this are not searched for constants.
+const MAX_LEAVES: usize = 4096;
 /// Addresses below this are null pointers, possibly with a small offset.
 const NULL_END: u64 = 0x10000;
 
@@ -89,26 +92,94 @@ impl Vm<'_> {
         self.arena.ule(offset, last)
     }
 
-    /// Concretises a function pointer, one path per function. All other addresses are one finding.
-    pub(crate) fn concretize_function(&mut self, pointer: Value) -> Result<u64, Interrupt> {
+    /// Concretises a function pointer, one path per function that it can legally point to. All other
+    /// addresses are one finding.
+    pub(crate) fn concretize_function(
+        &mut self,
+        pointer: Value,
+        arguments: usize,
+    ) -> Result<u64, Interrupt> {
         let Some(term) = pointer.term else {
             return Ok(pointer.bits);
         };
+        let image = self.image;
+        let takes = |address: &u64| {
+            let code = address::function_at(*address).and_then(|id| image.code(FunctionId(id)));
+            code.is_none_or(|code| code.parameter_registers as usize <= arguments)
+        };
+        let functions: Vec<u64> = image.pointed_to().iter().copied().filter(takes).collect();
+        let message = "call of a symbolic address, which is no function";
+        self.concretize_among(term, &functions, BugKind::InvalidCall, message)
+    }
+
+    /// Concretises the target of a computed jump, one path per label. All other addresses are one finding.
+    pub(crate) fn concretize_label(
+        &mut self,
+        address: Value,
+        code: &Code,
+    ) -> Result<u64, Interrupt> {
+        let Some(term) = address.term else {
+            return Ok(address.bits);
+        };
+        let labels: Vec<u64> = code.block_addresses.keys().copied().collect();
+        let message = "jump to a symbolic address, which is not a label";
+        self.concretize_among(term, &labels, BugKind::BadJump, message)
+    }
+
+    /// Concretises an address to one of these targets, which are in order. All others are one finding.
+    fn concretize_among(
+        &mut self,
+        term: ExprId,
+        targets: &[u64],
+        kind: BugKind,
+        message: &str,
+    ) -> Result<u64, Interrupt> {
+        let (zeros, ones) = self.arena.known_bits(term);
         let (min, max) = self.arena.unsigned_range(term);
-        let count = self.image.program().functions.len() as u64;
-        if max - min > count * address::FUNCTION_STRIDE && count > 0 {
-            let last = (count - 1) * address::FUNCTION_STRIDE;
-            let among = self.inside(term, address::FUNCTION_BASE, last);
-            let low = self.arena.constant(64, address::FUNCTION_STRIDE - 1);
-            let rest = self.arena.and(term, low);
-            let beside = self.arena.is_nonzero(rest);
-            let aligned = self.arena.not(beside);
-            let is_function = self.arena.and(among, aligned);
-            if !self.decide_term(is_function)? {
-                let message = "call of a symbolic address, which is no function";
-                return Err(Bug::new(BugKind::InvalidCall, message).into());
+        let leaves = self.constant_leaves(term);
+        let possible = |target: &u64| {
+            target & zeros == 0
+                && target & ones == ones
+                && (min..=max).contains(target)
+                && leaves.as_ref().is_none_or(|leaves| leaves.contains(target))
+        };
+        let targets: Vec<u64> = targets.iter().copied().filter(possible).collect();
+        let mut legal = self.arena.bool_constant(false);
+        for target in &targets {
+            let target = self.arena.constant(64, *target);
+            let hit = self.arena.eq(term, target);
+            legal = self.arena.or(legal, hit);
+        }
+        if !self.decide_term(legal)? {
+            return Err(Bug::new(kind, message).into());
+        }
+        let (mut first, mut end) = (0, targets.len());
+        while end - first > 1 {
+            let middle = first + (end - first) / 2;
+            let border = self.arena.constant(64, targets[middle]);
+            let below = self.arena.ult(term, border);
+            if self.decide_term(below)? {
+                end = middle;
+            } else {
+                first = middle;
             }
         }
-        self.concretize(pointer)
+        targets.get(first).copied().ok_or(Interrupt::EndPath)
+    }
+
+    /// The values of a term that selects among a few constants.
+    fn constant_leaves(&self, term: ExprId) -> Option<Vec<u64>> {
+        let mut leaves = Vec::new();
+        let mut open = vec![term];
+        let mut visited = 0;
+        while let Some(term) = open.pop() {
+            visited += 1;
+            match self.arena.node(term) {
+                Node::Constant { bits } => leaves.push(bits),
+                Node::Ite { a, b, .. } if visited < MAX_LEAVES => open.extend([a, b]),
+                _ => return None,
+            }
+        }
+        Some(leaves)
     }
 }

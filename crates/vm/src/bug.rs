@@ -2,124 +2,164 @@
 
 use crate::stacks::StackId;
 
-/// The kind of a finding. [`BugKind::name`] is what users see in reports.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum BugKind {
+/// How native code shows a finding of a kind.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NativeSign {
+    /// By one of these signals, or by the same finding of the kernel model or of a checked build.
+    Signals(&'static [i32]),
+    /// By the same finding only.
+    Reported,
+    /// Not at all: it continues without noticing.
+    Unseen,
+}
+
+/// A kind of checks that builds of a program can perform.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BuildCheck {
+    /// Red zones around objects, and freed memory.
+    Memory,
+    /// Accesses outside the object that the pointer is derived from, and unreachable code.
+    Bounds,
+    /// Uninitialised values.
+    Initialised,
+}
+
+const SIGILL: i32 = 4;
+const SIGTRAP: i32 = 5;
+const SIGABRT: i32 = 6;
+const SIGBUS: i32 = 7;
+const SIGFPE: i32 = 8;
+const SIGSEGV: i32 = 11;
+const ABORTS: &[i32] = &[SIGABRT, SIGILL, SIGTRAP];
+const TRAPS: &[i32] = &[SIGILL, SIGTRAP, SIGSEGV];
+const MEMORY_FAULTS: &[i32] = &[SIGSEGV, SIGBUS, SIGILL, SIGABRT];
+
+/// Defines [`BugKind`] by rows: what it is, the variant, the name, how native code shows it, and the checks of builds
+/// that detect it where native code may survive, in the order of preference. An optimised program may survive what the
+/// bitcode from before optimisation does not.
+macro_rules! bug_kinds {
+    ($($(#[$doc:meta])* $variant:ident: $name:literal, $sign:expr, [$($check:ident),*];)*) => {
+        /// The kind of a finding. [`BugKind::name`] is what users see in reports.
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum BugKind {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl BugKind {
+            /// All kinds.
+            pub const ALL: &'static [BugKind] = &[$(BugKind::$variant),*];
+
+            /// Its name in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(BugKind::$variant => $name,)*
+                }
+            }
+
+            /// How native code shows it.
+            pub fn native_sign(self) -> NativeSign {
+                use NativeSign::{Reported, Signals, Unseen};
+                match self {
+                    $(BugKind::$variant => $sign,)*
+                }
+            }
+
+            /// The checks of builds that detect it, in the order of preference.
+            pub fn build_checks(self) -> &'static [BuildCheck] {
+                match self {
+                    $(BugKind::$variant => &[$(BuildCheck::$check),*],)*
+                }
+            }
+        }
+    };
+}
+
+bug_kinds! {
     /// An access outside of an object.
-    OutOfBounds,
+    OutOfBounds: "out-of-bounds", Signals(MEMORY_FAULTS), [Memory, Bounds];
     /// An access to a freed heap block or unmapped memory.
-    UseAfterFree,
+    UseAfterFree: "use-after-free", Signals(MEMORY_FAULTS), [Memory];
     /// An access to a stack slot of a function that has returned.
-    UseAfterReturn,
+    UseAfterReturn: "use-after-return", Signals(MEMORY_FAULTS), [Memory];
     /// A second deallocation of the same block.
-    DoubleFree,
+    DoubleFree: "double-free", Signals(MEMORY_FAULTS), [Memory];
     /// A deallocation of something that is not a heap block.
-    InvalidFree,
+    InvalidFree: "invalid-free", Signals(MEMORY_FAULTS), [Memory];
     /// An access through a null pointer.
-    NullPointer,
+    NullPointer: "null-pointer", Signals(MEMORY_FAULTS), [Memory];
     /// An access through a pointer that points to no object.
-    WildPointer,
+    WildPointer: "wild-pointer", Signals(MEMORY_FAULTS), [Memory];
     /// A write to constant memory.
-    ReadOnlyWrite,
+    ReadOnlyWrite: "read-only-write", Signals(MEMORY_FAULTS), [Memory];
     /// An access that the protection of a page does not allow.
-    ProtectedPage,
+    ProtectedPage: "protected-page", Signals(MEMORY_FAULTS), [];
     /// An access to a mapped page past the end of its file (`SIGBUS`).
-    BeyondFile,
+    BeyondFile: "beyond-file", Signals(MEMORY_FAULTS), [];
     /// A copy between overlapping ranges where C forbids it.
-    OverlappingCopy,
+    OverlappingCopy: "overlapping-copy", Reported, [Memory];
     /// The stack is exhausted.
-    StackOverflow,
+    StackOverflow: "stack-overflow", Signals(MEMORY_FAULTS), [];
     /// An allocation over the configured limit.
-    HugeAllocation,
+    HugeAllocation: "huge-allocation", Reported, [];
     /// A division or remainder by zero.
-    DivisionByZero,
+    DivisionByZero: "division-by-zero", Signals(&[SIGFPE]), [Memory];
     /// An integer overflow that `nsw`, `nuw` or the division excludes.
-    Overflow,
+    Overflow: "overflow", Signals(&[SIGFPE]), [Memory];
     /// A shift by at least the width.
-    UndefinedShift,
+    UndefinedShift: "undefined-shift", Reported, [Memory];
     /// Control reached an `unreachable` instruction.
-    Unreachable,
+    Unreachable: "unreachable", Signals(TRAPS), [Memory, Bounds];
     /// Control reached a trap instruction.
-    Trap,
+    Trap: "trap", Signals(TRAPS), [];
     /// A failed assertion.
-    Assertion,
+    Assertion: "assertion", Signals(ABORTS), [];
     /// A call of `abort`.
-    Abort,
+    Abort: "abort", Signals(ABORTS), [];
     /// A fatal signal.
-    Signal,
+    Signal: "signal", Reported, [];
     /// An uncaught C++ exception.
-    UncaughtException,
+    UncaughtException: "uncaught-exception", Signals(ABORTS), [];
     /// A Rust panic that ends the program.
-    Panic,
+    Panic: "panic", Signals(ABORTS), [];
     /// A call through a pointer that is not a function.
-    InvalidCall,
+    InvalidCall: "invalid-call", Signals(MEMORY_FAULTS), [];
+    /// A read of a variadic argument behind the last one.
+    MissingArgument: "missing-argument", Unseen, [];
     /// A `longjmp` to an invalid target.
-    BadJump,
+    BadJump: "bad-jump", Signals(MEMORY_FAULTS), [];
     /// A memory leak at exit.
-    Leak,
+    Leak: "leak", Reported, [];
+    /// An index that leaves an array inside a larger object.
+    Subobject: "subobject", Unseen, [];
     /// A decision on uninitialised memory.
-    Uninitialised,
+    Uninitialised: "uninitialised", Reported, [Initialised];
     /// An error that the program reported through the test API.
-    UserReport,
+    UserReport: "user-report", Signals(ABORTS), [];
     /// An assumption that is false for all inputs of the path.
-    InvalidAssumption,
+    InvalidAssumption: "invalid-assumption", Unseen, [];
     /// A path that exceeds its instruction limit or loops without progress.
-    Hang,
+    Hang: "hang", Reported, [];
     /// All threads or hosts wait forever.
-    Deadlock,
+    Deadlock: "deadlock", Reported, [];
     /// An invariant over all hosts does not hold.
-    Invariant,
+    Invariant: "invariant", Unseen, [];
     /// A host did not end as the scenario requires.
-    Expectation,
+    Expectation: "expectation", Unseen, [];
     /// A data race between two threads.
-    DataRace,
+    DataRace: "data-race", Reported, [];
     /// Something that Everett does not support.
-    Unsupported,
+    Unsupported: "unsupported", Unseen, [];
     /// A query that the solver could not decide.
-    SolverGaveUp,
+    SolverGaveUp: "solver-gave-up", Unseen, [];
 }
 
 impl BugKind {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            BugKind::OutOfBounds => "out-of-bounds",
-            BugKind::UseAfterFree => "use-after-free",
-            BugKind::UseAfterReturn => "use-after-return",
-            BugKind::DoubleFree => "double-free",
-            BugKind::InvalidFree => "invalid-free",
-            BugKind::NullPointer => "null-pointer",
-            BugKind::WildPointer => "wild-pointer",
-            BugKind::ReadOnlyWrite => "read-only-write",
-            BugKind::ProtectedPage => "protected-page",
-            BugKind::BeyondFile => "beyond-file",
-            BugKind::OverlappingCopy => "overlapping-copy",
-            BugKind::StackOverflow => "stack-overflow",
-            BugKind::HugeAllocation => "huge-allocation",
-            BugKind::DivisionByZero => "division-by-zero",
-            BugKind::Overflow => "overflow",
-            BugKind::UndefinedShift => "undefined-shift",
-            BugKind::Unreachable => "unreachable",
-            BugKind::Trap => "trap",
-            BugKind::Assertion => "assertion",
-            BugKind::Abort => "abort",
-            BugKind::Signal => "signal",
-            BugKind::UncaughtException => "uncaught-exception",
-            BugKind::Panic => "panic",
-            BugKind::InvalidCall => "invalid-call",
-            BugKind::BadJump => "bad-jump",
-            BugKind::Leak => "leak",
-            BugKind::Uninitialised => "uninitialised",
-            BugKind::UserReport => "user-report",
-            BugKind::InvalidAssumption => "invalid-assumption",
-            BugKind::Hang => "hang",
-            BugKind::Deadlock => "deadlock",
-            BugKind::Invariant => "invariant",
-            BugKind::Expectation => "expectation",
-            BugKind::DataRace => "data-race",
-            BugKind::Unsupported => "unsupported",
-            BugKind::SolverGaveUp => "solver-gave-up",
-        }
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<BugKind> {
+        BugKind::ALL
+            .iter()
+            .copied()
+            .find(|kind| kind.name() == name)
     }
 
     /// Whether this kind reports a limit of Everett, not a defect of the program.

@@ -28,7 +28,8 @@ impl<'a> Vm<'a> {
                 self.operate(self.image.assembly(index), name, call, args)
             }
             Callee::Pointer(_) => {
-                let pointer = self.concretize_function(pointer.unwrap_or(Value::ZERO))?;
+                let pointer =
+                    self.concretize_function(pointer.unwrap_or(Value::ZERO), args.len())?;
                 let Some(function) = self.function_at(pointer) else {
                     return Err(self.bad_pointer(pointer));
                 };
@@ -74,7 +75,9 @@ impl<'a> Vm<'a> {
             let pointer = self.concretize(args[at])?;
             self.check_range(pointer, copy.size, false)?;
         }
-        let mut variadic = code.variadic.then(|| self.gather_variadic(call, &args));
+        let mut variadic = code
+            .variadic
+            .then(|| Vm::gather_variadic(call, &args, code.parameter_registers as usize));
         self.push_frame(function, &args, None, OnReturn::Caller)?;
         for copy in &call.by_value {
             let at = register_of(call, copy.argument);

@@ -1,5 +1,8 @@
 //! A loaded program: verified, with built-in operations resolved and memory laid out.
 
+use std::sync::OnceLock;
+
+use everett_ir::address;
 use everett_ir::code::{Body, Code, FunctionId, Program};
 use everett_ir::lower::verify;
 
@@ -20,6 +23,8 @@ pub struct Image {
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
     memory: Memory,
+    /// Addresses of the functions that pointers can refer to, in order.
+    pointed_to: OnceLock<Vec<u64>>,
 }
 
 /// The bytecode is malformed.
@@ -58,6 +63,7 @@ impl Image {
             externals,
             assembly,
             memory,
+            pointed_to: OnceLock::new(),
         })
     }
 
@@ -108,6 +114,37 @@ impl Image {
             Body::Code(code) => Some(code),
             Body::External(_) => None,
         }
+    }
+
+    /// Addresses of the functions whose address the program takes, in order: only those can be the
+    /// target of a pointer that the program did not invent.
+    pub fn pointed_to(&self) -> &[u64] {
+        self.pointed_to.get_or_init(|| {
+            let count = self.program.functions.len() as u64;
+            let is_function = |word: &u64| {
+                address::function_at(*word).is_some_and(|function| u64::from(function) < count)
+            };
+            let globals = self.program.globals.iter().flat_map(|global| {
+                // Zeros at the end are left out.
+                global.bytes.chunks(8).map(|bytes| {
+                    let mut word = [0; 8];
+                    word[..bytes.len()].copy_from_slice(bytes);
+                    u64::from_le_bytes(word)
+                })
+            });
+            let codes = self
+                .program
+                .functions
+                .iter()
+                .filter_map(|function| match &function.body {
+                    Body::Code(code) => Some(code.constants.iter().copied()),
+                    Body::External(_) => None,
+                });
+            let mut found: Vec<u64> = globals.chain(codes.flatten()).filter(is_function).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        })
     }
 
     /// Whether a function takes all its arguments in registers, none as a copy in memory.

@@ -400,7 +400,7 @@ impl<'a> Vm<'a> {
                     continue;
                 }
                 Inst::IndirectBranch { address } => {
-                    let address = attempt!(self.concretize(at.read(address)));
+                    let address = attempt!(self.concretize_label(at.read(address), at.code));
                     pc = match at.code.block_addresses.get(&address) {
                         Some(target) => *target,
                         None => {

@@ -32,7 +32,7 @@ mod value;
 mod vm;
 
 pub use access::AccessTarget;
-pub use bug::{Bug, BugKind};
+pub use bug::{Bug, BugKind, BuildCheck, NativeSign};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::processor;
 pub use image::{Image, ImageError, ImageId};

@@ -138,7 +138,9 @@ impl Vm<'_> {
         };
         match object.kind {
             ObjectKind::Constant => false,
-            ObjectKind::Stack => self.memory.stack_of(address) != Some(self.thread.number),
+            ObjectKind::Stack | ObjectKind::Arguments => {
+                self.memory.stack_of(address) != Some(self.thread.number)
+            }
             _ => {
                 let inside = address.wrapping_sub(object.start);
                 let (offset, size) = object.extent(inside).unwrap_or((0, object.size));

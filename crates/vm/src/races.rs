@@ -22,15 +22,6 @@ const GRANULE: u64 = 8;
 const REMEMBERED: usize = 16;
 /// Number of granules that are checked per access.
 const MAX_GRANULES: u64 = 4096;
-/// Source directories of the C library, which uses plain accesses for words that it treats as
-/// atomic.
-const LIBRARY: &[&str] = &[
-    "/everett/runtime/",
-    "/libc/musl/",
-    "/lib/c/",
-    "/compiler_rt/",
-    "/libunwind/",
-];
 
 /// A vector clock: the time of each thread, by thread number.
 #[derive(Clone, Debug, Default)]
@@ -197,7 +188,8 @@ impl Vm<'_> {
             let location = program.locations.get(location.0 as usize)?;
             program.strings.get(location.file as usize)
         });
-        file.is_none_or(|file| LIBRARY.iter().any(|part| file.contains(part)))
+        // The C library uses plain accesses for words that it treats as atomic.
+        file.is_none_or(|file| program.library.is_runtime(file))
     }
 
     fn race(&mut self, access: Access, old: RecordedAccess) -> Bug {

@@ -29,17 +29,11 @@ pub struct VariadicArgument {
     pub by_value: Option<(u64, u32)>,
 }
 
-/// The variadic arguments of a call, and how many registers the named ones took.
+/// The variadic arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Variadic {
     /// The arguments.
     pub arguments: Vec<VariadicArgument>,
-    /// General registers taken by named arguments.
-    pub named_general: u32,
-    /// Vector registers taken by named arguments.
-    pub named_vector: u32,
-    /// Bytes of stack taken by named arguments.
-    pub named_stack: u64,
 }
 
 /// An activation of a function.

@@ -4,7 +4,9 @@
 //! A program may copy it and compute with it, as with padding; a branch or address that depends on
 //! it is a finding.
 
-use everett_expr::ExprId;
+use std::collections::HashMap;
+
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
 
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
@@ -40,20 +42,181 @@ impl Vm<'_> {
         }
     }
 
-    /// Reports a question whose answer depends on uninitialised memory.
-    pub(crate) fn forbid_uninitialised(&mut self, term: ExprId) -> Result<(), Interrupt> {
+    /// A term that a decision may depend on: reports it if it depends on uninitialised memory, and returns it without.
+    ///
+    /// Whether it does may itself be undetermined: `memset` of a symbolic length writes each byte or does not. The path
+    /// on which it does ends with the finding.
+    pub(crate) fn initialised(&mut self, term: ExprId) -> Result<ExprId, Interrupt> {
         if !self.options.check_uninitialised {
-            return Ok(());
+            return Ok(term);
         }
         let support = self.arena.support(term);
-        let unwritten = support
-            .variables()
-            .iter()
-            .any(|variable| self.arena.array_info(variable.array).ordinal == ORDINAL);
-        if !unwritten {
-            return Ok(());
+        let is_unwritten =
+            |variable: &Variable| self.arena.array_info(variable.array).ordinal == ORDINAL;
+        if !support.variables().iter().any(is_unwritten) {
+            return Ok(term);
         }
-        let message = "a decision depends on uninitialised memory";
-        Err(Bug::new(BugKind::Uninitialised, message).into())
+        let Shadow { value, unknown } = shadow(self.arena, term);
+        let depends = self.arena.is_nonzero(unknown);
+        let depends = match self.arena.as_const(depends) {
+            Some(bit) => bit != 0,
+            None => {
+                self.asked = true;
+                self.oracle.branch(self.arena, depends)?
+            }
+        };
+        if depends {
+            let message = "a decision depends on uninitialised memory";
+            return Err(Bug::new(BugKind::Uninitialised, message).into());
+        }
+        Ok(value)
     }
+}
+
+/// What is known of a term. Neither part refers to uninitialised memory.
+#[derive(Copy, Clone)]
+struct Shadow {
+    /// The term, with zeros for uninitialised bytes.
+    value: ExprId,
+    /// The bits of it that depend on uninitialised bytes; of the same width.
+    unknown: ExprId,
+}
+
+/// Computes the shadow of a term, operands before their terms.
+fn shadow(arena: &mut Arena, root: ExprId) -> Shadow {
+    let mut done: HashMap<ExprId, Shadow> = HashMap::new();
+    let mut stack = vec![root];
+    while let Some(&term) = stack.last() {
+        let node = arena.node(term);
+        let before = stack.len();
+        stack.extend(node.children().filter(|child| !done.contains_key(child)));
+        if stack.len() > before {
+            continue;
+        }
+        stack.pop();
+        if done.contains_key(&term) {
+            continue;
+        }
+        let of = |operand: ExprId| done[&operand];
+        let new = shadow_of_node(arena, term, node, of);
+        done.insert(term, new);
+    }
+    done[&root]
+}
+
+fn shadow_of_node(
+    arena: &mut Arena,
+    term: ExprId,
+    node: Node,
+    of: impl Fn(ExprId) -> Shadow,
+) -> Shadow {
+    let width = arena.width(term);
+    if let Node::Read { array, .. } = node {
+        let written = arena.array_info(array).ordinal != ORDINAL;
+        let zero = arena.zero(width);
+        return match written {
+            true => Shadow {
+                value: term,
+                unknown: zero,
+            },
+            false => Shadow {
+                value: zero,
+                unknown: arena.all_ones(width),
+            },
+        };
+    }
+    let is_known = |arena: &Arena, operand: ExprId| {
+        arena
+            .as_const_limbs(of(operand).unknown)
+            .is_some_and(|limbs| limbs.iter().all(|limb| *limb == 0))
+    };
+    if node.children().all(|operand| is_known(arena, operand)) {
+        let value = match node.children().all(|operand| of(operand).value == operand) {
+            true => term,
+            false => arena.rebuild(node, width, |operand| of(operand).value),
+        };
+        return Shadow {
+            value,
+            unknown: arena.zero(width),
+        };
+    }
+    let value = arena.rebuild(node, width, |operand| of(operand).value);
+    let unknown = match node {
+        Node::Not { e } => of(e).unknown,
+        Node::Ite { c, a, b } => {
+            let arm = arena.ite(of(c).value, of(a).unknown, of(b).unknown);
+            let all = arena.all_ones(width);
+            let zero = arena.zero(width);
+            let other = arena.ite(of(c).unknown, all, zero);
+            arena.or(arm, other)
+        }
+        Node::Extract { .. }
+        | Node::Concat { .. }
+        | Node::ZeroExtend { .. }
+        | Node::SignExtend { .. } => arena.rebuild(node, width, |operand| of(operand).unknown),
+        Node::Binary {
+            op: BinaryOp::And,
+            a,
+            b,
+        } => unknown_of_and(arena, of(a), of(b), false),
+        Node::Binary {
+            op: BinaryOp::Or,
+            a,
+            b,
+        } => unknown_of_and(arena, of(a), of(b), true),
+        Node::Binary {
+            op: BinaryOp::Xor,
+            a,
+            b,
+        } => arena.or(of(a).unknown, of(b).unknown),
+        // What is unknown moves along.
+        Node::Binary {
+            op: op @ (BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr),
+            a,
+            b,
+        } if is_known(arena, b) => arena.binary(op, of(a).unknown, of(b).value),
+        Node::Compare {
+            op: CompareOp::Eq,
+            a,
+            b,
+        } => unknown_of_equal(arena, of(a), of(b)),
+        _ => {
+            let mut any = arena.bool_constant(false);
+            for operand in node.children() {
+                let part = arena.is_nonzero(of(operand).unknown);
+                any = arena.or(any, part);
+            }
+            arena.sext(any, width)
+        }
+    };
+    Shadow { value, unknown }
+}
+
+/// A bit of a conjunction is known if it is known in both, or known to be 0 in one; of a disjunction, to be 1.
+fn unknown_of_and(arena: &mut Arena, a: Shadow, b: Shadow, is_or: bool) -> ExprId {
+    let mut unknown = arena.or(a.unknown, b.unknown);
+    for side in [a, b] {
+        let decides = if is_or {
+            side.value
+        } else {
+            arena.not(side.value)
+        };
+        let known = arena.not(side.unknown);
+        let decided = arena.and(known, decides);
+        let open = arena.not(decided);
+        unknown = arena.and(unknown, open);
+    }
+    unknown
+}
+
+/// Whether two terms are equal is known if a bit differs that is known in both.
+fn unknown_of_equal(arena: &mut Arena, a: Shadow, b: Shadow) -> ExprId {
+    let unknown = arena.or(a.unknown, b.unknown);
+    let known = arena.not(unknown);
+    let differs = arena.binary(BinaryOp::Xor, a.value, b.value);
+    let differs = arena.and(differs, known);
+    let differs = arena.is_nonzero(differs);
+    let unknown = arena.is_nonzero(unknown);
+    let same = arena.not(differs);
+    arena.and(unknown, same)
 }

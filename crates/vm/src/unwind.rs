@@ -236,7 +236,7 @@ impl<'a> Vm<'a> {
 
     /// Handles a clause that accepts the exception without checking its type.
     fn take(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
-        if let Some(finding) = self.uncaught_panic(state) {
+        if let Some(finding) = self.reported_panic(state) {
             return Err(finding);
         }
         if self.is_cxx(state.exception) {

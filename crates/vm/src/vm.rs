@@ -44,6 +44,8 @@ pub struct VmOptions {
     /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
     /// its own end.
     pub report_uncaught: bool,
+    /// Report panics that the program or its libraries catch, too.
+    pub report_caught_panics: bool,
 }
 
 impl Default for VmOptions {
@@ -59,6 +61,7 @@ impl Default for VmOptions {
             check_uninitialised: false,
             check_races: false,
             report_uncaught: false,
+            report_caught_panics: false,
         }
     }
 }
@@ -335,7 +338,10 @@ impl<'a> Vm<'a> {
         if let Some(bit) = self.arena.as_const(condition) {
             return Ok(bit != 0);
         }
-        self.forbid_uninitialised(condition)?;
+        let condition = self.initialised(condition)?;
+        if let Some(bit) = self.arena.as_const(condition) {
+            return Ok(bit != 0);
+        }
         self.asked = true;
         Ok(self.oracle.branch(self.arena, condition)?)
     }
@@ -345,7 +351,10 @@ impl<'a> Vm<'a> {
         match value.term {
             None => Ok(value.bits),
             Some(term) => {
-                self.forbid_uninitialised(term)?;
+                let term = self.initialised(term)?;
+                if let Some(bits) = self.arena.as_const(term) {
+                    return Ok(bits);
+                }
                 self.asked = true;
                 Ok(self.oracle.concretize(self.arena, term)?)
             }
@@ -484,6 +493,12 @@ impl<'a> Vm<'a> {
 
     /// Allocates a stack slot of the top frame.
     pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
+        let start = self.push_zeroed_slot(size, align)?;
+        self.mark_uninitialised(start, 0);
+        Ok(start)
+    }
+
+    fn push_zeroed_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
         let stack_overflow = || {
             Bug::new(
                 BugKind::StackOverflow,
@@ -500,7 +515,15 @@ impl<'a> Vm<'a> {
             .ok_or_else(stack_overflow)?;
         self.thread.slots.push(start);
         self.thread.stack_bytes = bytes;
-        self.mark_uninitialised(start, 0);
+        Ok(start)
+    }
+
+    /// Allocates a stack slot of the top frame for its variadic arguments.
+    pub(crate) fn push_arguments(&mut self, size: u64) -> Result<u64, Interrupt> {
+        let start = self.push_zeroed_slot(size, 64)?;
+        if let Some(object) = self.memory.object_at_mut(start, 0) {
+            object.kind = ObjectKind::Arguments;
+        }
         Ok(start)
     }
 
@@ -537,8 +560,8 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Collects the variadic arguments as the callee will see them.
-    pub(crate) fn gather_variadic(&self, call: &Call, values: &[Value]) -> Variadic {
+    /// Collects the variadic arguments: those behind the registers of the callee's named parameters.
+    pub(crate) fn gather_variadic(call: &Call, values: &[Value], named: usize) -> Variadic {
         let mut variadic = Variadic::default();
         let mut at = 0;
         for (index, ty) in call.arg_types.iter().enumerate() {
@@ -548,23 +571,16 @@ impl<'a> Vm<'a> {
                 .iter()
                 .find(|copy| copy.argument as usize == index);
             let by_value = copy.map(|copy| (copy.size, copy.align));
-            let values = values[at..at + registers].to_vec();
+            let first = at;
             at += registers;
-            if index >= call.fixed as usize {
+            let values = values[first..at].to_vec();
+            // The caller may believe in another number of named parameters than the callee has.
+            if first >= named {
                 variadic.arguments.push(VariadicArgument {
                     ty: *ty,
                     values,
                     by_value,
                 });
-            } else if let Some((size, _)) = by_value {
-                variadic.named_stack += size.next_multiple_of(8);
-            } else {
-                match ty {
-                    ValueType::Float(kind) if kind.registers() == 1 => variadic.named_vector += 1,
-                    ValueType::Float(_) => variadic.named_stack += 16,
-                    ValueType::Vector { .. } => variadic.named_vector += 1,
-                    _ => variadic.named_general += registers as u32,
-                }
             }
         }
         variadic

@@ -1,7 +1,7 @@
 // A panic that is caught is no finding; the program goes on.
 // build: --edition 2024
 // build: --edition 2024 -O
-// run:
+// run: --panics main
 // paths: 3 2
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);

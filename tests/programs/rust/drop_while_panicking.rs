@@ -1,6 +1,6 @@
 // A second panic while the first one unwinds aborts, where the input asks for it.
 // build: --edition 2024
-// run:
+// run: --panics main
 // paths: 2
 // finding: panic 30
 // finding: panic 35

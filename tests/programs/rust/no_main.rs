@@ -1,6 +1,6 @@
 // A program without the runtime: main is a C function, and a panic in it cannot unwind.
 // build: --edition 2024
-// run:
+// run: --panics main
 // paths: 2
 // finding: panic 20
 #![no_main]

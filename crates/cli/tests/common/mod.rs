@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// An empty folder of this name for a test.
 pub fn folder(name: &str) -> PathBuf {
@@ -120,4 +120,18 @@ pub fn endings(out: &Path) -> Vec<String> {
         .collect();
     endings.sort();
     endings
+}
+
+/// Runs a command and kills it with a signal when so many tests are in a folder, if it has not ended before.
+pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize) -> Option<i32> {
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let count = || fs::read_dir(tests).map_or(0, |entries| entries.count());
+    while count() < enough && child.try_wait().expect("a child").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let kill = format!("kill -{signal} {}", child.id());
+    // It may be at its end already.
+    let _ = Command::new("sh").args(["-c", &kill]).output();
+    child.wait().expect("its end").code()
 }

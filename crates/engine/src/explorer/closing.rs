@@ -1,17 +1,18 @@
 //! How long closing a run takes, so that it is done within its time limit.
 
-use super::memory::{BUNDLE, live_paths};
+use super::memory::live_states;
 use super::*;
+use crate::spill::BUNDLE;
 
 impl Explorer<'_> {
-    /// Estimates how long [`Explorer::leave`] takes by spilling samples of neighbouring states, which share most. The first
+    /// Estimates how long [`Explorer::save`] takes by spilling samples of neighbouring states, which share most. The first
     /// states of a sample are not timed: they write what all others share.
     fn leaving_time(&mut self) -> Duration {
         const RUNS: usize = 8;
         let Some(spill) = &mut self.spill else {
             return Duration::ZERO;
         };
-        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        let live: Vec<&State> = live_states(&self.frontier).map(|(_, one)| one).collect();
         let (mut tried, mut time) = (0, Duration::ZERO);
         for run in live.chunks(live.len().div_ceil(RUNS).max(1)) {
             let (first, others) = run.split_at(run.len().min(BUNDLE));
@@ -24,7 +25,8 @@ impl Explorer<'_> {
             let mut start = Duration::ZERO;
             for part in parts {
                 start = self.config.clock.now();
-                if spill.put(part.iter().copied()).is_err() {
+                let arena = &self.worker.arena;
+                if spill.writer().put(part.iter().copied(), arena).is_err() {
                     // The error is reported when it matters.
                     return Duration::ZERO;
                 }

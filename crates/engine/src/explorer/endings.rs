@@ -2,7 +2,7 @@
 
 use super::*;
 use everett_expr::Arena;
-use everett_linux::{ChangedFile, Ending, Host, PreemptionPoint};
+use everett_linux::{ChangedFile, Host, PreemptionPoint};
 use everett_solver::Verdict;
 use everett_vm::{leak_finding, leaked_blocks};
 
@@ -36,6 +36,7 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) {
         let ending = self.check_leaks(&state, ending);
+        listener.ended(&mut StateView::new(id, &state, &mut self.worker), &ending);
         let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_tool_limit());
         let is_silent = matches!(&ending, Ending::EndPath);
         if is_own_limit {

@@ -3,23 +3,21 @@
 use super::*;
 use std::io;
 
-use crate::spill::SpillId;
+use crate::frontier::Spilled;
+use crate::spill::{BUNDLE, SpillId};
 use crate::weight::Weight;
 
 impl Explorer<'_> {
-    /// Near the memory limit, spills states and frees terms that nothing uses any more.
-    pub(super) fn mind_memory(&mut self) {
+    /// Near the memory limit, spills states and frees terms that nothing uses any more. Returns `false` if that is not enough.
+    pub(super) fn mind_memory(&mut self) -> bool {
         let Some(limit) = self.config.limits.max_memory else {
-            return;
+            return true;
         };
-        if self.is_world() {
-            return;
-        }
         // Spilling takes memory, too.
         let limit = limit - (limit / 32 + ROOM_TO_SPILL).min(limit / 4);
         if self.rounds_left > 0 && self.forks_left > 0 {
             self.rounds_left -= 1;
-            return;
+            return true;
         }
         self.forks_left = FORKS_A_BATCH;
         let used = self.config.memory.used();
@@ -28,20 +26,45 @@ impl Explorer<'_> {
         // What spilling did not free, it will not free the next time either.
         let floor = self.memory_floor.min(limit);
         let most = (limit / 10 * 7).max(floor + (limit - floor) / 4);
+        if self.is_world() && self.spill.is_none() {
+            return used < limit;
+        }
         if used < most {
-            return;
+            return true;
+        }
+        if live_states(&self.frontier).nth(1).is_none() {
+            // To spill the only state would not help: it is taken up again at once.
+            self.config.memory.release();
+            self.memory_floor = self.config.memory.used();
+            return self.fits();
         }
         self.note_limit("max-memory");
         self.make_room(4, self.most_in_frontier());
         if self.memory_floor > limit / 10 * 8 {
             self.make_room(64, self.most_in_frontier() / 8);
         }
+        self.fits()
+    }
+
+    /// Whether what cannot be spilled is within the limit: the table of a world, or single states of a program. For
+    /// programs small limits leave room for what is no state.
+    fn fits(&self) -> bool {
+        const LEAST: u64 = 512 << 20;
+        let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
+        let most = if self.is_world() {
+            limit
+        } else {
+            limit.max(LEAST)
+        };
+        self.memory_floor <= most
     }
 
     /// Keeps one of `part` states in memory, and `entries` spilled ones in the frontier.
     fn make_room(&mut self, part: usize, entries: usize) {
         self.spill_all_but(part);
-        self.fill_backlog(entries);
+        if !self.is_world() {
+            self.fill_backlog(entries);
+        }
         self.sweep();
         self.config.memory.release();
         self.memory_floor = self.config.memory.used();
@@ -49,41 +72,54 @@ impl Explorer<'_> {
 
     /// Spills all states but one of `part`.
     fn spill_all_but(&mut self, part: usize) {
-        let Some(spill) = &mut self.spill else { return };
-        let live: Vec<StateId> = live_paths(&self.frontier).map(|(id, _)| id).collect();
-        let (_, most) = live.split_at(live.len() / part);
+        let most = match self.is_world() {
+            true => self.least_needed(part),
+            false => {
+                let live: Vec<StateId> = live_states(&self.frontier).map(|(id, _)| id).collect();
+                live[live.len() / part..].to_vec()
+            }
+        };
         for part in most.chunks(BUNDLE) {
-            let paths = part.iter().filter_map(|id| self.frontier.get(*id)?.path());
-            match spill.put(paths) {
-                Ok(places) => {
-                    for (id, place) in part.iter().zip(places) {
-                        self.frontier.take(*id);
-                        self.frontier.put(*id, Stored::Spilled(place));
-                        self.statistics.spilled += 1;
-                    }
-                }
-                Err(error) => {
-                    self.warnings
-                        .push(format!("states cannot be spilled: {error}"));
-                    break;
-                }
+            if let Err(error) = self.spill_states(part) {
+                self.warn(format!("states cannot be spilled: {error}"));
+                break;
             }
         }
+    }
+
+    /// Spills these states, which are in memory.
+    fn spill_states(&mut self, ids: &[StateId]) -> io::Result<()> {
+        let Some(spill) = &mut self.spill else {
+            return Ok(());
+        };
+        let arena = &self.worker.arena;
+        let states = ids.iter().filter_map(|id| self.frontier.live(*id));
+        let places = spill.writer().put(states, arena)?;
+        for (id, place) in ids.iter().zip(places) {
+            if let Some(Stored::Live(state)) = self.frontier.take(*id) {
+                let spilled = Spilled::of(place, &state, arena);
+                self.frontier.put(*id, Stored::Spilled(spilled));
+                self.statistics.spilled += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Frees terms that no state uses.
     fn sweep(&mut self) {
         let mut terms = Vec::new();
         for (_, stored) in self.frontier.iter() {
-            let Stored::Live(state) = stored else {
-                continue;
-            };
-            terms.extend(state.path.constraints.iter());
-            terms.extend(state.path.preferences.iter().copied());
-            if let Some(host) = &state.host {
-                host.for_each_term(&mut |term| terms.push(term));
+            match stored {
+                Stored::Live(state) => state.for_each_term(&mut |term| terms.push(term)),
+                Stored::Spilled(spilled) => {
+                    let shown = spilled.net.iter().flat_map(|net| &net.exposed);
+                    let shown = shown.flat_map(|data| data.values());
+                    terms.extend(shown.flat_map(|bytes| bytes.terms()));
+                }
+                Stored::Running => {}
             }
         }
+        self.world.forget_verdicts();
         self.worker.solver.on_sweep();
         self.worker.arena.sweep(terms.into_iter());
     }
@@ -106,7 +142,7 @@ impl Explorer<'_> {
             let (ids, places): (Vec<StateId>, Vec<SpillId>) = spilled.unzip();
             let Some(last) = ids.last() else { return };
             next = *last;
-            match spill.bundle(&places) {
+            match spill.writer().bundle(&places) {
                 Ok(bundle) => self.put_last(bundle),
                 Err(error) => {
                     self.warnings
@@ -121,7 +157,7 @@ impl Explorer<'_> {
         }
     }
 
-    pub(super) fn put_last(&mut self, bundle: Bundle) {
+    pub(crate) fn put_last(&mut self, bundle: Bundle) {
         self.in_backlog += bundle.count as usize;
         self.backlog.push_back(bundle);
     }
@@ -135,6 +171,7 @@ impl Explorer<'_> {
             let Some(spill) = &self.spill else { return };
             match spill.unbundle(&bundle) {
                 Ok(places) => {
+                    let places = places.into_iter().map(Spilled::of_program).collect();
                     for id in self.frontier.add_roots(places) {
                         self.searcher.added(&self.frontier, id);
                     }
@@ -147,26 +184,9 @@ impl Explorer<'_> {
         }
     }
 
-    /// Writes all states that are still to be explored to the spill file, so that another search can begin with them.
-    pub fn leave(&mut self) -> io::Result<Vec<Bundle>> {
-        let Some(spill) = &mut self.spill else {
-            return Ok(Vec::new());
-        };
-        let mut bundles: Vec<Bundle> = self.backlog.iter().cloned().collect();
-        let mut spilled = spilled_states(&self.frontier, StateId(0)).map(|(_, place)| place);
-        loop {
-            let part: Vec<SpillId> = spilled.by_ref().take(BUNDLE).collect();
-            if part.is_empty() {
-                break;
-            }
-            bundles.push(spill.bundle(&part)?);
-        }
-        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
-        for part in live.chunks(BUNDLE) {
-            let places = spill.put(part.iter().copied())?;
-            bundles.push(spill.bundle(&places)?);
-        }
-        Ok(bundles)
+    /// Spilled states that have no place in the frontier.
+    pub(crate) fn backlog(&self) -> impl Iterator<Item = &Bundle> {
+        self.backlog.iter()
     }
 
     /// The weight of all that is still to be explored.
@@ -178,8 +198,8 @@ impl Explorer<'_> {
         for (_, stored) in self.frontier.iter() {
             match stored {
                 Stored::Live(state) => sum.add(state.path.weight),
-                Stored::Spilled(place) => sum.add(Weight {
-                    halvings: place.halvings,
+                Stored::Spilled(spilled) => sum.add(Weight {
+                    halvings: spilled.at.halvings,
                 }),
                 Stored::Running => {}
             }
@@ -191,16 +211,17 @@ impl Explorer<'_> {
     }
 }
 
-/// States that are spilled together: each is stored as its difference from the one before.
-pub(super) const BUNDLE: usize = 256;
 /// Memory that is kept free for spilling, besides a part of the limit.
 const ROOM_TO_SPILL: u64 = 2 << 20;
 /// Memory that is allowed for an entry of the frontier and what searchers know about it.
 const MEMORY_AN_ENTRY: u64 = 1024;
-/// The paths of states that are in memory.
-pub(super) fn live_paths(frontier: &Frontier) -> impl Iterator<Item = (StateId, &Path)> {
-    let live = |(id, stored): (StateId, _)| Some((id, Stored::path(stored)?));
-    frontier.iter().filter_map(live)
+
+/// States that are in memory.
+pub(super) fn live_states(frontier: &Frontier) -> impl Iterator<Item = (StateId, &State)> {
+    frontier.iter().filter_map(|(id, stored)| match stored {
+        Stored::Live(state) => Some((id, &**state)),
+        Stored::Spilled(_) | Stored::Running => None,
+    })
 }
 
 /// Spilled states, beginning with this id.
@@ -208,7 +229,7 @@ fn spilled_states(frontier: &Frontier, first: StateId) -> impl Iterator<Item = (
     frontier
         .iter_from(first)
         .filter_map(|(id, stored)| match stored {
-            Stored::Spilled(place) => Some((id, *place)),
+            Stored::Spilled(spilled) => Some((id, spilled.at)),
             Stored::Live(_) | Stored::Running => None,
         })
 }

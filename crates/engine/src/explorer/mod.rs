@@ -6,20 +6,24 @@ mod endings;
 mod memory;
 mod program;
 
-use everett_linux::{HostExit, Setup};
+use everett_linux::{Ending, HostExit, Packet, Setup};
+use everett_net::HostIndex;
 use everett_solver::{SolverConfig, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use closing::Closing;
 
+use crate::checkpoint::Saved;
 use crate::config::{ExplorerConfig, ExplorerError, Statistics, WorldHost, WorldStatistics};
 use crate::distance::Distances;
 use crate::finding::{Finding, FindingIndex, PathEnd};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
+use crate::observe::{Keep, StateView};
 use crate::path::{Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, searcher};
@@ -28,7 +32,7 @@ use crate::state::State;
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Deadline, Worker};
-use crate::world::{SavedFiles, World, WorldFinding};
+use crate::world::{PendingWorld, SavedFiles, World, WorldFinding};
 
 /// Observes the search.
 pub trait Listener {
@@ -38,6 +42,25 @@ pub trait Listener {
     fn finding(&mut self, finding: &WorldFinding);
     /// A world came to its end by these traces of its hosts; only where a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
+    /// A state has forked; this one goes the other way.
+    fn forked(&mut self, _child: &mut StateView<'_, '_>) -> Keep {
+        Keep::Yes
+    }
+    /// A host sends a packet to others. Its payload may be symbolic, under the sender's path condition.
+    fn sent(
+        &mut self,
+        _sender: &mut StateView<'_, '_>,
+        _packet: &Packet,
+        _to: &[HostIndex],
+    ) -> Keep {
+        Keep::Yes
+    }
+    /// A host has received a packet from another one, as faults left it.
+    fn delivered(&mut self, _receiver: &mut StateView<'_, '_>, _packet: &Packet) -> Keep {
+        Keep::Yes
+    }
+    /// The programs of a host have ended.
+    fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
     /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
     /// Called often; shows progress when it thinks fit.
@@ -58,7 +81,6 @@ const FORKS_A_BATCH: u64 = 256;
 const SPILL_INDEX_PART: u64 = 64;
 
 /// Where a search begins.
-#[derive(Clone, Debug)]
 pub enum Start {
     /// At the start of the programs.
     Beginning,
@@ -69,8 +91,10 @@ pub enum Start {
     Loosely(Trace),
     /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are logged.
     World(BTreeMap<String, Trace>),
-    /// With the states in the spill file that an earlier search left.
-    Left(Vec<Bundle>),
+    /// Where an earlier search was saved; its files lie beside the spill file.
+    Saved(Box<Saved>),
+    /// With these worlds.
+    Pending(Vec<PendingWorld>),
 }
 
 /// Why the search stopped.
@@ -109,7 +133,9 @@ pub struct Explorer<'a> {
     pub(crate) statistics: Statistics,
     limits_hit: Vec<&'static str>,
     warnings: Vec<String>,
-    spill: Option<SpillFile>,
+    pub(crate) spill: Option<SpillFile>,
+    /// Names of files of states that were written by checkpoints, and that states may still be in.
+    pub(crate) older_files: Vec<PathBuf>,
     /// Spilled states that have no place in the frontier either.
     backlog: VecDeque<Bundle>,
     /// How many.
@@ -120,7 +146,7 @@ pub struct Explorer<'a> {
     /// Rounds until memory is checked again.
     rounds_left: u64,
     /// Forks until it is checked even if there are rounds left.
-    forks_left: u64,
+    pub(crate) forks_left: u64,
     /// Memory that is in use although states were spilled.
     memory_floor: u64,
     /// Which states of different hosts belong together, and what surrounds them.
@@ -155,10 +181,15 @@ impl<'a> Explorer<'a> {
             statistics: Statistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
+            older_files: Vec::new(),
             backlog: VecDeque::new(),
             in_backlog: 0,
             spill: match (config.spill.as_deref(), &start) {
-                (Some(path), Start::Left(_)) => Some(SpillFile::open(path, index_memory)?),
+                (Some(path), Start::Saved(saved)) => {
+                    let beside = |name: &PathBuf| path.with_file_name(name);
+                    let older: Vec<PathBuf> = saved.files.iter().map(beside).collect();
+                    Some(SpillFile::open(path, &older, index_memory)?)
+                }
                 (Some(path), _) => Some(SpillFile::create(path, index_memory)?),
                 (None, _) => None,
             },
@@ -176,7 +207,11 @@ impl<'a> Explorer<'a> {
             Start::Beginning => explorer.add_path(Path::default()),
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
             Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
-            Start::Left(bundles) => bundles.into_iter().for_each(|it| explorer.put_last(it)),
+            Start::Pending(worlds) => explorer.take_up(worlds)?,
+            Start::Saved(saved) => {
+                explorer.older_files = saved.files.clone();
+                explorer.restore_saved(*saved)?;
+            }
         }
         Ok(explorer)
     }
@@ -207,7 +242,10 @@ impl<'a> Explorer<'a> {
                 self.note_limit(limit);
                 return Stopped::Limit(limit);
             }
-            self.mind_memory();
+            if !self.mind_memory() {
+                self.note_limit("max-memory");
+                return Stopped::Limit("max-memory");
+            }
             listener.tick(self);
             self.renew_distances();
             let stopped = match self.is_world() {
@@ -220,7 +258,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn limit_reached(&mut self) -> Option<&'static str> {
+    fn limit_reached(&self) -> Option<&'static str> {
         let limits = &self.config.limits;
         let paths = self.statistics.paths_completed + self.statistics.paths_partial;
         if self.is_late() {
@@ -229,20 +267,9 @@ impl<'a> Explorer<'a> {
             Some("max-paths")
         } else if self.out_of_forks() {
             Some("max-forks")
-        } else if self.is_world() && self.is_memory_full() {
-            Some("max-memory")
         } else {
             None
         }
-    }
-
-    /// Checks the memory now and then: asking takes longer than most steps.
-    fn is_memory_full(&mut self) -> bool {
-        const BETWEEN_CHECKS: u64 = 64;
-        self.ticks += 1;
-        let most = self.config.limits.max_memory;
-        self.ticks.is_multiple_of(BETWEEN_CHECKS)
-            && most.is_some_and(|most| self.config.memory.used() >= most)
     }
 
     pub(crate) fn note_limit(&mut self, limit: &'static str) {
@@ -261,18 +288,29 @@ impl<'a> Explorer<'a> {
     pub(crate) fn take(&mut self, id: StateId) -> Option<Box<State>> {
         match self.frontier.take(id)? {
             Stored::Live(state) => Some(state),
-            Stored::Spilled(at) => match self.spill.as_ref()?.get(at) {
+            Stored::Spilled(spilled) if self.is_world() => match self.rematerialise(&spilled) {
+                Ok(state) => Some(state),
+                Err(error) => {
+                    self.note_lost(&error);
+                    self.cut_worlds_with(id);
+                    None
+                }
+            },
+            Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
                 Ok(trace) => Some(Box::new(State::starting(Path::following(Arc::new(trace))))),
                 Err(error) => {
                     // Its weight never becomes finished, so the run is not complete.
-                    self.warnings
-                        .push(format!("a spilled state is lost: {error}"));
-                    self.note_limit("lost-state");
+                    self.note_lost(&error.to_string());
                     None
                 }
             },
             Stored::Running => None,
         }
+    }
+
+    fn note_lost(&mut self, error: &str) {
+        self.warn(format!("a spilled state is lost: {error}"));
+        self.note_limit("lost-state");
     }
 
     pub(crate) fn is_late(&self) -> bool {
@@ -324,7 +362,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    pub(crate) fn host(&self, host: everett_net::HostIndex) -> &WorldHost {
+    pub(crate) fn host(&self, host: HostIndex) -> &WorldHost {
         &self.config.hosts[host.index()]
     }
 

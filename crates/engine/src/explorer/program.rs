@@ -1,10 +1,9 @@
 //! Exploring a program on its own: a searcher picks a state, which runs for a batch.
 
 use super::*;
-use everett_linux::Ending;
 
 use crate::oracle::Fork;
-use crate::worker::Other;
+use crate::worker::{Other, RunFor};
 
 impl Explorer<'_> {
     /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it does.
@@ -118,14 +117,21 @@ impl Explorer<'_> {
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
         let host = &self.config.hosts[0].config;
-        self.worker.run(state, host, None, budget, deadline)
+        self.worker
+            .run(state, host, None, RunFor::Budget(budget), deadline)
     }
 
     /// Splits a state at a question with several answers.
     fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
         self.statistics.forks += 1;
         match self.worker.split(state, fork) {
-            Other::State(child) => self.add_child(id, child),
+            Other::State(child) => {
+                let view = &mut StateView::new(id, &child, &mut self.worker);
+                match listener.forked(view) {
+                    Keep::Yes => self.add_child(id, child),
+                    Keep::Prune => self.statistics.pruned.add(child.path.weight),
+                }
+            }
             Other::Unknown(reason) => self.give_up(state, &reason, listener),
         }
     }

@@ -9,6 +9,7 @@ mod copy_on_branch;
 mod copy_on_write;
 mod sets;
 mod slab;
+mod stored;
 mod super_dstates;
 mod table;
 
@@ -20,6 +21,7 @@ mod tests;
 use everett_net::HostIndex;
 use std::fmt;
 
+pub use stored::StoredTable;
 pub use table::{Dstate, Table};
 
 use crate::weight::{Weight, WeightSum};
@@ -66,6 +68,11 @@ pub trait Mapping {
             .flat_map(|id| table.of_host(id, to))
             .copied()
             .collect()
+    }
+
+    /// A state may be in several dstates.
+    fn shares_states(&self) -> bool {
+        false
     }
 
     /// Merges two states of a host that are the same: `other` takes the places of `one`, which is gone. `false` if a

@@ -93,6 +93,10 @@ impl Mapping for SuperDstates {
         targets
     }
 
+    fn shares_states(&self) -> bool {
+        true
+    }
+
     fn merge(&mut self, table: &mut Table, one: MemberId, other: MemberId) -> bool {
         let (sets, others) = (table.sets_of(one), table.sets_of(other));
         let is_apart = sets.iter().all(|set| others.binary_search(set).is_err());

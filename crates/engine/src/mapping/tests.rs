@@ -299,6 +299,38 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_stored_table_comes_back(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
+        for name in ["sds", "cow", "cob"] {
+            let run = Run::of(name, seed, hosts, steps, Ways::default());
+            let ids: Vec<MemberId> = run.table.states().collect();
+            let numbers = ids.iter().copied().zip((0..).map(MemberId));
+            let numbers: BTreeMap<MemberId, MemberId> = numbers.collect();
+            let stored = run.table.store(&numbers);
+            prop_assert!(stored.check(ids.len(), hosts as usize).is_ok());
+            let of: Vec<HostIndex> = ids.iter().map(|id| run.table.host(*id)).collect();
+            let back = stored.restore(&of).expect("it is right");
+            back.check();
+            let members = |table: &Table, number: &dyn Fn(MemberId) -> MemberId| {
+                let dstates = table.dstates().into_iter();
+                let members = |id| table.members(id).map(number).collect::<Vec<_>>();
+                dstates.map(members).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(
+                members(&back, &|id| id),
+                members(&run.table, &|id| numbers[&id])
+            );
+            prop_assert_eq!(back.virtual_states(), run.table.virtual_states());
+            // A state that is nowhere, of another host, or not there at all.
+            prop_assert!(stored.check(ids.len() - 1, hosts as usize).is_err());
+            prop_assert!(stored.restore(&[&of[..], &[HostIndex(0)]].concat()).is_none());
+            prop_assert!(stored.check(ids.len(), hosts as usize + 1).is_err());
+        }
+    }
+}
+
 #[test]
 fn quiescent_states_go_when_all_others_are_quiescent() {
     let host = HostIndex;

@@ -5,7 +5,7 @@ use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};
 
 use super::*;
 use crate::oracle::PathOracle;
-use crate::state::NetState;
+use crate::state::{NetState, ReceivedLog};
 use crate::trace::TraceChoice;
 
 impl Explorer<'_> {
@@ -23,37 +23,28 @@ impl Explorer<'_> {
 
     /// The bits of the number decide the faults of the world, unless a trace does.
     fn begin_world(&mut self, number: u64, follow: Option<&BTreeMap<String, Trace>>) {
-        let mut answers = Vec::new();
+        let mut answers = self.answers(number);
         let mut states = Vec::new();
         for at in 0..self.config.hosts.len() {
             let host = HostIndex(at as u32);
-            let name = self.host(host).name.clone();
             let mut path = match follow {
                 Some(traces) => {
-                    let trace = traces.get(&name).cloned().unwrap_or_default();
-                    Path::following_loosely(Arc::new(trace))
+                    let trace = traces.get(&self.host(host).name);
+                    Path::following_loosely(Arc::new(trace.cloned().unwrap_or_default()))
                 }
                 None => match &self.host(host).begin {
                     Some(begin) => Path::following(begin.clone()),
                     None => Path::default(),
                 },
             };
-            path.owner = Some(name.into());
-            if at == 0 {
-                answers = self.answers(number, &mut path);
+            if at == 0 && path.is_loose() {
+                answers = self.followed_answers(&mut path);
+            } else if at == 0 {
+                for choice in self.first_choices(number) {
+                    path.begin_with(choice);
+                }
             }
-            let start = Start::new(at, self.host(host).start_ns);
-            let times = self.world.network.faults.times(host);
-            let mut sim = SimHost::new(start, times, self.host(host).sets_itself_up());
-            for (fault, answer) in &answers {
-                sim.counters.decide(*fault, *answer);
-            }
-            let mut state = State::starting(path);
-            state.net = Some(Box::new(NetState {
-                sim,
-                ending: None,
-                history: HistoryDigest::default().then(&at).then(&number),
-            }));
+            let state = self.initial_state(host, number, path, &answers);
             states.push((host, self.add_root(state)));
         }
         self.world.table.add_world(states.iter().copied());
@@ -62,23 +53,58 @@ impl Explorer<'_> {
         }
     }
 
-    fn answers(&mut self, number: u64, path: &mut Path) -> Vec<(FaultIndex, bool)> {
-        let faults = &self.world.network.faults;
-        if path.is_loose() {
-            let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-            let mut oracle = PathOracle::new(path, solver, scratch, None);
-            return decide_world_faults(&mut oracle, faults);
+    /// The state in which a host begins.
+    pub(super) fn initial_state(
+        &self,
+        host: HostIndex,
+        world: u64,
+        mut path: Path,
+        answers: &[(FaultIndex, bool)],
+    ) -> State {
+        let told = self.host(host);
+        path.owner = Some(told.name.as_str().into());
+        let start = Start::new(host.index(), told.start_ns);
+        let times = self.world.network.faults.times(host);
+        let mut sim = SimHost::new(start, times, told.sets_itself_up());
+        for (fault, answer) in answers {
+            sim.counters.decide(*fault, *answer);
         }
-        let undecided = faults.world_faults().into_iter().zip(0..);
-        let answers = undecided.map(|(fault, bit)| {
-            let picked = number >> bit & 1;
-            path.begin_with(TraceChoice {
-                site: world_fault_site(faults, fault),
-                alternatives: 2,
-                picked: picked as u32,
-            });
-            (fault, picked == 1)
-        });
-        answers.collect()
+        let mut state = State::starting(path);
+        state.net = Some(Box::new(NetState {
+            host,
+            world,
+            sim,
+            ending: None,
+            history: HistoryDigest::default().then(&host.index()).then(&world),
+            received: ReceivedLog::default(),
+        }));
+        state
+    }
+
+    /// The faults of whole worlds in the world of this number.
+    pub(super) fn answers(&self, number: u64) -> Vec<(FaultIndex, bool)> {
+        let undecided = self.world.network.faults.world_faults().into_iter();
+        let answers = undecided.zip(0..);
+        answers
+            .map(|(fault, bit)| (fault, number >> bit & 1 == 1))
+            .collect()
+    }
+
+    /// The same as choices, which the trace of the first host begins with.
+    pub(super) fn first_choices(&self, number: u64) -> Vec<TraceChoice> {
+        let faults = &self.world.network.faults;
+        let choice = |(fault, answer)| TraceChoice {
+            site: world_fault_site(faults, fault),
+            alternatives: 2,
+            picked: u32::from(answer),
+        };
+        self.answers(number).into_iter().map(choice).collect()
+    }
+
+    fn followed_answers(&mut self, path: &mut Path) -> Vec<(FaultIndex, bool)> {
+        let faults = &self.world.network.faults;
+        let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
+        let mut oracle = PathOracle::new(path, solver, scratch, None);
+        decide_world_faults(&mut oracle, faults)
     }
 }

@@ -43,11 +43,7 @@ impl Explorer<'_> {
     fn report_new(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         for (host, members) in dstate.hosts() {
             for id in members {
-                if !self
-                    .frontier
-                    .live(*id)
-                    .is_some_and(|state| state.covered_new)
-                {
+                if !self.frontier.covered_new(*id) {
                     continue;
                 }
                 let lists = dstate.hosts().map(|(other, others)| match other == host {
@@ -60,9 +56,7 @@ impl Explorer<'_> {
                 }
                 // The test of a world covers what all of its states covered.
                 for told in chosen.iter().chain([id]) {
-                    if let Some(state) = self.frontier.live_mut(*told) {
-                        state.covered_new = false;
-                    }
+                    self.frontier.clear_covered_new(*told);
                 }
             }
         }
@@ -75,40 +69,57 @@ impl Explorer<'_> {
             .map(|(_, members)| members.to_vec())
             .collect();
         let mut told = 0;
-        let mut chosen = Vec::new();
-        self.report_from(Path::default(), &lists, &mut chosen, &mut told, listener);
+        self.each_world(&lists, true, &mut |worlds, path, chosen| {
+            worlds.report_world(path, chosen, listener);
+            told += 1;
+            told < MAX_REPORTED_WORLDS
+        });
         if told >= MAX_REPORTED_WORLDS {
             self.note_limit("max-tests");
         }
     }
 
-    fn report_from(
+    /// Visits every world of one state of each list that can be together, until `visit` returns `false`. With `must_know`,
+    /// worlds are left out of which the solver cannot tell.
+    pub(super) fn each_world(
+        &mut self,
+        lists: &[Vec<StateId>],
+        must_know: bool,
+        visit: &mut dyn FnMut(&mut Self, &Path, &[StateId]) -> bool,
+    ) {
+        self.each_world_from(Path::default(), lists, &mut Vec::new(), must_know, visit);
+    }
+
+    /// The same for worlds that begin with the chosen states, whose joined path this is. Returns whether to go on.
+    fn each_world_from(
         &mut self,
         path: Path,
         lists: &[Vec<StateId>],
         chosen: &mut Vec<StateId>,
-        told: &mut usize,
-        listener: &mut dyn Listener,
-    ) {
-        if *told >= MAX_REPORTED_WORLDS {
-            return;
-        }
+        must_know: bool,
+        visit: &mut dyn FnMut(&mut Self, &Path, &[StateId]) -> bool,
+    ) -> bool {
         let Some((first, others)) = lists.split_first() else {
-            *told += 1;
-            return self.report_world(&path, chosen, listener);
+            return visit(self, &path, chosen);
         };
         for candidate in first {
+            self.load(*candidate);
             let other = self.frontier.live(*candidate);
             let Some(other) = other.map(|one| one.path.clone()) else {
                 continue;
             };
             let mut joined = path.clone();
-            if self.join(&mut joined, &other, true) {
-                chosen.push(*candidate);
-                self.report_from(joined, others, chosen, told, listener);
-                chosen.pop();
+            if !self.join(&mut joined, &other, must_know) {
+                continue;
+            }
+            chosen.push(*candidate);
+            let goes_on = self.each_world_from(joined, others, chosen, must_know, visit);
+            chosen.pop();
+            if !goes_on {
+                return false;
             }
         }
+        true
     }
 
     fn report_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {

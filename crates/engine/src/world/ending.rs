@@ -46,6 +46,7 @@ impl Explorer<'_> {
         ending: Ending,
         listener: &mut dyn Listener,
     ) -> bool {
+        listener.ended(&mut StateView::new(id, state, &mut self.worker), &ending);
         let bug = match &ending {
             Ending::Bug(bug) => {
                 let mut bug = bug.clone();
@@ -195,6 +196,7 @@ impl Explorer<'_> {
             if expects.is_empty() {
                 continue;
             }
+            self.load(id);
             let is_off = |state: &State| state.sim().is_off();
             if self.frontier.live(id).is_none_or(is_off) {
                 continue;

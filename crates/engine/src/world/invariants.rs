@@ -8,6 +8,7 @@ use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
 use super::*;
+use crate::frontier::SpilledNet;
 use crate::mapping::Dstate;
 
 /// An invariant, its position, and the occasion of its evaluation.
@@ -26,17 +27,20 @@ type Group<T> = (T, Vec<StateId>);
 impl Explorer<'_> {
     /// Takes the exposed data of a host and evaluates invariants if it has changed.
     pub(super) fn exposed(&mut self, id: StateId, state: &mut State, listener: &mut dyn Listener) {
+        if self.observe(state) {
+            self.check_change(id, state, listener);
+        }
+    }
+
+    /// Takes the exposed data of a host. Returns whether it has changed.
+    pub(super) fn observe(&mut self, state: &mut State) -> bool {
         let remember = self.is_asked(When::Eventually);
         let verdicts = &mut self.world.verdicts;
         let (Some(host), Some(net)) = (&mut state.host, &mut state.net) else {
-            return;
+            return false;
         };
         let share = |data: &ExposedData| verdicts.shared(data);
-        let changed = net.sim.observe(host, remember, share);
-        if !changed {
-            return;
-        }
-        self.check_change(id, state, listener);
+        net.sim.observe(host, remember, share)
     }
 
     /// Evaluates invariants after a host's exposed data has changed.
@@ -48,7 +52,8 @@ impl Explorer<'_> {
         self.timed(|worlds| {
             for dstate in worlds.world.table.dstates_of(id) {
                 if let Some(dstate) = worlds.world.table.dstate(dstate) {
-                    let groups = worlds.grouped(&dstate, own, data_of);
+                    worlds.load_unknown(&dstate);
+                    let groups = worlds.grouped(&dstate, own, data_of, spilled_data);
                     worlds.check_data(When::OnChange, &groups, own, listener);
                 }
             }
@@ -105,10 +110,12 @@ impl Explorer<'_> {
         }
         self.timed(|worlds| {
             if when == When::Eventually {
-                let histories = worlds.grouped(dstate, None, history_of);
+                worlds.load_all(dstate.members());
+                let histories = worlds.grouped(dstate, None, history_of, |_| None);
                 worlds.check_histories(&histories, listener);
             } else {
-                let groups = worlds.grouped(dstate, None, data_of);
+                worlds.load_unknown(dstate);
+                let groups = worlds.grouped(dstate, None, data_of, spilled_data);
                 worlds.check_data(when, &groups, None, listener);
             }
         });
@@ -141,7 +148,7 @@ impl Explorer<'_> {
         histories: &[Vec<Group<(History, bool)>>],
         listener: &mut dyn Listener,
     ) {
-        let names = self.names();
+        let names = self.host_names();
         let files = self.world.invariants.clone();
         for question in questions(&files, When::Eventually) {
             let ask = |worlds: &mut Self, picked: &[&Group<(History, bool)>]| {
@@ -164,9 +171,13 @@ impl Explorer<'_> {
         }
     }
 
-    fn names(&self) -> Vec<String> {
-        let hosts = self.config.hosts.iter();
-        hosts.map(|host| host.name.clone()).collect()
+    /// Brings states back to memory of which it is not known what they expose.
+    fn load_unknown(&mut self, dstate: &Dstate) {
+        let is_unknown = |net: &SpilledNet| net.exposed.is_none();
+        let states = dstate.members();
+        let unknown = states.filter(|id| self.frontier.spilled_net(*id).is_some_and(is_unknown));
+        let unknown: Vec<StateId> = unknown.collect();
+        self.load_all(unknown);
     }
 
     /// The states of each host, grouped by equal data.
@@ -175,6 +186,7 @@ impl Explorer<'_> {
         dstate: &Dstate,
         own: Option<(StateId, &State)>,
         data: fn(&State) -> T,
+        spilled: fn(&SpilledNet) -> Option<T>,
     ) -> Vec<Vec<Group<T>>> {
         let mut all = Vec::new();
         for (host, members) in dstate.hosts() {
@@ -183,7 +195,8 @@ impl Explorer<'_> {
             let members = members.iter().copied();
             for id in members.filter(|id| own.is_none_or(|(own, _)| own == *id)) {
                 let state = own.map(|(_, state)| state).or(self.frontier.live(id));
-                let Some(data) = state.map(data) else {
+                let known = || spilled(self.frontier.spilled_net(id)?);
+                let Some(data) = state.map(data).or_else(known) else {
                     continue;
                 };
                 match different.iter_mut().find(|(known, _)| *known == data) {
@@ -240,7 +253,7 @@ impl Explorer<'_> {
     }
 
     fn broken(&mut self, invariant: &Invariant, shown: &[&ExposedData]) -> Option<ExprId> {
-        let names = self.names();
+        let names = self.host_names();
         let view = view(
             names.iter().zip(shown.iter().copied()),
             &mut self.worker.arena,
@@ -312,6 +325,7 @@ impl Explorer<'_> {
         let traces = self.traces(&path, &chosen, own);
         let shown = own.map(|(id, state)| (id, state.clone()));
         let shown = shown.or_else(|| {
+            // It was joined with others, so it is in memory.
             let id = *chosen.first()?;
             Some((id, self.frontier.live(id)?.clone()))
         });
@@ -354,6 +368,9 @@ impl Explorer<'_> {
             let state = own
                 .filter(|(id, _)| id == candidate)
                 .map(|(_, state)| state);
+            if state.is_none() && !self.load(*candidate) {
+                continue;
+            }
             let other = state
                 .or(self.frontier.live(*candidate))
                 .map(|one| one.path.clone());
@@ -375,6 +392,11 @@ impl Explorer<'_> {
 /// The data that a state exposes.
 fn data_of(state: &State) -> ExposedData {
     state.sim().exposed(state.host.as_ref())
+}
+
+/// The data that a spilled state exposes.
+fn spilled_data(net: &SpilledNet) -> Option<ExposedData> {
+    net.exposed.clone()
 }
 
 /// The history of a state's data, and whether parts of it were forgotten.

@@ -7,10 +7,10 @@ use everett_vm::Interrupt;
 use crate::config::WorldHost;
 use crate::oracle::{Fork, PathOracle};
 use crate::state::State;
-use crate::worker::{Deadline, Worker};
+use crate::worker::{Deadline, RunFor, Worker};
 
 /// Instructions of one step; the time limit is checked in between.
-const BUDGET: u64 = 1_000_000;
+pub const BUDGET: u64 = 1_000_000;
 
 /// An explored host.
 pub struct Explored<'m, 'a> {
@@ -22,6 +22,8 @@ pub struct Explored<'m, 'a> {
     pub config: &'m WorldHost,
     /// When the run is over.
     pub deadline: Deadline,
+    /// How long it runs.
+    pub run_for: RunFor,
 }
 
 impl Explored<'_, '_> {
@@ -29,7 +31,7 @@ impl Explored<'_, '_> {
         let config = &self.config.config;
         let (exit, fork) = self
             .worker
-            .run(self.state, config, disk, BUDGET, self.deadline);
+            .run(self.state, config, disk, self.run_for, self.deadline);
         Ok(match exit {
             HostExit::Suspended => return Err(fork),
             HostExit::Budget | HostExit::Sent | HostExit::NeedsInput => Exit::Paused,

@@ -2,7 +2,7 @@
 
 use everett_linux::Packet;
 use everett_net::HostIndex;
-use everett_sim::{Arrival, Message, MessageLog, Step, payload};
+use everett_sim::{Arrival, Message, MessageLog, Step};
 
 use super::*;
 
@@ -15,7 +15,7 @@ impl Explorer<'_> {
 
     /// The payload of a packet under the model of a state.
     fn bytes_of(&mut self, packet: &Packet, state: &State) -> Option<Vec<u8>> {
-        let bytes = payload(packet)?;
+        let bytes = packet.payload()?;
         let mut known = Vec::with_capacity(bytes.len());
         for at in 0..bytes.len() {
             let value = bytes.byte(&mut self.worker.arena, at);

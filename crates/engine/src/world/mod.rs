@@ -11,8 +11,11 @@ mod invariants;
 mod machine;
 mod messages;
 mod order;
+mod pending;
+mod rematerialise;
 mod standing;
 mod starts;
+mod stored;
 mod traffic;
 mod verdicts;
 
@@ -28,20 +31,24 @@ use std::time::Duration;
 pub use ending::WorldFinding;
 use machine::Explored;
 use order::SearchOrder;
+pub use pending::PendingWorld;
 pub use standing::HostStanding;
+pub use stored::{StoredConditions, StoredNet, StoredWorldState};
 use verdicts::Verdicts;
 
+use crate::checkpoint::SavedError;
 use crate::config::{ExplorerConfig, ExplorerError, WorldConfig, WorldStatistics};
 use crate::explorer::{Explorer, Listener, Stopped};
 use crate::frontier::{StateId, Stored};
 use crate::history::HistoryDigest;
 use crate::mapping::{Mapping, Table, mapping, weight_of};
+use crate::observe::{Keep, StateView};
 use crate::oracle::Fork;
 use crate::path::Path;
 use crate::state::State;
 use crate::trace::Trace;
 use crate::weight::WeightSum;
-use crate::worker::Other;
+use crate::worker::{Deadline, Other, RunFor};
 
 /// Files that programs of hosts want to have written down, and what they hold.
 pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
@@ -50,7 +57,7 @@ pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 pub struct World {
     mapping: Box<dyn Mapping>,
     /// Which states are in which dstates.
-    table: Table,
+    pub(crate) table: Table,
     /// States by the time of their next event, then by host.
     queue: BTreeSet<(u64, HostIndex, StateId)>,
     /// The position of each in the queue.
@@ -117,6 +124,30 @@ impl World {
     }
 }
 
+impl World {
+    /// Times at which invariants are still to be evaluated, and faults that hit somewhere.
+    pub(crate) fn times_and_fired(&self) -> (Vec<u64>, Vec<FaultIndex>) {
+        let times = self.times.iter().copied().collect();
+        (times, self.fired.iter().copied().collect())
+    }
+
+    /// The same, of an earlier search.
+    pub(crate) fn set_times_and_fired(&mut self, times: Vec<u64>, fired: Vec<FaultIndex>) {
+        self.times = times.into_iter().collect();
+        self.fired = fired.into_iter().collect();
+    }
+
+    /// Notes the history of a state.
+    pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
+        self.histories.entry(history).or_insert(id);
+    }
+
+    /// Forgets results of evaluations, since terms that nothing else uses are freed.
+    pub(crate) fn forget_verdicts(&mut self) {
+        self.verdicts = Verdicts::default();
+    }
+}
+
 impl Explorer<'_> {
     /// Adds an initial state of a world.
     fn add_root(&mut self, state: State) -> StateId {
@@ -134,7 +165,7 @@ impl Explorer<'_> {
         }
     }
 
-    fn enqueue_at(&mut self, id: StateId, next_ns: u64, is_awaiting: bool) {
+    pub(crate) fn enqueue_at(&mut self, id: StateId, next_ns: u64, is_awaiting: bool) {
         self.dequeue(id);
         let host = self.world.table.host(id);
         let place = (next_ns, host, id);
@@ -147,6 +178,19 @@ impl Explorer<'_> {
         if next_ns < u64::MAX {
             self.offer(id);
         }
+    }
+
+    /// The position of a state in the queue, and whether it waits for the hosts before it to block.
+    pub(crate) fn queued(&self, id: StateId) -> Option<(u64, HostIndex, bool)> {
+        let (next_ns, host) = *self.world.places.get(&id)?;
+        let is_awaiting = self.world.not_started.contains(&(next_ns, host, id));
+        Some((next_ns, host, is_awaiting))
+    }
+
+    /// Names of the hosts.
+    pub(crate) fn host_names(&self) -> Vec<String> {
+        let hosts = self.config.hosts.iter();
+        hosts.map(|host| host.name.clone()).collect()
     }
 
     /// Takes a state out of the queue.
@@ -242,7 +286,7 @@ impl Explorer<'_> {
             }
             let now_ns = match stepped {
                 Err(Some(fork)) => {
-                    self.fork_alone(id, state, fork);
+                    self.fork_alone(id, state, fork, listener);
                     state.clock_ns()
                 }
                 Err(None) | Ok((Step::Blocked, _)) => return true,
@@ -291,6 +335,15 @@ impl Explorer<'_> {
                 return !self.ended(id, state, Ending::Bug(Box::new(bug)), listener);
             }
             Step::Stopped(ending) => return !self.ended(id, state, ending, listener),
+            Step::Delivered(_, delivery) => {
+                if let Some(packet) = &delivery.delivered {
+                    let view = &mut StateView::new(id, state, &mut self.worker);
+                    if listener.delivered(view, packet) == Keep::Prune {
+                        self.prune_worlds_with(id);
+                        return false;
+                    }
+                }
+            }
             _ => {}
         }
         true
@@ -305,20 +358,9 @@ impl Explorer<'_> {
     ) -> Result<(Step<Ending>, u64), Option<Fork>> {
         let deadline = self.time_limit();
         let stop_at_waits = self.is_waited_for(id);
-        let host = self.world.table.host(id);
         let (before, warned) = (state.instructions(), state.warnings().len());
-        let Some(mut net) = state.net.take() else {
-            return Err(None);
-        };
-        let mut machine = Explored {
-            state,
-            worker: &mut self.worker,
-            config: &self.config.hosts[host.index()],
-            deadline,
-        };
-        let (network, sim) = (&self.world.network, &mut net.sim);
-        let result = everett_sim::step(network, host, sim, &mut machine, horizon_ns, stop_at_waits);
-        state.net = Some(net);
+        let run_for = RunFor::Budget(machine::BUDGET);
+        let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for, deadline);
         let executed = state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
         state.since_new += executed;
@@ -330,6 +372,32 @@ impl Explorer<'_> {
         for warning in state.warnings().iter().skip(warned) {
             self.warn(warning.clone());
         }
+        result
+    }
+
+    /// One step of a state; nothing is counted.
+    fn step_alone(
+        &mut self,
+        state: &mut State,
+        horizon_ns: u64,
+        stop_at_waits: bool,
+        run_for: RunFor,
+        deadline: Deadline,
+    ) -> Result<(Step<Ending>, u64), Option<Fork>> {
+        let Some(mut net) = state.net.take() else {
+            return Err(None);
+        };
+        let host = net.host;
+        let mut machine = Explored {
+            state,
+            worker: &mut self.worker,
+            config: &self.config.hosts[host.index()],
+            deadline,
+            run_for,
+        };
+        let (network, sim) = (&self.world.network, &mut net.sim);
+        let result = everett_sim::step(network, host, sim, &mut machine, horizon_ns, stop_at_waits);
+        state.net = Some(net);
         result
     }
 
@@ -370,7 +438,13 @@ impl Explorer<'_> {
     }
 
     /// Splits a state at a question with several answers.
-    fn fork_alone(&mut self, id: StateId, state: &mut State, fork: Fork) {
+    fn fork_alone(
+        &mut self,
+        id: StateId,
+        state: &mut State,
+        fork: Fork,
+        listener: &mut dyn Listener,
+    ) {
         self.statistics.forks += 1;
         let before = state.net().history;
         state.net_mut().history = before.then(&"this side");
@@ -387,11 +461,16 @@ impl Explorer<'_> {
         };
         child.net_mut().history = before.then(&"the other side");
         child.covered_new = false;
+        let keep = listener.forked(&mut StateView::new(id, &child, &mut self.worker));
         let info = self.info(&child);
         self.world.counted.states_total += 1;
         let child = self.frontier.add_child(id, Stored::Live(child), info);
+        self.forks_left = self.forks_left.saturating_sub(1);
         self.with_mapping(|mapping, table, copy| mapping.branch(table, id, child, copy));
         self.enqueue(child);
+        if keep == Keep::Prune {
+            self.prune_worlds_with(child);
+        }
     }
 
     /// Lets the mapping work; it may want copies of states.
@@ -416,10 +495,10 @@ impl Explorer<'_> {
             id
         };
         let result = work(&mut **mapping, table, &mut copy);
+        self.world.order.note_new(self.world.table.newest());
+        self.forks_left = self.forks_left.saturating_sub(copies.len() as u64);
         for (old, id) in copies {
-            if let Some((next_ns, host)) = self.world.places.get(&old).copied() {
-                let place = (next_ns, host, old);
-                let is_awaiting = self.world.not_started.contains(&place);
+            if let Some((next_ns, _, is_awaiting)) = self.queued(old) {
                 self.enqueue_at(id, next_ns, is_awaiting);
             }
         }
@@ -467,8 +546,15 @@ impl Explorer<'_> {
         self.forget(id)
     }
 
+    /// A listener does not want a state to be explored further.
+    pub(crate) fn prune_worlds_with(&mut self, id: StateId) {
+        let weight = self.weight_with(id);
+        self.statistics.pruned.add_sum(&weight);
+        self.forget(id);
+    }
+
     /// Cuts all worlds with a state off.
-    fn cut_worlds_with(&mut self, id: StateId) {
+    pub(crate) fn cut_worlds_with(&mut self, id: StateId) {
         let weight = self.weight_with(id);
         self.statistics.unknown.add_sum(&weight);
         self.statistics.paths_partial += 1;
@@ -493,8 +579,7 @@ impl Explorer<'_> {
     fn drop_states(&mut self, gone: &[StateId]) {
         for id in gone {
             self.dequeue(*id);
-            if let Some(state) = self.frontier.live(*id) {
-                let history = state.net().history;
+            if let Some(history) = self.frontier.history(*id) {
                 self.forget_history(history, *id);
             }
             self.frontier.remove(*id);

@@ -1,5 +1,6 @@
 //! The search order of worlds. By default the state with the least clock is next. A searcher picks a state, and one of its
-//! dstates is brought to its end: before each of its states run those from which it may still receive something.
+//! dstates is brought to its end: before each of its states run those from which it may still receive something. Near the
+//! memory limit, where no state is in several dstates, one dstate is brought to its end after the other.
 
 use super::*;
 use crate::mapping::DstateId;
@@ -9,26 +10,53 @@ const PATIENCE: u32 = 1 << 12;
 /// Picks of a searcher before the state with the least clock is taken.
 const TRIES: u32 = 64;
 
-/// Which dstate is brought to its end.
+/// What decides which state is next.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum By {
+    /// The clocks of all states.
+    Clock,
+    /// A searcher picks a state, and one of its dstates is brought to its end.
+    Searcher,
+    /// One dstate is brought to its end after the other, the newest first, so that few states are needed at a time.
+    Dstate,
+}
+
+/// The search order.
 pub struct SearchOrder {
-    /// A searcher decides, not the clock.
-    by_searcher: bool,
-    /// The dstate, and for how many steps.
+    by: By,
+    /// The dstate that is brought to its end, and for how many steps.
     under_way: Option<(DstateId, u32)>,
+    /// Dstates that were made meanwhile, the newest last.
+    newer: Vec<DstateId>,
 }
 
 impl SearchOrder {
     /// By a searcher, or by the clock.
     pub fn by(by_searcher: bool) -> SearchOrder {
         SearchOrder {
-            by_searcher,
+            by: if by_searcher { By::Searcher } else { By::Clock },
             under_way: None,
+            newer: Vec::new(),
         }
     }
 
-    /// A searcher decides.
+    /// A state runs for a batch at most.
     pub fn is_by_searcher(&self) -> bool {
-        self.by_searcher
+        self.by == By::Searcher
+    }
+
+    /// From now on one dstate after the other, unless a searcher decides.
+    pub fn save_memory(&mut self) {
+        if self.by == By::Clock {
+            self.by = By::Dstate;
+        }
+    }
+
+    /// Notes a new dstate.
+    pub fn note_new(&mut self, dstate: Option<DstateId>) {
+        if self.by == By::Dstate && self.newer.last() != dstate.as_ref() {
+            self.newer.extend(dstate);
+        }
     }
 }
 
@@ -38,14 +66,14 @@ pub(super) type QueuePlace = (u64, HostIndex, StateId);
 impl Explorer<'_> {
     /// Adds a state that can run to the searcher.
     pub(super) fn offer(&mut self, id: StateId) {
-        if self.world.order.by_searcher {
+        if self.world.order.is_by_searcher() {
             self.searcher.added(&self.frontier, id);
         }
     }
 
     /// Removes a state from the searcher.
     pub(super) fn withdraw(&mut self, id: StateId) {
-        if self.world.order.by_searcher {
+        if self.world.order.is_by_searcher() {
             self.searcher.removed(id);
         }
     }
@@ -53,10 +81,13 @@ impl Explorer<'_> {
     /// The next state and the time of its next event.
     pub(super) fn turn(&mut self) -> Option<QueuePlace> {
         let first = self.world.queue.first().copied()?;
-        if !self.world.order.by_searcher {
-            return Some(first);
-        }
-        let Some(mut next) = self.first_under_way().or_else(|| self.pick()) else {
+        let picked = match self.world.order.by {
+            By::Clock => return Some(first),
+            By::Searcher => self.first_under_way().or_else(|| self.pick()),
+            By::Dstate => self.first_under_way().or_else(|| self.newest()),
+        };
+        let Some(mut next) = picked else {
+            self.bring_to_end(first);
             return Some(first);
         };
         while let Some(earlier) = self.first_beside(next.2).filter(|other| *other < next) {
@@ -70,7 +101,52 @@ impl Explorer<'_> {
             self.next_start_ns(),
         ];
         let is_beyond = last.iter().flatten().any(|last| next.0 > *last);
-        Some(if is_beyond { first } else { next })
+        if is_beyond {
+            self.bring_to_end(first);
+            return Some(first);
+        }
+        Some(next)
+    }
+
+    /// Brings a dstate of this state to its end, where dstates come one after the other.
+    fn bring_to_end(&mut self, (_, _, id): QueuePlace) {
+        if self.world.order.by == By::Dstate {
+            let dstate = self.world.table.dstates_of(id).pop();
+            self.world.order.under_way = dstate.map(|dstate| (dstate, PATIENCE));
+        }
+    }
+
+    /// The first state of the newest dstate that can go on.
+    fn newest(&mut self) -> Option<QueuePlace> {
+        while let Some(dstate) = self.world.order.newer.pop() {
+            self.world.order.under_way = Some((dstate, PATIENCE));
+            if let Some(first) = self.first_under_way() {
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    /// The states that are needed last, so that they can be spilled; one of `part` is kept.
+    pub(crate) fn least_needed(&mut self, part: usize) -> Vec<StateId> {
+        if !self.world.mapping.shares_states() {
+            self.world.order.save_memory();
+        }
+        let under_way = self.world.order.under_way.map(|(dstate, _)| dstate);
+        let needed: BTreeSet<StateId> = match under_way {
+            Some(dstate) => self.world.table.members(dstate).collect(),
+            None => BTreeSet::new(),
+        };
+        let by_clock = self.world.queue.iter().map(|(_, _, id)| *id);
+        let mut live: Vec<StateId> = match self.world.order.by {
+            By::Dstate => self.frontier.iter().map(|(id, _)| id).collect(),
+            By::Clock | By::Searcher => by_clock.rev().collect(),
+        };
+        live.retain(|id| self.frontier.live(*id).is_some() && !needed.contains(id));
+        live.truncate(live.len() - live.len() / part);
+        // States that are beside each other in the file have more in common.
+        live.sort_unstable();
+        live
     }
 
     /// The first state of the dstate under way, if that has not ended.
@@ -110,12 +186,24 @@ impl Explorer<'_> {
 
     /// The first of the states from which a state may still receive something.
     pub(super) fn first_beside(&self, id: StateId) -> Option<QueuePlace> {
-        if !self.world.order.by_searcher {
+        let table = &self.world.table;
+        match self.world.order.by {
             // With all clocks in one order it is enough to look at the first.
-            let mut others = self.world.queue.iter().filter(|(_, _, other)| *other != id);
-            return others.next().copied();
+            By::Clock => {
+                let mut others = self.world.queue.iter().filter(|(_, _, other)| *other != id);
+                others.next().copied()
+            }
+            By::Searcher => {
+                let others = table.beside(id);
+                others.filter_map(|other| self.place_of(other)).min()
+            }
+            // Within a dstate all is in the order of clocks, as if there were no others.
+            By::Dstate => {
+                let dstates = table.dstates_of(id).into_iter();
+                let members = dstates.flat_map(|dstate| table.members(dstate));
+                let others = members.filter(|other| *other != id);
+                others.filter_map(|other| self.place_of(other)).min()
+            }
         }
-        let others = self.world.table.beside(id);
-        others.filter_map(|other| self.place_of(other)).min()
     }
 }

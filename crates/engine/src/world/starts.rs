@@ -1,5 +1,7 @@
 //! Notifies hosts that start when the hosts before them are blocked (`start = "blocked"`), through the mapping like a packet.
 
+use everett_sim::Incoming;
+
 use super::*;
 
 impl Explorer<'_> {
@@ -14,10 +16,14 @@ impl Explorer<'_> {
         if self.world.not_started.is_empty() {
             return false;
         }
-        self.world.table.any_beside(id, host, |other| {
-            let state = self.frontier.live(other);
-            state.is_some_and(|state| state.sim().start.is_awaiting())
-        })
+        let table = &self.world.table;
+        table.any_beside(id, host, |other| self.has_not_started(other))
+    }
+
+    /// A state waits for the hosts before it to block.
+    fn has_not_started(&self, id: StateId) -> bool {
+        let place = self.queued(id);
+        place.is_some_and(|(_, _, is_awaiting)| is_awaiting)
     }
 
     /// A host that has not started wants to know when a state blocks.
@@ -50,18 +56,22 @@ impl Explorer<'_> {
         };
         let host = self.world.table.host(id);
         let starting: Vec<HostIndex> = self.starting_after(host).collect();
-        let known = state.sim().counters.clone();
+        let known = Arc::new(state.sim().counters.clone());
         for target in starting {
             if !self.is_awaited(id, target) {
                 continue;
             }
             let notify = |other: &mut State, faults: &Faults| {
-                let net = other.net_mut();
-                net.sim.notify(host, is_blocked, now_ns, &known, faults);
-                let event = (host, is_blocked, now_ns, &known);
-                net.history = net.history.then(&event);
+                let incoming = Incoming::Blocking {
+                    from: host,
+                    is_blocked,
+                    now_ns,
+                    known: known.clone(),
+                };
+                let event = (host, is_blocked, now_ns, &*known);
+                other.net_mut().receive(incoming, &event, faults);
             };
-            let has_not_started = |other: &State| other.sim().start.is_awaiting();
+            let has_not_started = |worlds: &Self, other| worlds.has_not_started(other);
             if !self.reach((id, state), target, has_not_started, notify, listener) {
                 return false;
             }
@@ -73,7 +83,7 @@ impl Explorer<'_> {
     pub(super) fn next_start_ns(&self) -> Option<u64> {
         let mut next = self.world.not_started.iter();
         // The state that is being executed does not wait for itself.
-        let (start_ns, _, _) = next.find(|(_, _, id)| self.frontier.live(*id).is_some())?;
+        let (start_ns, _, _) = next.find(|(_, _, id)| !self.frontier.is_running(*id))?;
         Some(*start_ns)
     }
 }

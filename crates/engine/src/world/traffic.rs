@@ -3,10 +3,11 @@
 
 use everett_expr::ExprId;
 use everett_net::HostIndex;
-use everett_sim::Arrival;
+use everett_sim::{Arrival, Incoming};
 use everett_solver::Verdict;
 
 use super::*;
+use crate::history::Identity;
 
 impl Explorer<'_> {
     /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that need not
@@ -30,6 +31,11 @@ impl Explorer<'_> {
             else {
                 continue;
             };
+            let view = &mut StateView::new(id, state, &mut self.worker);
+            if listener.sent(view, &arrival.packet, &targets) == Keep::Prune {
+                self.prune_worlds_with(id);
+                return false;
+            }
             for target in targets {
                 self.log_sent(&arrival, target, state);
                 if !self.deliver(id, state, target, &arrival, listener) {
@@ -56,11 +62,10 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) -> bool {
         let content = arrival.content(&mut self.worker.arena);
-        let everybody = |_: &State| true;
-        let receive = |other: &mut State, _: &Faults| {
-            let net = other.net_mut();
-            net.history = net.history.then(&content);
-            net.sim.inbox.push(arrival.clone());
+        let everybody = |_: &Self, _: StateId| true;
+        let receive = |other: &mut State, faults: &Faults| {
+            let incoming = Incoming::Packet(arrival.clone());
+            other.net_mut().receive(incoming, &content, faults);
         };
         self.reach((id, state), target, everybody, receive, listener)
     }
@@ -71,7 +76,7 @@ impl Explorer<'_> {
         &mut self,
         (id, state): (StateId, &State),
         target: HostIndex,
-        concerns: impl Fn(&State) -> bool,
+        concerns: impl Fn(&Self, StateId) -> bool,
         happens: impl Fn(&mut State, &Faults),
         listener: &mut dyn Listener,
     ) -> bool {
@@ -81,10 +86,14 @@ impl Explorer<'_> {
         let receivers =
             self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
         for receiver in receivers {
-            if !self.frontier.live(receiver).is_some_and(&concerns) {
+            if !concerns(self, receiver) {
                 continue;
             }
             let Some(mut other) = self.take(receiver) else {
+                // It is lost, and its worlds with it.
+                if !self.world.table.contains(id) {
+                    return false;
+                }
                 continue;
             };
             if self.meets(&mut other, state) {
@@ -107,7 +116,7 @@ impl Explorer<'_> {
 
     /// Merges a state with another one of its host that has the same history and path condition.
     fn merge(&mut self, id: StateId) {
-        let Some(history) = self.frontier.live(id).map(|state| state.net().history) else {
+        let Some(history) = self.frontier.history(id) else {
             return;
         };
         let known = self.world.histories.get(&history).copied();
@@ -115,15 +124,19 @@ impl Explorer<'_> {
             self.world.histories.insert(history, id);
             return;
         };
-        let is_same = match (self.frontier.live(id), self.frontier.live(other)) {
-            (Some(one), Some(other)) => one.is_same(other),
-            _ => false,
-        };
+        let identities = [id, other].map(|id| self.identity(id));
+        let is_same = identities[0].is_some() && identities[0] == identities[1];
         if is_same && self.world.mapping.merge(&mut self.world.table, id, other) {
             self.world.counted.merged += 1;
             self.world.counted.states_total -= 1;
             self.drop_states(&[id]);
         }
+    }
+
+    fn identity(&self, id: StateId) -> Option<Identity> {
+        let live = self.frontier.live(id);
+        let live = live.map(|state| Identity::of(state, &self.worker.arena));
+        live.or_else(|| Some(self.frontier.spilled_net(id)?.identity))
     }
 
     /// Joins the sender's path condition into the receiver's. Returns `false` if they contradict each other.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Context, Result, bail};
 use crate::events::Observer;
 use crate::explore::RunResult;
-use crate::record::readable;
+use crate::finding::readable;
 use crate::session::Session;
 use crate::spec::RunSpec;
 use text::world_text;
@@ -212,7 +212,7 @@ pub(crate) fn explore(
         let trace = serde_json::to_vec(&host.begin())?;
         folder.write(&begin_file(host.name()), &trace)?;
     }
-    crate::world::explore(&args_of_world, session, observer, folder)
+    crate::explore::explore_into(&args_of_world, session, observer, folder)
         .with_context(|| format!("the world that {} boots", args.program().display()))
 }
 

@@ -187,7 +187,7 @@ fn route(route: &Route) -> Result<String> {
 
 /// The arguments of the program and its environment.
 fn words(args: &RunSpec) -> Result<String> {
-    let config = host_config(args.program(), args.arguments(), &args.env)?;
+    let config = host_config(args.program(), args.arguments(), &args.host.env)?;
     let mut text = String::new();
     let words: Result<Vec<String>> = config.args.iter().skip(1).map(argument).collect();
     let (words, env) = (words?, config.env.iter().map(variable));

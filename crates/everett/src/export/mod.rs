@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use crate::compare::signals_of;
 use crate::error::{Context, Result, bail};
 use crate::explore::{explorer_config, program_host};
-use crate::follow::{one_trace, read_trace, run_of};
 use crate::session::Session;
 use crate::spec::RunSpec;
+use crate::trace::{one_trace, read_trace, run_of};
 
 /// Which trace to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -279,10 +279,6 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
             "the run has several programs, which a shell does not put where they are looked for"
         );
     }
-    let mut given = Given::of(trace);
-    let mut numbers = 0;
-    let args = given.strings(&host.args, &mut numbers)?;
-    let env = given.strings(&host.env, &mut numbers)?;
     let native = run.native_programs();
     let program = std::path::absolute(&native[0])?;
     let mut text = String::from("#!/bin/sh\n");
@@ -299,33 +295,68 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
     text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\n");
     text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
-    // The host creates its inputs in this order.
-    let stdin = match &host.stdin {
-        Stdin::Symbolic { .. } => Some(given.input("stdin")?),
-        Stdin::Concrete(bytes) => Some(bytes.to_vec()),
-        Stdin::Empty | Stdin::Live => None,
+    let start = HostStart {
+        host,
+        trace,
+        folder: "$folder",
+        program: "\"$program\"",
+        words: run.words(),
     };
-    for spec in &host.files {
-        write_file(&mut text, spec, host, &mut given)?;
-    }
-    if let Some(bytes) = &stdin {
-        write_contents(&mut text, bytes, "\"$folder/stdin\"");
-    }
-    text.push_str("set -- env -i\n");
-    for variable in &env {
-        add_word(&mut text, variable);
-    }
-    if let Some(test) = given.rest(run.words()) {
-        write_contents(&mut text, &test, "\"$folder/inputs.ktest\"");
-        text.push_str("set -- \"$@\" \"EVERETT_TEST=$folder/inputs.ktest\"\n");
-    }
-    text.push_str("set -- \"$@\" \"$program\"\n");
-    for arg in args.iter().skip(1) {
-        add_word(&mut text, arg);
-    }
-    let stdin = stdin.map_or("/dev/null", |_| "\"$folder/stdin\"");
-    finish(&mut text, trace.end.as_ref(), stdin);
+    start.write(host.files.iter(), &mut text)?;
+    finish(&mut text, trace.end.as_ref());
     Ok(text)
+}
+
+/// The start of a host's program in a script.
+pub(crate) struct HostStart<'s> {
+    /// The host.
+    pub host: &'s HostConfig,
+    /// Its inputs and choices.
+    pub trace: &'s Trace,
+    /// The folder for standard input and the inputs that the program asks for.
+    pub folder: &'s str,
+    /// The program, as a word of the shell.
+    pub program: &'s str,
+    /// The command line that the file of inputs names.
+    pub words: Vec<String>,
+}
+
+impl HostStart<'_> {
+    /// Creates files and inputs, and makes the program with its arguments and environment the positional parameters.
+    pub(crate) fn write<'f>(
+        self,
+        files: impl Iterator<Item = &'f FileSpec>,
+        text: &mut String,
+    ) -> Result<()> {
+        let (host, folder) = (self.host, self.folder);
+        let mut given = Given::of(self.trace);
+        let mut numbers = 0;
+        // The host creates its inputs in this order.
+        let args = given.strings(&host.args, &mut numbers)?;
+        let env = given.strings(&host.env, &mut numbers)?;
+        let stdin = match &host.stdin {
+            Stdin::Symbolic { .. } => given.input("stdin")?,
+            Stdin::Concrete(bytes) => bytes.to_vec(),
+            Stdin::Empty | Stdin::Live => Vec::new(),
+        };
+        for spec in files {
+            write_file(text, spec, host, &mut given)?;
+        }
+        write_contents(text, &stdin, &format!("\"{folder}/stdin\""));
+        text.push_str("set -- env -i\n");
+        for variable in &env {
+            add_word(text, variable);
+        }
+        if let Some(test) = given.rest(self.words) {
+            write_contents(text, &test, &format!("\"{folder}/inputs.ktest\""));
+            let _ = writeln!(text, "set -- \"$@\" \"EVERETT_TEST={folder}/inputs.ktest\"");
+        }
+        let _ = writeln!(text, "set -- \"$@\" {}", self.program);
+        for arg in args.iter().skip(1) {
+            add_word(text, arg);
+        }
+        Ok(())
+    }
 }
 
 /// The exit status that `timeout` reports for a program that does not end.
@@ -339,7 +370,10 @@ pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
     match (finding, end) {
         _ if never_ends => vec![NEVER_ENDS],
         (Some("panic"), _) => vec![101, 134],
-        (Some(kind), _) => signals_of(kind).iter().map(|signal| 128 + signal).collect(),
+        (Some(kind), _) => {
+            let signals = signals_of(kind).unwrap_or_default().iter();
+            signals.map(|signal| 128 + signal).collect()
+        }
         (None, Some(end)) => {
             let signal = end.signal.map(|signal| 128 + signal);
             end.exit.or(signal).into_iter().collect()
@@ -349,13 +383,13 @@ pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
 }
 
 /// Runs the program and checks how it ends.
-fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
+fn finish(text: &mut String, end: Option<&TraceEnd>) {
     let statuses = statuses_of(end);
     let never_ends = statuses == [NEVER_ENDS];
     if never_ends {
         text.push_str("set -- timeout 10 \"$@\"\n");
     }
-    let _ = writeln!(text, "\"$@\" < {stdin}\nstatus=$?");
+    text.push_str("\"$@\" < \"$folder/stdin\"\nstatus=$?\n");
     if statuses.is_empty() {
         text.push_str("# How the program ends says nothing about it: native code goes on as if nothing were.\n");
         text.push_str("echo \"exit status $status\"\nexit $status\n");

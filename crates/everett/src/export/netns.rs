@@ -13,24 +13,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Context, Result, bail};
-use crate::export::{Given, add_word, statuses_of, write_contents, write_file};
+use crate::export::{HostStart, statuses_of, word, write_contents};
+use crate::native_world::NativeWorld;
 use crate::replay::BuildSpec;
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::world::replay::NativeWorld;
-use crate::world::trace::{WorldTrace, read_world};
+use crate::trace::WorldTrace;
 
 /// How long the script waits for the host that the finding is on, in seconds.
 const WAITS: u32 = 10;
 
 /// The script for a world.
 pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<String> {
-    let trace = read_world(path)?;
+    let trace = WorldTrace::read(path, false)?;
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     // The replay shows which packets are lost.
     let (_, seen) = world.replay(&trace)?;
     let messages = seen.map_or_else(Vec::new, |seen| seen.messages);
-    let topology = &world.scenario.topology;
+    let Some(around) = &world.surroundings else {
+        bail!(NotExportable, "a program has no network");
+    };
+    let topology = &around.scenario.topology;
     let (losses, beyond) = what_went_wrong(&trace, &messages);
     let mut text = head(&trace, &losses, &beyond);
     network(topology, &mut text);
@@ -265,10 +268,6 @@ fn start(
             "it has several programs, which a script does not put where they are looked for"
         );
     }
-    let mut given = Given::of(trace);
-    let mut numbers = 0;
-    let args = given.strings(&config.args, &mut numbers)?;
-    let env = given.strings(&config.env, &mut numbers)?;
     let program = std::path::absolute(&host.config.programs[0])?;
     let _ = writeln!(
         text,
@@ -277,34 +276,15 @@ fn start(
     );
     let hosts = topology.hosts_file().into_bytes();
     write_contents(text, &hosts, &format!("/etc/netns/$p-h{number}/hosts"));
-    let stdin = match &config.stdin {
-        everett_linux::Stdin::Symbolic { .. } => given.input("stdin")?,
-        everett_linux::Stdin::Concrete(bytes) => bytes.to_vec(),
-        everett_linux::Stdin::Empty | everett_linux::Stdin::Live => Vec::new(),
+    let files = config.files.iter();
+    let start = HostStart {
+        host: config,
+        trace,
+        folder: &format!("$folder/h{number}"),
+        program: &word(program.as_os_str().as_bytes()),
+        words: vec![host.name.clone()],
     };
-    let own = config
-        .files
-        .iter()
-        .filter(|spec| spec.path != b"/etc/hosts");
-    for spec in own {
-        write_file(text, spec, config, &mut given)?;
-    }
-    write_contents(text, &stdin, &format!("\"$folder/h{number}/stdin\""));
-    text.push_str("set -- env -i\n");
-    for variable in &env {
-        add_word(text, variable);
-    }
-    if let Some(test) = given.rest(vec![host.name.clone()]) {
-        write_contents(text, &test, &format!("\"$folder/h{number}/inputs.ktest\""));
-        let _ = writeln!(
-            text,
-            "set -- \"$@\" \"EVERETT_TEST=$folder/h{number}/inputs.ktest\""
-        );
-    }
-    add_word(text, program.as_os_str().as_bytes());
-    for arg in args.iter().skip(1) {
-        add_word(text, arg);
-    }
+    start.write(files.filter(|spec| spec.path != b"/etc/hosts"), text)?;
     let _ = writeln!(
         text,
         "ip netns exec $p-h{number} \"$@\" < \"$folder/h{number}/stdin\" > \"$folder/h{number}/out\" 2>&1 &\n\

@@ -1,11 +1,12 @@
 //! Files beside a finding that show the messages between hosts and the final state of each host.
 
 use everett_engine::HostStanding;
-use everett_linux::{HostConfig, PacketKind};
 use everett_net::Topology;
-use everett_report::{Arrow, CapturedPacket, NamedFile, PacketContent, pcap, sequence_chart};
+use everett_report::{Arrow, NamedFile, pcap, sequence_chart};
 use everett_sim::Message;
 use std::fmt::Write;
+
+use crate::capture::capture;
 
 /// All files about messages: a text, a sequence chart, and a packet capture for each host.
 pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<NamedFile> {
@@ -61,53 +62,6 @@ fn picture(names: &[String], messages: &[Message]) -> String {
     };
     let arrows: Vec<Arrow> = messages.iter().filter_map(arrow).collect();
     sequence_chart(names, &arrows)
-}
-
-/// The packets that a host sends and receives, for Wireshark.
-pub(crate) fn capture(host: &str, messages: &[Message]) -> Vec<CapturedPacket> {
-    let start = HostConfig::default().start_time_ns;
-    let mut packets: Vec<CapturedPacket> = Vec::new();
-    for message in messages {
-        let Some(packet) = &message.packet else {
-            continue;
-        };
-        let mut add = |time_ns: u64, content: Option<PacketContent>| {
-            packets.extend(content.map(|content| CapturedPacket {
-                time_ns: start.saturating_add(time_ns),
-                from: packet.from,
-                to: packet.to,
-                content,
-            }));
-        };
-        if message.from == host {
-            add(message.sent_ns, content(&packet.kind, None));
-        }
-        if message.to == host {
-            for time in &message.arrived_ns {
-                add(*time, content(&packet.kind, message.received.as_ref()));
-            }
-        }
-    }
-    packets.sort_by_key(|packet| packet.time_ns);
-    packets
-}
-
-fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketContent> {
-    Some(match kind {
-        PacketKind::Syn { .. } => PacketContent::Request,
-        PacketKind::SynAck { .. } | PacketKind::Established => PacketContent::Accepted,
-        PacketKind::Refused => PacketContent::Rejected,
-        PacketKind::Fin => PacketContent::End,
-        PacketKind::Reset => PacketContent::Reset,
-        PacketKind::Data(sent) => {
-            PacketContent::Data(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
-        }
-        PacketKind::Datagram(sent) => {
-            PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
-        }
-        // These are not packets on the wire, or nothing recorded them.
-        PacketKind::WindowUpdate { .. } | PacketKind::Unreachable(_) => return None,
-    })
 }
 
 /// The final state of each host, as text.

@@ -7,7 +7,7 @@ use everett_report::{DTest, NamedFile, TestHost, TestInterface, TestNode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::record::ktest;
+use crate::finding::ktest;
 
 /// The parts that all tests of a scenario share.
 #[derive(Clone)]

@@ -2,8 +2,8 @@
 
 use everett_engine::WorldHost;
 use everett_linux::{
-    Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, HostStart,
-    ProcessConfig, ProgramSpec, RouteSpec, Stdin,
+    Argument, Boot, Contents, FileSpec, HostConfig, HostStart, ProcessConfig, ProgramSpec,
+    RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Context, Error, Result, bail};
-use crate::follow::read_trace;
-use crate::host::{preempt, scheduler};
+use crate::host::HostSpec;
 use crate::layers::Mount;
-use crate::load::load;
-use crate::replay::native_host_config;
+use crate::load::{Lowering, load};
+use crate::native_world::native_config;
 use crate::session::Session;
+use crate::trace::read_trace;
 use crate::watched::Modules;
 
 /// The programs of a scenario, without duplicates.
@@ -45,30 +45,33 @@ impl Programs {
     }
 
     /// Loads all programs.
-    pub(crate) fn load(&self, promote: bool) -> Result<Vec<Image>> {
+    pub(crate) fn load(&self, lowering: Lowering) -> Result<Vec<Image>> {
         let images: Result<Vec<Image>> =
-            self.paths.iter().map(|path| load(path, promote)).collect();
+            self.paths.iter().map(|path| load(path, lowering)).collect();
         let mut images = images?;
         Image::number_all(&mut images);
         Ok(images)
     }
 }
 
-/// All hosts of a scenario.
+/// All hosts of a scenario, with random bytes from a seed.
 pub(crate) fn hosts(
-    scenario: &Scenario,
+    (scenario, seed): (&Scenario, u64),
     programs: &mut Programs,
     session: &Session,
 ) -> Result<Vec<WorldHost>> {
     let starts = scenario.start_times();
     let setups = scenario.hosts.iter().zip(starts);
     setups
-        .map(|(setup, start_ns)| host(scenario, setup, start_ns, programs, session))
+        .map(|(setup, start_ns)| host((scenario, seed), setup, start_ns, programs, session))
         .collect()
 }
 
 /// All hosts of a scenario with native programs; image numbers count within a host.
-pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec<NativeHost>> {
+pub(crate) fn native_hosts(
+    (scenario, seed): (&Scenario, u64),
+    session: &Session,
+) -> Result<Vec<NativeHost>> {
     let starts = scenario.start_times();
     let mut all = Vec::new();
     let mut modules = Modules::default();
@@ -77,7 +80,7 @@ pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec
             modules,
             ..Programs::default()
         };
-        let host = host(scenario, setup, start_ns, &mut programs, session)?;
+        let host = host((scenario, seed), setup, start_ns, &mut programs, session)?;
         for program in &programs.paths {
             if !program.exists() {
                 bail!(Program, "there is no native program {}", program.display());
@@ -85,7 +88,7 @@ pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec
         }
         all.push(NativeHost {
             name: host.name,
-            config: native_host_config(host.config, programs.paths, session)?,
+            config: native_config(host.config, programs.paths, session)?,
             start_ns: host.start_ns,
             expects: host.expects,
             begin: host.begin,
@@ -137,14 +140,14 @@ fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
 }
 
 fn host(
-    scenario: &Scenario,
+    (scenario, seed): (&Scenario, u64),
     setup: &HostSetup,
     start_ns: Option<u64>,
     programs: &mut Programs,
     session: &Session,
 ) -> Result<WorldHost> {
     let named = || format!("host {}", setup.name);
-    let mut config = config(scenario, setup, programs, session).with_context(named)?;
+    let mut config = config((scenario, seed), setup, programs, session).with_context(named)?;
     let begin = match &setup.begin {
         Some(path) => {
             let Some(at_ns) = start_ns else {
@@ -174,7 +177,7 @@ fn host(
 }
 
 fn config(
-    scenario: &Scenario,
+    (scenario, seed): (&Scenario, u64),
     setup: &HostSetup,
     programs: &mut Programs,
     session: &Session,
@@ -191,7 +194,7 @@ fn config(
         stdin: stdin(process)?,
         addresses: topology.addresses(setup.index).collect(),
         routes: routes(topology, setup.index),
-        random_seed: random_seed(scenario.search.seed, setup.index),
+        random_seed: random_seed(seed, setup.index),
         ..HostConfig::default()
     };
     config.start_time_ns = config
@@ -224,22 +227,8 @@ fn config(
         .insert(0, FileSpec::concrete("/etc/hosts", names));
     let options = &mut config.options;
     options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
-    if let Some(name) = &setup.scheduler {
-        options.scheduler = scheduler(name).map_err(Error::Invalid)?;
-    }
-    if let Some(name) = &setup.preempt {
-        options.preempt_at = preempt(name).map_err(Error::Invalid)?;
-    }
-    options.waits_for_all = setup.wait_all || !others.is_empty();
-    options.faults_to_handlers = setup.trust_handlers;
-    let only = setup.call_faults.only.iter();
-    options.faults = FaultOptions {
-        most: setup.call_faults.most,
-        only: only.map(|text| FaultFilter::parse(text)).collect(),
-        in_regions: setup.call_faults.in_regions,
-        programs: setup.call_faults.programs.clone().into(),
-        fragments: setup.call_faults.fragments,
-    };
+    HostSpec::of_scenario(&setup.options)?.apply_options(options)?;
+    options.waits_for_all |= !others.is_empty();
     Ok(config)
 }
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::remap::{Remap, merge_types};
 use super::resolve::{Origin, Resolution, name_of, symbols};
 use super::{LinkError, module_name};
+use crate::debug::CompileUnit;
 use crate::module::*;
 
 /// Symbols of the linked module by their origin.
@@ -386,6 +387,10 @@ fn merge_debug_info(
 ) {
     let debug = &mut linked.debug;
     debug.files.extend(module.debug.files.iter().cloned());
+    for unit in &module.debug.units {
+        let file = unit.file.map(|file| remap.file(file));
+        debug.units.push(CompileUnit { file, ..*unit });
+    }
     for subprogram in &module.debug.subprograms {
         let mut subprogram = subprogram.clone();
         subprogram.file = subprogram.file.map(|file| remap.file(file));

@@ -470,6 +470,14 @@ impl GepWalk {
         }
     }
 
+    /// The number of elements of the array that the next index selects from.
+    pub fn array_length(&self, module: &Module) -> Option<u64> {
+        match module.types[self.ty] {
+            Type::Array { count, .. } if !self.first => Some(count),
+            _ => None,
+        }
+    }
+
     /// Applies the next index (`None` if not constant); `None` if the types do not allow it.
     pub fn step(&mut self, module: &Module, index: Option<u64>) -> Option<GepStep> {
         let types = &module.types;

@@ -4,8 +4,11 @@ use super::analysis::register_lane;
 use super::body::{Body, Ops, ValueHome};
 use super::fold::{GepStep, GepWalk};
 use super::shape::{Part, PartKind, Shape, limb_widths, sign_extend};
-use crate::code::{AtomicOp, Inst, IntOp, Lane, Operand};
+use crate::code::{AtomicOp, Inst, IntOp, Lane, Operand, ValueType};
 use crate::module::{self, Access, InstId, Ordering, TypeId, Value};
+
+/// The operation that checks an index: of this width, below a limit.
+const CHECK_INDEX: &str = "everett.check_index";
 
 impl Body<'_, '_> {
     /// `alloca`.
@@ -253,20 +256,48 @@ impl Body<'_, '_> {
             self.define(id, ops);
             return;
         }
+        let index = id.index();
+        let only_addresses = self.analysis.uses[index] == self.analysis.address_uses[index];
+        if self.cx.check_subobjects && !self.code.optimised {
+            self.check_indices(source, indices, only_addresses);
+        }
         let (base, before) = self.address(base);
         let Some((base, offset)) = self.gep_lane(source, base, before, indices, 0) else {
             let ops = self.no_lanes("getelementptr", ty);
             self.define(id, ops);
             return;
         };
-        let index = id.index();
-        let only_addresses = self.analysis.uses[index] == self.analysis.address_uses[index];
         if only_addresses && i32::try_from(offset).is_ok() {
             self.values[index] = ValueHome::Address { base, offset };
         } else {
             let sum = self.add_offset(base, offset);
             let ops = self.one(sum);
             self.define(id, ops);
+        }
+    }
+
+    /// Emits checks that indices stay in the arrays that they index. One behind the last element is an address, too,
+    /// but not one to load from or store to. An array of one element may stand for one of any length.
+    fn check_indices(&mut self, source: TypeId, indices: &[Value], accessed: bool) {
+        let mut walk = GepWalk::new(source);
+        for &value in indices {
+            let Some((index, width)) = self.gep_index(value, 0) else {
+                return;
+            };
+            let count = walk.array_length(self.cx.module);
+            let constant = self
+                .constant_value(index)
+                .map(|word| sign_extend(word, width));
+            if walk.step(self.cx.module, constant).is_none() {
+                return;
+            }
+            if let Some(count) = count.filter(|count| *count > 1) {
+                let limit = self.constant(count + u64::from(!accessed));
+                let width = self.constant(u64::from(width));
+                let types = vec![ValueType::Int(64); 3];
+                let args = vec![index, width, limit];
+                self.emit_scalar_call(CHECK_INDEX, args, types, ValueType::Void);
+            }
         }
     }
 

@@ -168,6 +168,7 @@ pub mod metadata {
     pub const ENUMERATOR: u32 = 14;
     pub const BASIC_TYPE: u32 = 15;
     pub const FILE: u32 = 16;
+    pub const COMPILE_UNIT: u32 = 20;
     pub const DERIVED_TYPE: u32 = 17;
     pub const COMPOSITE_TYPE: u32 = 18;
     pub const SUBPROGRAM: u32 = 21;

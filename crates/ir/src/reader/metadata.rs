@@ -3,7 +3,7 @@
 use super::Reader;
 use super::codes::metadata as code;
 use crate::bitstream::{BitReader, ReadError};
-use crate::debug::{FileId, SubprogramId};
+use crate::debug::{CompileUnit, FileId, SubprogramId};
 use crate::module::*;
 
 /// One metadata node or string.
@@ -35,6 +35,8 @@ pub(super) struct Metadata<'a> {
     pub interned_locations: std::collections::HashMap<crate::debug::Location, LocId>,
     pub interned_files: std::collections::HashMap<crate::debug::SourceFile, FileId>,
     pub interned_strings: std::collections::HashMap<Box<str>, u32>,
+    /// References to the files of compile units, and whether those were optimised.
+    units: Vec<(u64, bool)>,
     /// Global variables and the nodes that describe them.
     pub global_attachments: Vec<(GlobalId, u64)>,
 }
@@ -143,6 +145,12 @@ impl Reader<'_> {
                     let value = u32::try_from(self.op(1)?).unwrap_or(u32::MAX);
                     self.metadata.nodes.push(MetadataNode::Constant(value));
                 }
+                code::COMPILE_UNIT => {
+                    self.metadata.nodes.push(MetadataNode::Other);
+                    // `[distinct, language, file, producer, optimised, …]`
+                    let unit = (self.op_or_zero(2), self.op_or_zero(4) != 0);
+                    self.metadata.units.push(unit);
+                }
                 code::GLOBAL_DECL_ATTACHMENT => self.read_global_attachment()?,
                 code::NAME | code::NAMED_NODE | code::KIND => {}
                 code::INDEX_OFFSET | code::INDEX => {}
@@ -164,6 +172,11 @@ impl Reader<'_> {
                 | code::GLOBAL_VAR_EXPR => self.metadata.push_record(record, &self.bits.ops),
                 _ => self.metadata.nodes.push(MetadataNode::Other),
             }
+        }
+        for (file, optimised) in std::mem::take(&mut self.metadata.units) {
+            let file = self.file(file);
+            let unit = CompileUnit { file, optimised };
+            self.module.debug.units.push(unit);
         }
         if self.metadata.pool.len() > u32::MAX as usize {
             return Err(self.bits.error("too much metadata"));

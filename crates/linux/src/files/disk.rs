@@ -1,6 +1,7 @@
 //! Persistence across power loss. Names, owners and permissions survive, as with a journal; the contents of a
 //! file survive only as far as they were synchronised.
 
+use everett_expr::ExprId;
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
@@ -20,6 +21,11 @@ pub struct Disk {
 }
 
 impl Disk {
+    /// Visits all terms.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.tree.for_each_term(visit);
+    }
+
     /// The files of a host that boots with this disk. Everything on it is durable.
     pub(crate) fn mount(&self) -> Files {
         let mut files = Files {

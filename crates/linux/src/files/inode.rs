@@ -189,6 +189,11 @@ impl Inode {
         Inode::new(InodeKind::Directory(Directory::new(parent)), mode, now_ns)
     }
 
+    /// Whether it is a regular file.
+    pub fn is_regular(&self) -> bool {
+        matches!(self.kind, InodeKind::Regular(_))
+    }
+
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, InodeKind::Directory(_))

@@ -174,5 +174,8 @@ impl Files {
         self.stdins
             .iter()
             .for_each(|stdin| stdin.for_each_term(visit));
+        self.synced
+            .values()
+            .for_each(|bytes| bytes.for_each_term(visit));
     }
 }

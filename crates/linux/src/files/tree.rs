@@ -332,6 +332,16 @@ impl Tree {
         }
     }
 
+    /// Bytes of memory that the contents of files take; not those that all hosts share.
+    pub fn held_bytes(&self) -> u64 {
+        let inodes = self.inodes.iter();
+        let held = inodes.map(|inode| match &inode.kind {
+            InodeKind::Regular(bytes) => bytes.held(),
+            _ => 0,
+        });
+        held.sum()
+    }
+
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for inode in self.inodes.iter() {

@@ -2,11 +2,19 @@
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
-use super::{Decision, Schedule, ask};
-use crate::config::SchedulerKind;
+use super::{Decision, Policy, Schedule, ask};
+
+/// The policy.
+pub(super) const POLICY: Policy = Policy {
+    name: "bounded",
+    number: Some("N"),
+    what: "all orders with at most N preemptions",
+    preempts: true,
+    pick,
+};
 
 /// Asks freely where the last thread is blocked; preempts a runnable thread only while the bound allows it.
-pub fn pick(
+fn pick(
     decision: &Decision<'_>,
     schedule: &mut Schedule,
     oracle: &mut dyn Oracle,
@@ -14,13 +22,10 @@ pub fn pick(
     let Some(current) = decision.current else {
         return ask(decision, &ChoiceSite::Schedule, oracle);
     };
-    let SchedulerKind::Bounded(most) = schedule.kind else {
-        return Ok(current);
-    };
     if decision.yields {
         return ask(decision, &ChoiceSite::Schedule, oracle);
     }
-    if schedule.preemptions >= most {
+    if u64::from(schedule.preemptions) >= schedule.kind.number {
         return Ok(current);
     }
     let picked = ask(decision, &ChoiceSite::Preemption, oracle)?;

@@ -2,10 +2,19 @@
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
-use super::{Decision, Schedule, ask};
+use super::{Decision, Policy, Schedule, ask};
+
+/// The policy.
+pub(super) const POLICY: Policy = Policy {
+    name: "exhaustive",
+    number: None,
+    what: "all orders",
+    preempts: true,
+    pick,
+};
 
 /// Asks the oracle at every scheduling point.
-pub fn pick(
+fn pick(
     decision: &Decision<'_>,
     _: &mut Schedule,
     oracle: &mut dyn Oracle,

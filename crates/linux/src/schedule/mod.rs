@@ -1,5 +1,5 @@
-//! The scheduler of a host: which thread runs next. A policy is one file with one function, and one row in
-//! [`SchedulerKind::picker`].
+//! The scheduler of a host: which thread runs next. A policy is one file with one [`Policy`], and one row in
+//! [`SCHEDULERS`].
 
 mod bounded;
 mod exhaustive;
@@ -11,7 +11,7 @@ use everett_vm::{
 };
 use smallvec::SmallVec;
 
-use crate::config::{PreemptAt, SchedulerKind};
+use crate::config::PreemptAt;
 use crate::dispatch::SliceEnd;
 use crate::host::{Ending, Host, HostExit, HostState};
 use crate::kernel::{Kernel, reborrow};
@@ -58,7 +58,7 @@ type Picker = fn(&Decision<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize,
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// The scheduling policy.
-    pub kind: SchedulerKind,
+    pub kind: Scheduler,
     /// Index of the running task in [`HostState::tasks`].
     pub running: usize,
     /// A thread must be picked before anything runs.
@@ -81,14 +81,10 @@ pub struct Schedule {
 
 impl Schedule {
     /// The first thread runs.
-    pub fn new(kind: SchedulerKind) -> Schedule {
-        let random = match kind {
-            SchedulerKind::Random(seed) => seed,
-            _ => 0,
-        };
+    pub fn new(kind: Scheduler) -> Schedule {
         Schedule {
             kind,
-            random,
+            random: kind.number,
             quantum: QUANTUM,
             ..Schedule::default()
         }
@@ -108,27 +104,92 @@ impl Schedule {
     }
 
     /// Switches to another scheduling policy.
-    pub fn change(&mut self, kind: SchedulerKind) {
+    pub fn change(&mut self, kind: Scheduler) {
         self.kind = kind;
-        if let SchedulerKind::Random(seed) = kind {
-            self.random = seed;
-        }
+        self.random = kind.number;
     }
 }
 
-impl SchedulerKind {
-    fn picker(self) -> Picker {
-        match self {
-            SchedulerKind::RoundRobin => round_robin::pick,
-            SchedulerKind::Exhaustive => exhaustive::pick,
-            SchedulerKind::Bounded(_) => bounded::pick,
-            SchedulerKind::Random(_) => random::pick,
+/// A scheduling policy.
+pub struct Policy {
+    /// Its name.
+    pub name: &'static str,
+    /// What its number means, if it takes one: `bounded:N`.
+    pub number: Option<&'static str>,
+    /// What it explores.
+    pub what: &'static str,
+    /// Whether it is consulted at preemption points.
+    preempts: bool,
+    pick: Picker,
+}
+
+/// All policies, the default first. Programs select them by their index (`everett_set_scheduler`).
+pub const SCHEDULERS: &[Policy] = &[
+    round_robin::POLICY,
+    exhaustive::POLICY,
+    bounded::POLICY,
+    random::POLICY,
+];
+
+/// A policy of [`SCHEDULERS`] and its number.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Scheduler {
+    policy: u8,
+    number: u64,
+}
+
+impl Scheduler {
+    /// The policy at an index; `None` if there is none.
+    pub fn at(index: u64, number: u64) -> Option<Scheduler> {
+        let policy = u8::try_from(index).ok()?;
+        let row = SCHEDULERS.get(usize::from(policy))?;
+        Some(Scheduler {
+            policy,
+            number: row.number.map_or(0, |_| number),
+        })
+    }
+
+    /// Parses a name, with its number behind a colon if it takes one.
+    pub fn parse(text: &str) -> Result<Scheduler, String> {
+        let (name, number) = match text.split_once(':') {
+            Some((name, digits)) => {
+                let number = digits.parse::<u64>();
+                (
+                    name,
+                    Some(number.map_err(|_| format!("{digits:?} is no number"))?),
+                )
+            }
+            None => (text, None),
+        };
+        let is_it = |row: &Policy| row.name == name && row.number.is_some() == number.is_some();
+        match (0..).zip(SCHEDULERS).find(|(_, row)| is_it(row)) {
+            Some((policy, _)) => Ok(Scheduler {
+                policy,
+                number: number.unwrap_or(0),
+            }),
+            None => {
+                let names: Vec<String> = SCHEDULERS.iter().map(Policy::usage).collect();
+                let names = names.join(", ");
+                Err(format!("{text:?} is no scheduler; there are: {names}"))
+            }
         }
     }
 
     /// Whether the policy is consulted at preemption points.
-    fn wants_points(self) -> bool {
-        self != SchedulerKind::RoundRobin
+    pub fn preempts(self) -> bool {
+        self.row().preempts
+    }
+
+    fn row(self) -> &'static Policy {
+        &SCHEDULERS[usize::from(self.policy)]
+    }
+}
+
+impl Policy {
+    /// Its name as it is written, such as `bounded:N`.
+    pub fn usage(&self) -> String {
+        let number = self.number.map(|number| format!(":{number}"));
+        format!("{}{}", self.name, number.unwrap_or_default())
     }
 }
 
@@ -177,8 +238,7 @@ impl Kernel<'_, '_> {
     /// Stops the running thread before its system call, once, if the policy may preempt it there.
     pub(crate) fn stop_at_point(&mut self) -> bool {
         let options = &self.host.options;
-        let wanted =
-            self.host.schedule.kind.wants_points() && options.preempt_at != PreemptAt::Quantum;
+        let wanted = self.host.schedule.kind.preempts() && options.preempt_at != PreemptAt::Quantum;
         if !wanted || self.task().passed_preemption_point || self.host.tasks.len() == 1 {
             return false;
         }
@@ -205,7 +265,7 @@ impl HostState {
 
     /// The instructions before which the running thread stops for preemption.
     pub(crate) fn points(&self, alone: bool, shares: bool) -> PreemptionPoints {
-        if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
+        if self.tasks.len() == 1 || !self.schedule.kind.preempts() {
             return PreemptionPoints::None;
         }
         if alone && !shares {
@@ -287,11 +347,24 @@ impl From<ExitStatus> for Ending {
 
 impl Host {
     /// Runs until an event stops the host or about `budget` instructions were executed.
-    pub fn run(&mut self, mut around: ExecContext<'_>, budget: u64) -> HostExit {
+    pub fn run(&mut self, around: ExecContext<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
+        self.run_until(around, end, false)
+    }
+
+    /// Runs until an event stops the host or this many instructions were executed since it booted. Stops there before
+    /// the next thread is picked, so that no time passes.
+    pub fn run_to(&mut self, around: ExecContext<'_>, instructions: u64) -> HostExit {
+        self.run_until(around, instructions, true)
+    }
+
+    fn run_until(&mut self, mut around: ExecContext<'_>, end: u64, before_pick: bool) -> HostExit {
         loop {
             if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
                 return exit;
+            }
+            if before_pick && self.state.instructions >= end {
+                return HostExit::Budget;
             }
             if let Some(exit) = self.choose_thread(&mut around) {
                 return exit;
@@ -355,7 +428,7 @@ impl Host {
                 last,
                 yields: self.state.schedule.quantum == 0 || current.is_none(),
             };
-            let picker = self.state.schedule.kind.picker();
+            let picker = self.state.schedule.kind.row().pick;
             let around = reborrow(around);
             let schedule = &mut self.state.schedule;
             let picked = picker(&decision, schedule, around.oracle)?;

@@ -2,11 +2,20 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Decision, Schedule};
+use super::{Decision, Policy, Schedule};
 use crate::host::split_mix;
 
+/// The policy.
+pub(super) const POLICY: Policy = Policy {
+    name: "random",
+    number: Some("SEED"),
+    what: "one order, drawn from the seed",
+    preempts: true,
+    pick,
+};
+
 /// Picks a runnable task at random.
-pub fn pick(
+fn pick(
     decision: &Decision<'_>,
     schedule: &mut Schedule,
     _: &mut dyn Oracle,

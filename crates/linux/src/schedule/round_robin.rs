@@ -2,14 +2,19 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Decision, Schedule};
+use super::{Decision, Policy, Schedule};
+
+/// The policy.
+pub(super) const POLICY: Policy = Policy {
+    name: "round-robin",
+    number: None,
+    what: "one order: each thread until it waits or its time slice is over",
+    preempts: false,
+    pick,
+};
 
 /// The current task while it has time left; otherwise the next runnable one behind it.
-pub fn pick(
-    decision: &Decision<'_>,
-    _: &mut Schedule,
-    _: &mut dyn Oracle,
-) -> Result<usize, Interrupt> {
+fn pick(decision: &Decision<'_>, _: &mut Schedule, _: &mut dyn Oracle) -> Result<usize, Interrupt> {
     match decision.current {
         Some(current) if !decision.yields => Ok(current),
         _ => {

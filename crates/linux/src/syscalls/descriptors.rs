@@ -17,11 +17,35 @@ pub const ROWS: &[Row] = &[
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
         .without("all but FIONBIO, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
-    Row::new("dup2", 33, &[Fd, Fd], &[Errno::EMFILE], dup2),
-    Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::EMFILE], dup3),
-    Row::new("fcntl", 72, &[Fd, Int, Int], &[Errno::EMFILE], fcntl).without("owners, leases"),
+    // The number is given, so there is one.
+    Row::new("dup2", 33, &[Fd, Fd], &[Errno::ENOMEM], dup2),
+    Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::ENOMEM], dup3),
+    Row::new("fcntl", 72, &[Fd, Int, Int], FCNTL_ERRORS, fcntl)
+        .fails_where(fcntl_fails)
+        .without("owners, leases"),
     Row::new("close_range", 436, &[Int, Int, Flags], &[], close_range),
 ];
+
+const FCNTL_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::EINTR, Errno::ENOLCK, Errno::ENOMEM];
+
+/// Commands of `fcntl` that make a descriptor.
+const DUPLICATE: i32 = 0;
+const DUPLICATE_CLOSE_ON_EXEC: i32 = 1030;
+/// The command of `fcntl` that makes another buffer for a pipe.
+const SET_PIPE_SIZE: i32 = 1031;
+
+/// Commands that read or set flags do not fail.
+fn fcntl_fails(_: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
+    match args[1] as i32 {
+        DUPLICATE | DUPLICATE_CLOSE_ON_EXEC => errno == Errno::EMFILE,
+        locks::SET_LOCK | locks::SET_OPEN_LOCK => errno == Errno::ENOLCK,
+        locks::SET_LOCK_WAIT | locks::SET_OPEN_LOCK_WAIT => {
+            errno == Errno::ENOLCK || errno == Errno::EINTR
+        }
+        SET_PIPE_SIZE => errno == Errno::ENOMEM,
+        _ => false,
+    }
+}
 
 fn close(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.process().descriptors.get(call.int(0))?;
@@ -168,15 +192,12 @@ fn dup3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const DUPLICATE: i32 = 0;
     const GET_DESCRIPTOR_FLAGS: i32 = 1;
     const SET_DESCRIPTOR_FLAGS: i32 = 2;
     const GET_FLAGS: i32 = 3;
     const SET_FLAGS: i32 = 4;
-    const DUPLICATE_CLOSE_ON_EXEC: i32 = 1030;
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
-    const SET_PIPE_SIZE: i32 = 1031;
     const GET_PIPE_SIZE: i32 = 1032;
     const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
     let fd = call.int(0);

@@ -20,7 +20,8 @@ pub const ROWS: &[Row] = &[
         &[Fd, Int, Fd, Pointer],
         &[Errno::ENOMEM, Errno::ENOSPC],
         epoll_ctl,
-    ),
+    )
+    .fails_where(|_, args, _| args[1] as i32 == ADD),
     Row::new(
         "epoll_wait",
         232,
@@ -44,6 +45,9 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
+/// The operation of `epoll_ctl` that needs memory.
+const ADD: i32 = 1;
+
 const OPEN_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
 
 /// Size of `struct epoll_event`, which has no padding on x86-64.
@@ -65,7 +69,6 @@ fn epoll_create1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const ADD: i32 = 1;
     const REMOVE: i32 = 2;
     const CHANGE: i32 = 3;
     let command = call.int(1);

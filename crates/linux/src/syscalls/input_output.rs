@@ -6,7 +6,7 @@ use crate::bytes::input_bytes;
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Descriptor, Device, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{OpenObject, Operations, event, happened};
+use crate::objects::{OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
@@ -14,47 +14,65 @@ use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read),
-    Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write),
-    Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64),
+    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read).fails_where(transfer_fails),
+    Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write).fails_where(transfer_fails),
+    Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64)
+        .fails_where(transfer_fails),
     Row::new(
         "pwrite64",
         18,
         &[Fd, Bytes, Int, Int],
         WRITE_ERRORS,
         pwrite64,
-    ),
-    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv),
-    Row::new("writev", 20, &[Fd, Pointer, Int], WRITE_ERRORS, writev),
+    )
+    .fails_where(transfer_fails),
+    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv).fails_where(transfer_fails),
+    Row::new("writev", 20, &[Fd, Pointer, Int], WRITE_ERRORS, writev).fails_where(transfer_fails),
     Row::new(
         "preadv",
         295,
         &[Fd, Pointer, Int, Int, Int],
         READ_ERRORS,
         preadv,
-    ),
+    )
+    .fails_where(transfer_fails),
     Row::new(
         "pwritev",
         296,
         &[Fd, Pointer, Int, Int, Int],
         WRITE_ERRORS,
         pwritev,
-    ),
+    )
+    .fails_where(transfer_fails),
     Row::new(
         "preadv2",
         327,
         &[Fd, Pointer, Int, Int, Int, Flags],
         READ_ERRORS,
         preadv2,
-    ),
+    )
+    .fails_where(transfer_fails),
     Row::new(
         "pwritev2",
         328,
         &[Fd, Pointer, Int, Int, Int, Flags],
         WRITE_ERRORS,
         pwritev2,
-    ),
+    )
+    .fails_where(transfer_fails),
 ];
+
+/// A pipe or socket has no disk that could fail or be full.
+fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
+    let target = kernel
+        .description(args[0] as i32)
+        .map(|found| found.1.target);
+    let Ok(Target::Object(id)) = target else {
+        return true;
+    };
+    let has_disk = kernel.host.socket(id).is_none() && pipe(kernel.host, id).is_none();
+    has_disk || !matches!(errno, Errno::EIO | Errno::ENOSPC)
+}
 
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC];
@@ -395,17 +413,22 @@ impl Kernel<'_, '_> {
         if self.host.keeps_messages(open.object) {
             return Ok(wanted);
         }
+        let available = (operations.available)(self.host, open).unwrap_or(0);
+        let whole = available.min(wanted);
         let wanted = self.limit_transfer(wanted);
         let most = open.description.fragments;
         let most = most.unwrap_or(self.host.options.faults.fragments);
-        let available = (operations.available)(self.host, open).unwrap_or(0);
-        let pieces = open.description.pieces;
-        if available.min(wanted) <= 1 || pieces + 1 >= most {
-            return Ok(wanted);
+        let mut piece = wanted;
+        if available.min(wanted) > 1 && open.description.pieces + 1 < most {
+            piece = self.fragment(available, wanted)?;
+            if let Some(description) = self.host.files.description_mut(open.id) {
+                description.pieces += 1;
+            }
         }
-        let piece = self.fragment(available, wanted)?;
-        if let Some(description) = self.host.files.description_mut(open.id) {
-            description.pieces += 1;
+        if piece < whole {
+            // The rest arrives behind this read: who waits for an edge gets one.
+            self.host
+                .announce(open.object, event::IN | event::READ_NORMAL);
         }
         Ok(piece)
     }
@@ -532,6 +555,19 @@ impl Kernel<'_, '_> {
         {
             return self.write_object(open, operations, ranges, at);
         }
+        let wanted = ranges.iter().map(|range| range.len);
+        let wanted = wanted.fold(0, u64::saturating_add).min(MAX_TRANSFER);
+        match description.target {
+            Target::Output(_) => self.check_output(wanted)?,
+            Target::Inode(id) if self.host.files.tree.get(id).is_regular() => {
+                let offset = match at {
+                    At::Current => description.offset,
+                    At::Offset(offset) => offset,
+                };
+                self.check_disk(offset, wanted)?;
+            }
+            _ => {}
+        }
         let parts = self.gather(ranges)?;
         let written = parts.iter().map(|part| part.len() as u64).sum();
         match description.target {
@@ -539,6 +575,7 @@ impl Kernel<'_, '_> {
             Target::Output(stream) => {
                 let output = &mut self.host.outputs[stream as usize];
                 parts.iter().for_each(|part| output.append(part));
+                self.host.printed += written;
             }
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
                 InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),

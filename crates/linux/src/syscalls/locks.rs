@@ -18,7 +18,15 @@ pub const ROWS: &[Row] = &[Row::new(
     &[Fd, Int],
     &[Errno::EINTR, Errno::EAGAIN],
     flock,
-)];
+)
+.fails_where(|_, args, errno| {
+    let nonblock = args[1] as i32 & NONBLOCK != 0;
+    args[1] as i32 & RELEASE == 0 && nonblock == (errno == Errno::EAGAIN)
+})];
+
+/// Parts of the operation of `flock`.
+const NONBLOCK: i32 = 4;
+const RELEASE: i32 = 8;
 
 /// Lock commands of `fcntl`.
 pub const GET_LOCK: i32 = 5;
@@ -35,8 +43,6 @@ const UNLOCK: u16 = 2;
 fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SHARED: i32 = 1;
     const EXCLUSIVE: i32 = 2;
-    const NONBLOCK: i32 = 4;
-    const RELEASE: i32 = 8;
     kernel.usable(call.int(0))?;
     let (descriptor, description) = kernel.description(call.int(0))?;
     let wanted = match call.int(1) & !NONBLOCK {

@@ -20,7 +20,10 @@ pub const ROWS: &[Row] = &[
         &[Path, Flags, Int, Pointer],
         &[Errno::EMFILE, Errno::ENFILE, Errno::ENOSPC],
         mq_open,
-    ),
+    )
+    .fails_where(|_, args, errno| {
+        errno != Errno::ENOSPC || args[1] as u32 & OpenFlags::CREATE != 0
+    }),
     Row::new("mq_unlink", 241, &[Path], &[], mq_unlink),
     Row::new(
         "mq_timedsend",

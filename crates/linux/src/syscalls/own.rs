@@ -4,9 +4,10 @@
 use everett_vm::{HYPERCALL_BASE, Value};
 use triomphe::Arc;
 
-use crate::config::{PreemptAt, SchedulerKind};
+use crate::config::PreemptAt;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
+use crate::schedule::Scheduler;
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
 use crate::table::{Answer, Call, Row};
 
@@ -81,15 +82,9 @@ fn set_max_heap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// Policies: 0 round robin, 1 exhaustive, 2 preemption-bounded, 3 random from a seed.
+/// Policies are numbered as in [`SCHEDULERS`](crate::SCHEDULERS).
 fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let kind = match call.args[0] {
-        0 => SchedulerKind::RoundRobin,
-        1 => SchedulerKind::Exhaustive,
-        2 => SchedulerKind::Bounded(call.args[1] as u32),
-        3 => SchedulerKind::Random(call.args[1]),
-        _ => return Err(Errno::EINVAL.into()),
-    };
+    let kind = Scheduler::at(call.args[0], call.args[1]).ok_or(Errno::EINVAL)?;
     kernel.host.schedule.change(kind);
     if kernel.host.options.preempt_at == PreemptAt::Quantum {
         kernel.host.options.preempt_at = PreemptAt::Atomics;

@@ -15,8 +15,10 @@ use crate::table::{Answer, Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open),
-    Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat),
+    Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open)
+        .fails_where(|_, args, errno| open_fails(args[1], errno)),
+    Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat)
+        .fails_where(|_, args, errno| open_fails(args[2], errno)),
     Row::new(
         "openat2",
         437,
@@ -64,6 +66,11 @@ pub const ROWS: &[Row] = &[
     Row::new("chdir", 80, &[Path], ASK_ERRORS, chdir),
     Row::new("fchdir", 81, &[Fd], &[Errno::EACCES], fchdir),
 ];
+
+/// Only a new file needs room on the disk.
+fn open_fails(flags: u64, errno: Errno) -> bool {
+    errno != Errno::ENOSPC || flags as u32 & OpenFlags::CREATE != 0
+}
 
 const OPEN_ERRORS: &[Errno] = &[
     Errno::ENOENT,

@@ -48,11 +48,30 @@ pub const ROWS: &[Row] = &[
     .without("paths relative to a descriptor"),
 ];
 
-fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const UNSUPPORTED: u64 = 0x7e02_0000;
-    if call.args[0] & UNSUPPORTED != 0 {
-        return Err(Errno::EPERM.into());
+/// Refuses flags of `clone` that are not known to be harmless, and combinations that Linux refuses. The call has 32 of
+/// them; the lowest byte is a signal.
+fn check_clone_flags(flags: u64) -> Result<(), Errno> {
+    const VM: u64 = 0x100;
+    const SIGHAND: u64 = 0x800;
+    const PIDFD: u64 = 0x1000;
+    const THREAD: u64 = 0x1_0000;
+    /// `VM`, `FS`, `FILES`, `SIGHAND`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`, `PARENT_SETTID`,
+    /// `CHILD_CLEARTID`, `CHILD_SETTID`; and without an effect on this host, which nobody traces: `PTRACE`, `DETACHED`,
+    /// `UNTRACED`, `IO`.
+    const ALLOWED: u64 = 0x81fd_efff;
+    let flags = flags & 0xffff_ffff;
+    let lacks = |flag: u64, needed: u64| flags & flag != 0 && flags & needed == 0;
+    if flags & PIDFD != 0 || lacks(SIGHAND, VM) || lacks(THREAD, SIGHAND) {
+        return Err(Errno::EINVAL);
     }
+    match flags & !ALLOWED {
+        0 => Ok(()),
+        _ => Err(Errno::EPERM),
+    }
+}
+
+fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    check_clone_flags(call.args[0])?;
     let entry = match call.entry {
         None => None,
         Some((function, argument)) => Some((kernel.vm.concretize(function)?, argument)),

@@ -7,10 +7,12 @@ use everett_vm::Value;
 use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
+use crate::files::Target;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, family, message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, SocketType, family,
+    message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
@@ -24,6 +26,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendto,
     )
+    .fails_where(message_fails)
     .without("MSG_OOB"),
     Row::new(
         "recvfrom",
@@ -32,8 +35,11 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvfrom,
     )
+    .fails_where(message_fails)
     .without("MSG_OOB, MSG_ERRQUEUE"),
-    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg).without("MSG_OOB"),
+    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg)
+        .fails_where(message_fails)
+        .without("MSG_OOB"),
     Row::new(
         "recvmsg",
         47,
@@ -41,6 +47,7 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvmsg,
     )
+    .fails_where(message_fails)
     .without("MSG_OOB, MSG_ERRQUEUE"),
     Row::new(
         "sendmmsg",
@@ -49,6 +56,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendmmsg,
     )
+    .fails_where(message_fails)
     .without("MSG_OOB"),
     Row::new(
         "recvmmsg",
@@ -57,6 +65,7 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvmmsg,
     )
+    .fails_where(message_fails)
     .without("the timeout, MSG_OOB, MSG_ERRQUEUE"),
 ];
 
@@ -73,6 +82,19 @@ const SEND_ERRORS: &[Errno] = &[
     Errno::ENOBUFS,
 ];
 const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
+
+/// Only a connection can be broken or reset.
+fn message_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
+    let target = kernel
+        .description(args[0] as i32)
+        .map(|found| found.1.target);
+    let Ok(Target::Object(id)) = target else {
+        return true;
+    };
+    let kind = kernel.host.socket(id).map(|socket| socket.kind);
+    let has_connection = !matches!(kind, Some(SocketType::Datagram | SocketType::Raw));
+    has_connection || !matches!(errno, Errno::EPIPE | Errno::ECONNRESET)
+}
 
 /// A `struct msghdr`.
 struct Header {

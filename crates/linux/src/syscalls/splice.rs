@@ -274,12 +274,17 @@ impl Kernel<'_, '_> {
         }
         let len = bytes.len() as u64;
         match to.description.target {
-            Target::Output(stream) => self.host.outputs[stream as usize].append(bytes),
+            Target::Output(stream) => {
+                self.check_output(len)?;
+                self.host.outputs[stream as usize].append(bytes);
+                self.host.printed += len;
+            }
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
                 InodeKind::Regular(_) => {
                     let offset = self.offset_of(to)?;
                     let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE);
                     let end = end.ok_or(Errno::EFBIG)?;
+                    self.check_disk(offset, len)?;
                     self.write_regular(id, offset, std::slice::from_ref(bytes));
                     self.set_offset(to, end)?;
                 }

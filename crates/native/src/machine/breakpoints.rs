@@ -6,11 +6,12 @@ use everett_vm::{BugKind, ExecContext};
 use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
 use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
-use crate::call_stack;
+use crate::call_stack::{self, SEARCHED, SEARCHED_AT_PANIC};
 use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
+use crate::panics::Panics;
 use crate::points::Lines;
 use crate::races::{AtAccess, Races};
 use crate::sandbox::SandboxKind;
@@ -87,6 +88,19 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
+    /// Watches panics, if a trace ends with one.
+    pub(super) fn watch_panics(
+        &self,
+        oracle: &NativeOracle,
+        tracee: &mut Tracee,
+    ) -> Result<Panics, NativeError> {
+        let Some(stack) = oracle.expected_panic() else {
+            return Ok(Panics::default());
+        };
+        let bias = self.first_bias(tracee)?;
+        Ok(Panics::watch(stack, &self.programs[0], tracee, bias)?)
+    }
+
     /// Watches two accesses, if a trace ends with a race between them.
     pub(super) fn watch_races(
         &self,
@@ -131,6 +145,9 @@ impl NativeMachine<'_> {
     /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         if let Some(at) = self.at_access(name)? {
+            return Ok(at);
+        }
+        if let Some(at) = self.at_panic(name)? {
             return Ok(at);
         }
         let Some(native) = self.threads.get_mut(&name) else {
@@ -204,6 +221,38 @@ impl NativeMachine<'_> {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
         })
+    }
+
+    /// Handles a thread that is about to raise an exception.
+    fn at_panic(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        if native.image.0 != 0 {
+            return Ok(None);
+        }
+        let Some(registers) = self.panics.entries.reached(&native.tracee)? else {
+            return Ok(None);
+        };
+        if Panics::is_panic(&mut native.tracee, &registers) {
+            self.record_stack_of(name, None, SEARCHED_AT_PANIC)?;
+            if self.panics.is_at_place(&self.stack) {
+                let message = "a panic is raised".to_owned();
+                let kind = BugKind::Panic.name().to_owned();
+                return Ok(Some(AtAllocator::Ends(NativeEnd::Finding {
+                    kind,
+                    message,
+                })));
+            }
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let stopped = self.panics.entries.step(&mut native.tracee, registers)?;
+        Ok(Some(match stopped {
+            Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+            other => AtAllocator::Stopped(other),
+        }))
     }
 
     /// Handles a thread that stopped before a racing access.
@@ -318,6 +367,15 @@ impl NativeMachine<'_> {
         name: TaskName,
         behind: Option<u64>,
     ) -> Result<(), NativeError> {
+        self.record_stack_of(name, behind, SEARCHED)
+    }
+
+    fn record_stack_of(
+        &mut self,
+        name: TaskName,
+        behind: Option<u64>,
+        searched: u64,
+    ) -> Result<(), NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(());
         };
@@ -333,6 +391,7 @@ impl NativeMachine<'_> {
             &registers,
             behind,
             native.allocator_call,
+            searched,
         );
         self.stack = addresses.symbolise(&self.config.programs[image], bias);
         Ok(())

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use everett_linux::{Bytes, CallOutcome, Errno, MappedFile, MemoryChange, TaskName};
+use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, TaskName};
 use everett_vm::{Buffer, ExecContext, PAGE};
 use nix::unistd::Pid;
 
-use super::{Call, NativeError, NativeMachine, call_numbers};
-use crate::sandbox::{MAX_MAPPED, MAX_MEMORY, MAX_RESIDENT, resident};
+use super::{Call, NativeEnd, NativeError, NativeMachine, call_numbers};
+use crate::gate;
+use crate::sandbox::{MAX_MAPPED, resident};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
 use crate::tracee::mappings_of;
 
@@ -17,8 +18,19 @@ const SHARED: u64 = 1;
 const PRIVATE: u64 = 2;
 const ANONYMOUS: u64 = 0x20;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
+/// `MAP_POPULATE` and `MAP_LOCKED`.
+const POPULATE: u64 = 0x8000;
+const LOCKED: u64 = 0x2000;
+/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`.
+const POPULATING: [u64; 2] = [22, 23];
 /// `PROT_WRITE`.
 const WRITE: u64 = 2;
+
+/// Whether `shmat` would put a segment over the gate. Addresses are rounded down where the call allows that.
+pub(super) fn shares_gate(host: &Host, call: &Call) -> bool {
+    let size = host.shared_memory_size(call.args[0] as u32);
+    size.is_some_and(|size| gate::overlaps(call.args[1], size))
+}
 
 impl NativeMachine<'_> {
     /// Answers a memory management call: the real kernel carries it out unless it is made to fail.
@@ -31,6 +43,9 @@ impl NativeMachine<'_> {
             && let Some(native) = self.threads.get_mut(&name)
         {
             native.has_initialised_tls = true;
+        }
+        if let Some(errno) = gate_error(&call) {
+            return Ok(CallOutcome::Done(errno.result(), Vec::new()));
         }
         if let Some(refusal) = self.memory_limit_error(name, &call)? {
             return Ok(CallOutcome::Done(refusal, Vec::new()));
@@ -85,56 +100,78 @@ impl NativeMachine<'_> {
         Ok(CallOutcome::Done(result, Vec::new()))
     }
 
-    /// Refuses memory to a process whose resident set has reached the limit. Reserved but unused memory is
-    /// harmless.
+    /// Refuses memory to processes that have reached the limit. Reserved but unused memory is harmless.
     fn memory_limit_error(
         &mut self,
         name: TaskName,
         call: &Call,
     ) -> Result<Option<u64>, NativeError> {
-        let [first, second, third, ..] = call.args;
+        let [first, second, third, fourth, ..] = call.args;
         let more = match call.number {
             call_numbers::MMAP => second,
             call_numbers::MREMAP => third.saturating_sub(second),
+            call_numbers::MADVISE if POPULATING.contains(&third) => second,
             call_numbers::BRK if first != 0 => 0,
             _ => return Ok(None),
         };
-        self.asked = self.asked.saturating_add(more);
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
+        let populates = match call.number {
+            call_numbers::MMAP => fourth & (POPULATE | LOCKED) != 0,
+            call_numbers::MADVISE => true,
+            _ => false,
         };
-        let may_be_much = self.asked > MAX_MEMORY || call.number == call_numbers::BRK;
-        if !may_be_much || resident(native.tracee.process) <= MAX_MEMORY {
+        self.asked = self.asked.saturating_add(more);
+        if !self.threads.contains_key(&name) {
+            return Ok(None);
+        }
+        let may_be_much =
+            populates || self.asked > self.config.max_memory || call.number == call_numbers::BRK;
+        // What is populated is used at once.
+        let soon = if populates { more } else { 0 };
+        if !may_be_much || self.used_memory().saturating_add(soon) <= self.config.max_memory {
             return Ok(None);
         }
         if call.number != call_numbers::BRK {
             return Ok((more > 0).then(|| Errno::ENOMEM.result()));
         }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
         let end = native
             .tracee
             .inject_call_preserving(call_numbers::BRK, [0; 6])?;
         Ok((first > end).then_some(end))
     }
 
-    /// Checks the memory limit from time to time, more often the more memory could be used.
-    pub(super) fn check_memory_periodically(&self) -> Result<(), NativeError> {
-        let pause = if self.asked > MAX_MEMORY { 8 } else { 64 };
-        match self.calls.is_multiple_of(pause) {
-            true => self.check_memory(),
-            false => Ok(()),
-        }
+    /// Checks the limits from time to time, more often the more memory could be used.
+    pub(super) fn check_limits_periodically(&self) -> Option<NativeEnd> {
+        let pause = if self.asked > self.config.max_memory / 2 {
+            8
+        } else {
+            64
+        };
+        let is_due = self.calls.is_multiple_of(pause) || self.watchdog.has_seen_much_memory();
+        is_due.then(|| self.check_limits()).flatten()
     }
 
-    /// Fails if the run uses too much memory of the real machine.
-    pub(crate) fn check_memory(&self) -> Result<(), NativeError> {
+    /// The end of a run that takes too much memory of the real machine, or too long.
+    pub(crate) fn check_limits(&self) -> Option<NativeEnd> {
+        let most = self.config.max_memory;
+        let used = self.used_memory();
+        self.watchdog.allow(most.saturating_sub(used));
+        if used > most {
+            let message = format!("uses more memory than {} MiB; see --max-memory", most >> 20);
+            return Some(NativeEnd::Limit(message));
+        }
+        let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
+        is_late.then(|| NativeEnd::Limit("takes longer than it may; see --max-time".to_owned()))
+    }
+
+    /// Resident memory of all processes, and what the model has taken for them since the start.
+    fn used_memory(&self) -> u64 {
         let threads = self.threads.values();
         let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
-        let used: u64 = processes.into_iter().map(resident).sum();
-        if used > MAX_RESIDENT {
-            let message = format!("its processes use more than {} MiB", MAX_RESIDENT >> 20);
-            return Err(NativeError::NotReplayable(message));
-        }
-        Ok(())
+        let own = resident(nix::unistd::getpid()).saturating_sub(self.own_memory);
+        processes.into_iter().map(resident).sum::<u64>() + own
     }
 
     /// Maps memory of the real kernel; contents of files come from the model.
@@ -271,6 +308,7 @@ impl NativeMachine<'_> {
                         return Err(NativeError::NotReplayable(message));
                     }
                 }
+                MemoryChange::Unmap { start, size } if gate::overlaps(start, size) => {}
                 MemoryChange::Unmap { start, size } => {
                     if let Some(native) = self.threads.get_mut(&name) {
                         let args = [start, size, 0, 0, 0, 0];
@@ -325,6 +363,29 @@ fn shared(process: Pid) -> Result<u64, NativeError> {
 /// Whether the result of a system call is an error.
 fn is_error(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
+}
+
+/// The error of a call that would change the gate.
+fn gate_error(call: &Call) -> Option<Errno> {
+    /// `MAP_FIXED`.
+    const FIXED: u64 = 0x10;
+    /// `MREMAP_FIXED`.
+    const TO_FIXED: u64 = 2;
+    let [first, second, third, fourth, fifth, _] = call.args;
+    let touches = gate::overlaps(first, second);
+    match call.number {
+        call_numbers::MMAP if fourth & FIXED != 0 && touches => Some(Errno::ENOMEM),
+        call_numbers::MUNMAP if touches => Some(Errno::EINVAL),
+        call_numbers::MPROTECT | call_numbers::MADVISE | call_numbers::MINCORE if touches => {
+            Some(Errno::ENOMEM)
+        }
+        // An old size of 0 means the whole mapping.
+        call_numbers::MREMAP if gate::overlaps(first, second.max(1)) => Some(Errno::EFAULT),
+        call_numbers::MREMAP if fourth & TO_FIXED != 0 && gate::overlaps(fifth, third) => {
+            Some(Errno::EINVAL)
+        }
+        _ => None,
+    }
 }
 
 /// Whether a call affects only the process itself, nothing else of the machine.

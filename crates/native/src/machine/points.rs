@@ -128,7 +128,7 @@ impl NativeMachine<'_> {
                 if steps > MAX_STEPS {
                     return Ok(None);
                 }
-                native.tracee.step_emulated()?
+                native.tracee.step()?
             } else {
                 let (process, thread) = (native.tracee.process, native.tracee.thread);
                 let kept = set_breakpoints(&mut native.tracee, &stops);

@@ -3,7 +3,7 @@
 use everett_linux::{CallOutcome, Injected, TaskName};
 use everett_vm::ExecContext;
 
-use super::{NativeError, NativeMachine};
+use super::{NativeEnd, NativeError, NativeMachine};
 use crate::call_stack::NativeStack;
 use crate::events::EventKind;
 
@@ -11,17 +11,18 @@ use crate::events::EventKind;
 const NEAR_STACK: u64 = 1 << 20;
 
 impl NativeMachine<'_> {
-    /// Pushes signal frames onto the stack of a thread; the last one runs first.
+    /// Pushes signal frames onto the stack of a thread; the last one runs first. A frame that does not fit kills the
+    /// process.
     pub(super) fn inject(
         &mut self,
         name: TaskName,
         signals: &[Injected],
-    ) -> Result<(), NativeError> {
+    ) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(());
+            return Ok(None);
         };
         if signals.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(call) = native.pending.take() {
             // It was stopped before a system call, which restarts when the handlers have returned.
@@ -31,11 +32,10 @@ impl NativeMachine<'_> {
             let words = [injected.signal, injected.code].map(|number| number as u64);
             self.events.note(EventKind::Signal, name, &words);
             if !native.tracee.enter_handler(injected)? {
-                let message = format!("signal {} could not be delivered", injected.signal);
-                return Err(NativeError::NotReplayable(message));
+                return self.crashed(name, libc::SIGSEGV);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// An instruction raises a signal: runs its handler, if there is one and its frame fits.

@@ -3,6 +3,8 @@
 use everett_linux::Disk;
 
 use super::*;
+use crate::sandbox::resident;
+use crate::tracee::kill_all_tracees;
 use crate::variables::Variables;
 use crate::zygote::{self, Start};
 
@@ -94,7 +96,7 @@ impl<'c> NativeMachine<'c> {
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
         let mut threads = BTreeMap::new();
-        let (mut arithmetic, mut jumps, mut races) = Default::default();
+        let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
         let tasks = host.alive();
         for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
             let image = usize::from(execution.image.0);
@@ -106,7 +108,10 @@ impl<'c> NativeMachine<'c> {
                 channel: &channel,
             };
             let mut tracee = zygote::start(&start, config.kind())?;
-            tracee.mask_auxv(&host.auxv_random_bytes())?;
+            if let Err(error) = tracee.set_up_program(&host.auxv_random_bytes()) {
+                kill_all_tracees(vec![tracee]);
+                return Err(error.into());
+            }
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             }
@@ -115,6 +120,7 @@ impl<'c> NativeMachine<'c> {
                 place_watches(&mut host, program, &tracee)?;
                 arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
+                panics = config.watch_panics(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
             }
             let native = NativeThread {
@@ -140,10 +146,12 @@ impl<'c> NativeMachine<'c> {
             parked: BTreeMap::new(),
             allocators,
             heaps: BTreeMap::new(),
-            watchdog: Watchdog::start(),
+            watchdog: Watchdog::start(config.max_memory),
             calls: 0,
             last_call: u64::MAX,
             asked: 0,
+            own_memory: resident(nix::unistd::getpid()),
+            shown: [0; 2],
             long_computations: 0,
             watcher,
             reported: 0,
@@ -153,6 +161,7 @@ impl<'c> NativeMachine<'c> {
             restarts: 0,
             arithmetic,
             jumps,
+            panics,
             races,
             channel,
             shared_files: SharedFiles::default(),

@@ -1,12 +1,14 @@
 //! Real threads and processes: `clone`, `execve` and exit, as the model decides.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use everett_linux::{Execution, Guest, TaskName};
 use everett_vm::BugKind;
 
 use super::{Call, NativeError, NativeMachine, NativeThread, call_numbers, loading};
 use crate::events::EventKind;
+use crate::sandbox;
 use crate::tracee::{Registers, kill_all_tracees};
 use crate::zygote::string_list;
 
@@ -18,21 +20,13 @@ impl NativeMachine<'_> {
         child: TaskName,
         call: Call,
     ) -> Result<(), NativeError> {
-        const CLONE_VM: u64 = 0x100;
-        const CLONE_VFORK: u64 = 0x4000;
-        const CLONE_THREAD: u64 = 0x1_0000;
-        /// The model sends the signals about children.
-        const EXIT_SIGNAL: u64 = 0xff;
-        const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
         let is_thread = parent.pid == child.pid;
+        // The model has decided what the child is; of what the guest asks for, only the stack and the TLS base count.
+        let kind = if is_thread { sandbox::THREAD } else { 0 };
         let args = match call.number {
             call_numbers::CLONE => {
-                // The model assigns tids; a child that is no thread has its own memory.
-                let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
-                if !is_thread {
-                    flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
-                }
-                [flags, call.args[1], 0, 0, call.args[4], 0]
+                let tls = call.args[0] & sandbox::SET_TLS;
+                [kind | tls, call.args[1], 0, 0, call.args[4], 0]
             }
             call_numbers::FORK | call_numbers::VFORK => [0; 6],
             other => {
@@ -98,34 +92,64 @@ impl NativeMachine<'_> {
             return Err(NativeError::NotReplayable(message));
         };
         self.host.complete_exec(execution);
-        let random = self.host.auxv_random_bytes();
         let Some(mut native) = self.threads.remove(&name) else {
             return Ok(());
         };
         let Some(call) = native.pending.take() else {
             return Ok(());
         };
+        if let Err(error) = self.replace_program(name, &mut native, execution, (&program, call)) {
+            // It is in no table any more.
+            kill_all_tracees(vec![native.tracee]);
+            return Err(error);
+        }
+        // The thread that calls `execve` takes over the tid of its process.
+        let running = self.host.running();
+        self.threads.insert(running, native);
+        let image = u64::from(execution.image.0);
+        self.events.note(EventKind::Executed, running, &[image]);
+        self.update_mapped_files(running.pid)?;
+        self.update_tasks(running)
+    }
+
+    /// Lets a thread that is stopped at a call execute a program.
+    fn replace_program(
+        &mut self,
+        name: TaskName,
+        native: &mut NativeThread,
+        execution: &Execution,
+        (program, call): (&Path, Call),
+    ) -> Result<(), NativeError> {
+        let random = self.host.auxv_random_bytes();
         let mut path = program
             .canonicalize()?
             .into_os_string()
             .into_encoded_bytes();
         path.push(0);
-        // Below the red zone the thread's stack is free.
-        let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
-        native.tracee.poke(room, &path);
+        path.resize(path.len().next_multiple_of(8), 0);
         let (argv, env) = match call.number {
             call_numbers::EXECVE => (call.args[1], call.args[2]),
             _ => (call.args[2], call.args[3]),
         };
-        let argv = self.write_arguments(&mut native, execution, (argv, room));
+        let words = self.changed_arguments(native, execution, argv);
+        let size = path.len()
+            + words
+                .as_ref()
+                .map_or(0, |words| string_list(words, 0).len());
+        // The memory of the process is about to go, this with it.
+        let room = native.tracee.map_room(size as u64)?;
+        let list = room + path.len() as u64;
+        let argv = words.as_ref().map_or(argv, |_| list);
+        path.extend(words.map_or_else(Vec::new, |words| string_list(&words, list)));
+        native.tracee.poke(room, &path);
         let args = [room, argv, env, 0, 0, 0];
-        self.end_other_threads(name, &native);
+        self.end_other_threads(name, native);
         let (result, _) = native.tracee.inject_call(call_numbers::EXECVE, args)?;
         if result != 0 {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
         }
-        native.tracee.mask_auxv(&random)?;
+        native.tracee.set_up_program(&random)?;
         native.image = execution.image;
         let image = usize::from(execution.image.0);
         NativeMachine::set_checks(self.config, image, &mut native.tracee);
@@ -136,13 +160,7 @@ impl NativeMachine<'_> {
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
         }
-        // The thread that calls `execve` takes over the tid of its process.
-        let running = self.host.running();
-        self.threads.insert(running, native);
-        let image = u64::from(execution.image.0);
-        self.events.note(EventKind::Executed, running, &[image]);
-        self.update_mapped_files(running.pid)?;
-        self.update_tasks(running)
+        Ok(())
     }
 
     /// Creates tasks that the current call of a thread has created, and ends exited ones.
@@ -162,32 +180,26 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// Addresses of the arguments of an `execve`: where the caller has them, or below `room` if a script
-    /// passes words to its interpreter.
-    fn write_arguments(
+    /// The arguments of an `execve` where they are not those of the caller: a script passes words to its interpreter.
+    fn changed_arguments(
         &mut self,
         native: &mut NativeThread,
         execution: &Execution,
-        (argv, room): (u64, u64),
-    ) -> u64 {
+        argv: u64,
+    ) -> Option<Vec<Vec<u8>>> {
         let word = |native: &mut NativeThread, at: usize| {
             let mut bytes = [0; 8];
-            native.tracee.peek(argv + 8 * at as u64, &mut bytes);
+            let at = argv.wrapping_add(8 * at as u64);
+            native.tracee.peek(at, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let count = execution.args.len();
         if argv != 0 && (0..count).all(|at| word(native, at) != 0) && word(native, count) == 0 {
-            return argv;
+            return None;
         }
-        let args: Vec<_> = execution
-            .args
-            .iter()
-            .map(|arg| self.oracle.inputs.string(arg, &mut self.arena))
-            .collect();
-        let size = string_list(&args, 0).len() as u64;
-        let start = (room - size) & !15;
-        native.tracee.poke(start, &string_list(&args, start));
-        start
+        let args = execution.args.iter();
+        let args = args.map(|arg| self.oracle.inputs.string(arg, &mut self.arena));
+        Some(args.collect())
     }
 
     /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends the main
@@ -205,7 +217,7 @@ impl NativeMachine<'_> {
                 continue;
             };
             if other.tracee.thread != native.tracee.process {
-                let _ = other.tracee.inject_anywhere(call_numbers::EXIT, [0; 6]);
+                let _ = other.tracee.inject_call(call_numbers::EXIT, [0; 6]);
             }
         }
     }

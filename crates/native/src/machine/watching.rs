@@ -1,6 +1,6 @@
 //! What a watcher of a native run sees, and how the run ends.
 
-use everett_linux::{Ending, HostExit, PacketKind};
+use everett_linux::{Ending, HostExit, PacketKind, Stream};
 
 use super::{NativeEnd, NativeMachine, SentPacket};
 use crate::watch::{StoppedRun, StoppedThread};
@@ -15,6 +15,22 @@ impl NativeMachine<'_> {
             goes_on &= self.watcher.event(self.reported, line, clock);
         }
         goes_on
+    }
+
+    /// Passes new output to the watcher, if it wants it.
+    pub(crate) fn show_output(&mut self) {
+        if !self.watcher.sees_output() {
+            return;
+        }
+        for (at, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+            let output = self.host.output(stream);
+            if output.len() > self.shown[at] {
+                let inputs = &self.oracle.inputs;
+                let bytes = output.evaluate_from(self.shown[at], &mut self.arena, inputs);
+                self.shown[at] = output.len();
+                self.watcher.output(stream, &bytes);
+            }
+        }
     }
 
     /// Shows the stopped processes to the watcher.

@@ -3,8 +3,7 @@
 use everett_linux::Injected;
 use nix::sys::ptrace;
 
-use super::Call;
-use super::{Stopped, Tracee};
+use super::{Call, PTRACE_SYSEMU_SINGLESTEP, Stopped, Tracee};
 
 /// Offset of the signal mask in a signal frame: behind the return address, two words, three words about the
 /// stack, and the registers.
@@ -35,7 +34,7 @@ impl Tracee {
         }
         self.set_information(injected.signal, injected.code, injected.words)?;
         // A single step into a handler executes none of its instructions.
-        self.resume(libc::PTRACE_SINGLESTEP, injected.signal)?;
+        self.resume(PTRACE_SYSEMU_SINGLESTEP, injected.signal)?;
         if self.wait()? != Stopped::Signal(libc::SIGTRAP) {
             return Ok(false);
         }
@@ -43,15 +42,15 @@ impl Tracee {
         let frame = self.registers()?.rsp;
         // A fault that the real kernel considers blocked would reset the handler.
         self.unblock_all()?;
-        Ok(self.poke(frame + FRAME_MASK, &injected.mask.to_le_bytes()))
+        Ok(self.poke(frame.wrapping_add(FRAME_MASK), &injected.mask.to_le_bytes()))
     }
 
     /// Returns from a handler: the real kernel restores the frame. The model keeps the signal mask.
     pub(crate) fn leave_handler(&mut self, call: Call) -> std::io::Result<()> {
         // The call has popped the return address.
-        let frame = self.registers()?.rsp - 8;
+        let frame = self.registers()?.rsp.wrapping_sub(8);
         let mut mask = [0; 8];
-        let known = self.peek(frame + FRAME_MASK, &mut mask);
+        let known = self.peek(frame.wrapping_add(FRAME_MASK), &mut mask);
         self.mask_of_frame = known.then_some(u64::from_le_bytes(mask));
         self.inject_call(call.number, call.args)?;
         self.unblock_all()

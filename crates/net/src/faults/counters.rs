@@ -1,13 +1,15 @@
 //! Fault counters: the faults that happened so far on a path, as far as a host knows. They are part
 //! of the host's state.
 
+use serde::{Deserialize, Serialize};
+
 use super::{FaultIndex, Scope};
 use crate::topology::HostIndex;
 
 /// How often each fault was possible and happened, on each host that this one has heard of. A host
 /// knows its own past and that of the messages it received, so the counters do not depend on how
 /// states are shared between worlds.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct FaultCounters {
     /// Sorted by fault and host.
     counts: Vec<Count>,
@@ -15,7 +17,7 @@ pub struct FaultCounters {
     decided: Vec<(FaultIndex, bool)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 struct Count {
     fault: FaultIndex,
     host: HostIndex,
@@ -34,6 +36,13 @@ impl FaultCounters {
         let all = self.counts.iter().filter(|count| count.fault == fault);
         let meant = all.filter(|count| scope == Scope::Path || count.host == host);
         meant.fold(0, |sum, count| sum.saturating_add(count.used))
+    }
+
+    /// How often any fault was possible or happened, all in all: it grows with everything that is counted.
+    pub fn total(&self) -> u64 {
+        let all = self.counts.iter();
+        all.map(|count| u64::from(count.seen) + u64::from(count.used))
+            .sum()
     }
 
     /// How often any fault happened.

@@ -12,11 +12,13 @@ pub use counters::FaultCounters;
 pub use filter::{Filter, HostSet, Numbers, Ports, Sizes, Times};
 pub use kinds::{FaultTarget, KINDS, Kind, Parameter, ParameterKind, Value, kind};
 
+use serde::{Deserialize, Serialize};
+
 use crate::packet::Packet;
 use crate::topology::HostIndex;
 
 /// Index of a fault in the list of a world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FaultIndex(pub u16);
 
 impl FaultIndex {

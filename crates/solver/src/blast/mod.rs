@@ -9,6 +9,7 @@ mod gates;
 mod heap;
 mod sat;
 
+use crate::interrupt::Interrupt;
 pub use cdcl::Cdcl;
 use circuits::{Word, not_word};
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
@@ -63,6 +64,11 @@ impl<B: Backend> Blaster<B> {
     /// Whether the last query contained floats, which are unconstrained: then `Sat` may be wrong.
     pub fn saw_floats(&self) -> bool {
         self.met_floats
+    }
+
+    /// Lets an interrupt stop the queries to come.
+    pub fn interrupt_by(&mut self, interrupt: &Interrupt) {
+        self.gates.sat.interrupt_by(interrupt);
     }
 
     /// Whether all `terms` can hold together. `guesses` are all variables of the terms, with values

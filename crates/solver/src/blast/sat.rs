@@ -10,6 +10,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 // Only the static library in it is used.
 use cadical as _;
 
+use crate::interrupt::Interrupt;
+
 /// A DIMACS literal: a variable number from 1, negative if negated.
 pub type Lit = i32;
 
@@ -22,6 +24,11 @@ unsafe extern "C" {
     fn ccadical_val(instance: *mut c_void, lit: c_int) -> c_int;
     fn ccadical_failed(instance: *mut c_void, lit: c_int) -> c_int;
     fn ccadical_set_option(instance: *mut c_void, name: *const c_char, value: c_int);
+    fn ccadical_set_terminate(
+        instance: *mut c_void,
+        state: *mut c_void,
+        terminate: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    );
     fn ccadical_limit(instance: *mut c_void, name: *const c_char, value: c_int);
 }
 
@@ -30,7 +37,7 @@ unsafe extern "C" {
 pub enum SatAnswer {
     Sat,
     Unsat,
-    /// The conflict budget is exhausted.
+    /// The conflict budget is exhausted, or an interrupt was due.
     OverBudget,
 }
 
@@ -42,6 +49,9 @@ pub trait Backend {
 
     /// Announces that clauses define the results of a division by its operands.
     fn add_division(&mut self, _division: Division) {}
+
+    /// Lets an interrupt stop the solver. One whose budget bounds its time need not heed it.
+    fn interrupt_by(&mut self, _interrupt: &Interrupt) {}
 
     /// Solves under `assumptions`, giving up after `conflicts` conflicts, which are counted down if
     /// the solver can. The variables of `inputs`, whose signs are good phases, determine every gate
@@ -93,6 +103,18 @@ impl Division {
 /// One CaDiCaL instance.
 pub struct Sat {
     instance: *mut c_void,
+    /// What the instance asks now and then whether to stop: a box, whose address it has.
+    interrupt: *mut Interrupt,
+}
+
+/// Whether the search must stop.
+///
+/// # Safety
+/// `state` points to an [`Interrupt`] that lives at least as long as the instance that calls this.
+unsafe extern "C" fn must_stop(state: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise; nothing changes the interrupt while the instance solves.
+    let interrupt = unsafe { &*state.cast::<Interrupt>() };
+    c_int::from(interrupt.is_due())
 }
 
 // SAFETY: an instance owns all its memory and uses no thread-local state. `Sat` is not `Sync`, and
@@ -118,7 +140,18 @@ impl Backend for Sat {
             // NUL-terminated.
             unsafe { ccadical_set_option(instance, name.as_ptr(), *value) };
         }
-        Sat { instance }
+        let interrupt = Box::into_raw(Box::<Interrupt>::default());
+        // SAFETY: the instance is alive; the state is freed after the instance is released.
+        unsafe { ccadical_set_terminate(instance, interrupt.cast(), Some(must_stop)) };
+        Sat {
+            instance,
+            interrupt,
+        }
+    }
+
+    fn interrupt_by(&mut self, interrupt: &Interrupt) {
+        // SAFETY: the box is alive, and the instance does not solve now.
+        unsafe { *self.interrupt = interrupt.clone() };
     }
 
     fn add_clause(&mut self, clause: &[Lit]) {
@@ -163,14 +196,39 @@ impl Backend for Sat {
 
 impl Drop for Sat {
     fn drop(&mut self) {
-        // SAFETY: the instance is alive and not used afterwards.
-        unsafe { ccadical_release(self.instance) };
+        // SAFETY: the instance and the box are alive and not used afterwards.
+        unsafe {
+            ccadical_release(self.instance);
+            drop(Box::from_raw(self.interrupt));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn an_interrupt_stops_the_search() {
+        let mut sat = pigeons(12);
+        sat.interrupt_by(&Interrupt {
+            stop: Some(Arc::new(AtomicBool::new(true))),
+            ..Interrupt::default()
+        });
+        // Without the interrupt this takes hours.
+        let mut budget = u32::MAX;
+        assert_eq!(sat.solve(&[], &[], &mut budget), SatAnswer::OverBudget);
+        sat.interrupt_by(&Interrupt {
+            clock: Clock::start(),
+            deadline: Some(Duration::ZERO),
+            ..Interrupt::default()
+        });
+        assert_eq!(sat.solve(&[], &[], &mut budget), SatAnswer::OverBudget);
+    }
 
     #[test]
     fn assumptions_cores_and_models() {
@@ -185,21 +243,27 @@ mod tests {
         assert!(!sat.value(1));
     }
 
-    /// Six pigeons, five holes: needs conflicts, so it exceeds a budget of zero.
-    #[test]
-    fn the_conflict_budget_is_kept() {
+    /// One pigeon more than holes.
+    fn pigeons(holes: i32) -> Sat {
         let mut sat = Sat::new();
-        let at = |pigeon: i32, hole: i32| pigeon * 5 + hole + 1;
-        for pigeon in 0..6 {
-            sat.add_clause(&(0..5).map(|hole| at(pigeon, hole)).collect::<Vec<_>>());
+        let at = |pigeon: i32, hole: i32| pigeon * holes + hole + 1;
+        for pigeon in 0..=holes {
+            sat.add_clause(&(0..holes).map(|hole| at(pigeon, hole)).collect::<Vec<_>>());
         }
-        for hole in 0..5 {
-            for one in 0..6 {
+        for hole in 0..holes {
+            for one in 0..=holes {
                 for other in 0..one {
                     sat.add_clause(&[-at(one, hole), -at(other, hole)]);
                 }
             }
         }
+        sat
+    }
+
+    /// It needs conflicts, so it exceeds a small budget.
+    #[test]
+    fn the_conflict_budget_is_kept() {
+        let mut sat = pigeons(5);
         assert_eq!(sat.solve(&[], &[], &mut 1), SatAnswer::OverBudget);
         assert_eq!(sat.solve(&[], &[], &mut 1_000_000), SatAnswer::Unsat);
     }

@@ -2,6 +2,7 @@
 
 use super::print::script;
 use crate::config::{SmtConfig, SmtProgram};
+use crate::interrupt::Interrupt;
 use everett_expr::{Arena, ExprId, Variable};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -31,8 +32,8 @@ struct Running {
     output: Receiver<String>,
 }
 
-/// Time-out for values after `sat`; a solver has them at hand then.
-const VALUE_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a wait for the solver looks whether it must end.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 impl SmtProcess {
     pub fn new(config: SmtConfig) -> SmtProcess {
@@ -46,19 +47,18 @@ impl SmtProcess {
     /// Whether all terms can hold.
     #[cfg(test)]
     pub fn solve(&mut self, arena: &Arena, terms: &[ExprId]) -> SmtAnswer {
-        self.solve_within(arena, terms, Duration::MAX)
+        self.solve_until(arena, terms, &Interrupt::default())
     }
 
-    /// Like `solve`, within at most this time, whatever the configuration says.
-    pub fn solve_within(
+    /// Like `solve`, until an interrupt is due.
+    pub fn solve_until(
         &mut self,
         arena: &Arena,
         terms: &[ExprId],
-        patience: Duration,
+        interrupt: &Interrupt,
     ) -> SmtAnswer {
         let script = script(arena, terms);
-        let patience = patience.min(self.config.timeout);
-        let answer = self.ask(&script.text, &script.variables, patience);
+        let answer = self.ask(&script.text, &script.variables, interrupt);
         answer.unwrap_or_else(|reason| {
             // Its state is unknown: the next query gets a new process.
             self.running = None;
@@ -83,7 +83,7 @@ impl SmtProcess {
         &mut self,
         text: &str,
         variables: &[(Variable, String)],
-        timeout: Duration,
+        interrupt: &Interrupt,
     ) -> Result<SmtAnswer, String> {
         let running = match self.running.take() {
             Some(running) => running,
@@ -92,12 +92,18 @@ impl SmtProcess {
         let running = self.running.insert(running);
         running.send("(reset)\n(set-option :print-success false)\n")?;
         running.send("(set-option :produce-models true)\n")?;
+        if let Some((option, work)) = self.config.work {
+            running.send(&format!("(set-option {option} {work})\n"))?;
+        }
         running.send(text)?;
         running.send("(check-sat)\n")?;
-        match running.line(timeout)?.as_str() {
-            "sat" => running.values(variables).map(SmtAnswer::Sat),
+        match running.line(interrupt, self.config.timeout)?.as_str() {
+            "sat" => running.values(variables, interrupt).map(SmtAnswer::Sat),
             "unsat" => Ok(SmtAnswer::Unsat),
-            "unknown" => Ok(SmtAnswer::Unknown("the SMT solver says unknown".to_owned())),
+            "unknown" => Ok(SmtAnswer::Unknown(match self.config.work {
+                Some((_, work)) => format!("the SMT solver says unknown, within a work of {work}"),
+                None => "the SMT solver says unknown".to_owned(),
+            })),
             other => Err(format!("unexpected answer `{other}`")),
         }
     }
@@ -139,19 +145,27 @@ impl Running {
         written.map_err(|error| format!("cannot be written to: {error}"))
     }
 
-    fn line(&mut self, patience: Duration) -> Result<String, String> {
-        match self.output.recv_timeout(patience) {
-            Ok(line) => Ok(line.trim().to_owned()),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(format!("no answer within {} ms", patience.as_millis()))
+    fn line(&mut self, interrupt: &Interrupt, timeout: Option<Duration>) -> Result<String, String> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.output.recv_timeout(BETWEEN_LOOKS) {
+                Ok(line) => return Ok(line.trim().to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err("ended unexpectedly".to_owned()),
+                Err(RecvTimeoutError::Timeout) => waited += BETWEEN_LOOKS,
             }
-            Err(RecvTimeoutError::Disconnected) => Err("ended unexpectedly".to_owned()),
+            if interrupt.is_due() {
+                return Err("the run ends before the answer".to_owned());
+            }
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                return Err(format!("no answer within {} ms", waited.as_millis()));
+            }
         }
     }
 
     fn values(
         &mut self,
         variables: &[(Variable, String)],
+        interrupt: &Interrupt,
     ) -> Result<BTreeMap<Variable, u8>, String> {
         let questions: String = variables
             .iter()
@@ -160,7 +174,8 @@ impl Running {
         self.send(&questions)?;
         let mut values = BTreeMap::new();
         for &(variable, _) in variables {
-            let line = self.line(VALUE_PATIENCE)?;
+            // A solver has them at hand.
+            let line = self.line(interrupt, None)?;
             let value = parse_value(&line).ok_or(format!("unexpected value `{line}`"))?;
             values.insert(variable, value);
         }
@@ -192,7 +207,8 @@ fn parse_value(line: &str) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     #[test]
     fn values_in_all_notations() {
@@ -210,11 +226,38 @@ mod tests {
         let mut process = SmtProcess::new(SmtConfig {
             program: SmtProgram::Path(PathBuf::from(program)),
             arguments,
-            timeout,
+            work: Some((":rlimit", 12_345)),
+            timeout: Some(timeout),
         });
         let mut arena = Arena::new();
         let truth = arena.bool_constant(true);
         process.solve(&arena, &[truth])
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait() {
+        let mut process = SmtProcess::new(SmtConfig {
+            program: SmtProgram::Path(PathBuf::from("sleep")),
+            arguments: vec!["1000".to_owned()],
+            work: None,
+            timeout: None,
+        });
+        let mut arena = Arena::new();
+        let truth = arena.bool_constant(true);
+        let interrupt = Interrupt {
+            stop: Some(Arc::new(AtomicBool::new(true))),
+            ..Interrupt::default()
+        };
+        let answer = process.solve_until(&arena, &[truth], &interrupt);
+        assert!(matches!(answer, SmtAnswer::Unknown(_)));
+    }
+
+    #[test]
+    fn the_solver_is_told_how_much_it_may_work() {
+        let told =
+            "grep -m1 'set-option :rlimit 12345)' > /dev/null && echo unsat; cat > /dev/null";
+        let answer = run("sh", &["-c", told], Duration::from_secs(600));
+        assert!(matches!(answer, SmtAnswer::Unsat));
     }
 
     #[test]
@@ -243,7 +286,7 @@ mod tests {
             SEARCHES.fetch_add(1, Ordering::SeqCst);
             Err("it is nowhere".to_owned())
         };
-        let config = SmtConfig::z3_found_by(find, Duration::from_secs(5));
+        let config = SmtConfig::z3_found_by(find, 1, None);
         let mut process = SmtProcess::new(config);
         assert_eq!(SEARCHES.load(Ordering::SeqCst), 0);
         let mut arena = Arena::new();

@@ -22,7 +22,7 @@ fn z3() -> Option<SmtConfig> {
     if found.is_none() {
         eprintln!("skipped: no z3 in EVERETT_Z3 or on the search path");
     }
-    found.map(|program| SmtConfig::for_program(program, Duration::from_secs(60)))
+    found.map(|program| SmtConfig::for_program(program, 100_000_000, None))
 }
 
 fn truth(answer: SmtAnswer) -> Result<bool, TestCaseError> {

@@ -19,6 +19,7 @@ mod long_double;
 mod math;
 mod scan;
 mod strings;
+mod subobjects;
 mod variadic;
 mod vectors;
 
@@ -78,6 +79,7 @@ const FAMILIES: &[&[Operation]] = &[
     long_double::OPERATIONS,
     math::OPERATIONS,
     strings::OPERATIONS,
+    subobjects::OPERATIONS,
     variadic::OPERATIONS,
     vectors::OPERATIONS,
 ];

@@ -278,6 +278,32 @@ impl Buffer {
         })
     }
 
+    /// The symbolic bytes as they are stored: where each is, its term, and which byte of how many of the term it is.
+    pub fn symbolic_bytes(&self) -> impl Iterator<Item = (usize, ExprId, u8, u8)> + '_ {
+        let lines = self.overlay.iter().zip((0..).step_by(LINE));
+        let lines = lines.filter_map(|(line, first)| Some((line.as_ref()?, first)));
+        lines.flat_map(|(line, first)| {
+            let bytes = line.iter().zip(first..);
+            bytes.filter_map(|(byte, at)| Some((at, byte.term?, byte.index, byte.of)))
+        })
+    }
+
+    /// Makes a byte symbolic, as [`Buffer::symbolic_bytes`] gives it.
+    pub fn set_symbolic(&mut self, at: usize, term: ExprId, index: u8, of: u8) {
+        if at >= self.bytes.len() {
+            return;
+        }
+        if self.overlay.is_empty() {
+            self.overlay.resize(self.bytes.len().div_ceil(LINE), None);
+        }
+        let line = self.overlay[at / LINE].get_or_insert_with(Default::default);
+        line[at % LINE] = SymbolicByte {
+            term: Some(term),
+            index,
+            of,
+        };
+    }
+
     /// All terms, for marking what is alive.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.overlay

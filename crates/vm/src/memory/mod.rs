@@ -363,7 +363,8 @@ impl Memory {
         let at = position(object, address);
         let inside = object.object_range().contains(&address) || size == 0;
         let kind = match (object.is_live(), object.kind) {
-            (false, ObjectKind::Stack) => BugKind::UseAfterReturn,
+            (false, ObjectKind::Stack | ObjectKind::Arguments) => BugKind::UseAfterReturn,
+            (true, ObjectKind::Arguments) if !write => BugKind::MissingArgument,
             (false, _) => BugKind::UseAfterFree,
             (true, ObjectKind::Constant) if write && inside => BugKind::ReadOnlyWrite,
             (true, _) => BugKind::OutOfBounds,
@@ -379,11 +380,14 @@ impl Memory {
         } else {
             " that is no longer there"
         };
-        let message = format!(
-            "{verb} of {} {at} a {what} of {}{dead}",
-            bytes(len),
-            bytes(size)
-        );
+        let message = match kind {
+            BugKind::MissingArgument => "va_arg behind the last argument".to_owned(),
+            _ => format!(
+                "{verb} of {} {at} a {what} of {}{dead}",
+                bytes(len),
+                bytes(size)
+            ),
+        };
         Bug {
             kind,
             message,

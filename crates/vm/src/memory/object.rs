@@ -20,6 +20,8 @@ pub enum ObjectKind {
     Constant,
     /// A stack slot.
     Stack,
+    /// The variadic arguments of a call, a stack slot.
+    Arguments,
     /// A block from malloc and its family.
     Heap,
     /// A mapping from mmap.
@@ -35,6 +37,7 @@ impl ObjectKind {
             ObjectKind::Global => "global",
             ObjectKind::Constant => "constant global",
             ObjectKind::Stack => "stack slot",
+            ObjectKind::Arguments => "list of variadic arguments",
             ObjectKind::Heap => "heap block",
             ObjectKind::Mapping => "mapping",
             ObjectKind::Kernel => "kernel-made block",

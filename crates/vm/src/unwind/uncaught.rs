@@ -34,14 +34,15 @@ impl Vm<'_> {
         Bug::new(BugKind::UncaughtException, message).into()
     }
 
-    /// The finding for a panic that propagates to the runtime, which ends the process. `None` if
-    /// the exception is not a panic or is caught.
-    pub(super) fn uncaught_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
+    /// The finding for a panic: for every one, or for one that propagates to the runtime, which ends the
+    /// process. `None` if the exception is no panic, or none that is reported.
+    pub(super) fn reported_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
         let reported = self.options.report_uncaught && !state.resumed;
-        if !reported
-            || self.exception_class(state.exception) != RUST_CLASS
-            || !self.is_caught_by_runtime(state.frame)
-        {
+        if !reported || self.exception_class(state.exception) != RUST_CLASS {
+            return None;
+        }
+        let every = self.options.report_caught_panics && !self.is_raised_again();
+        if !every && !self.is_caught_by_runtime(state.frame) {
             return None;
         }
         let message = match self.panic_message(state.exception) {
@@ -49,6 +50,24 @@ impl Vm<'_> {
             None => "a panic that nobody catches".to_owned(),
         };
         Some(Bug::new(BugKind::Panic, message).into())
+    }
+
+    /// Whether the panic is raised by `resume_unwind`: it was one before, or a program unwinds on purpose.
+    fn is_raised_again(&self) -> bool {
+        let program = self.image.program();
+        for frame in self.thread.frames.iter().rev() {
+            let code = self.image.code(frame.function);
+            let mut place = code.and_then(|code| *code.locations.get(frame.pc as usize)?);
+            while let Some(id) = place {
+                let location = program.location(id);
+                match program.string(location.function) {
+                    "resume_unwind" | "rust_panic_without_hook" => return true,
+                    _ if !program.library.contains(program.string(location.file)) => return false,
+                    _ => place = location.inlined_at,
+                }
+            }
+        }
+        false
     }
 
     /// Whether the innermost `catch_unwind` around the call that this frame executes is the

@@ -201,7 +201,7 @@ impl Table {
         entry.filter(|entry| entry.serial == id.serial)
     }
 
-    pub(super) fn add_dstate(&mut self, sets: Vec<SetId>) {
+    pub(in crate::mapping) fn add_dstate(&mut self, sets: Vec<SetId>) {
         let entry = DstateEntry {
             serial: self.next_serial,
             links: Vec::with_capacity(sets.len()),
@@ -210,6 +210,7 @@ impl Table {
         };
         self.next_serial += 1;
         let slot = self.dstates.insert(entry);
+        self.newest = Some(self.id(slot));
         for (set, host) in sets.into_iter().zip(0u64..) {
             let link = self.link(slot, set);
             let is_live = self.sets.get(set).live > 0;

@@ -83,6 +83,8 @@ pub struct Table {
     sets: Sets,
     dstates: Slab<DstateEntry>,
     next_serial: u64,
+    /// The dstate that was made last.
+    newest: Option<DstateId>,
     /// Pairs of a dstate and a state in it.
     virtual_states: usize,
     /// Dstates that may have settled since they were asked for: at most one host has live states. All that have are
@@ -108,15 +110,25 @@ impl Table {
         let mut sets = Vec::with_capacity(states.len());
         for ((host, state), at) in states.into_iter().zip(0..) {
             assert_eq!(host, HostIndex(at), "a world has one state of each host");
-            let entry = StateEntry {
-                host,
-                quiescent: false,
-                sets: SmallVec::new(),
-            };
-            self.states.insert(state, entry);
+            self.add_alone(state, host);
             sets.push(self.set_of(host, vec![state]));
         }
         self.add_dstate(sets);
+    }
+
+    /// Adds a state of a host. It is in no dstate yet.
+    pub(in crate::mapping) fn add_alone(&mut self, state: MemberId, host: HostIndex) {
+        let entry = StateEntry {
+            host,
+            quiescent: false,
+            sets: SmallVec::new(),
+        };
+        self.states.insert(state, entry);
+    }
+
+    /// A state is in some world.
+    pub fn contains(&self, state: MemberId) -> bool {
+        self.states.get(state).is_some()
     }
 
     /// The host of a state.
@@ -193,6 +205,11 @@ impl Table {
         let mut ids: Vec<DstateId> = all.map(|(slot, entry)| id(slot, entry)).collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// The dstate that was made last, if it is still there.
+    pub fn newest(&self) -> Option<DstateId> {
+        self.newest.filter(|id| self.entry(*id).is_some())
     }
 
     /// The number of dstates.

@@ -116,6 +116,7 @@ impl Build {
         let options = LowerOptions {
             is_vm_operation: &|name| name == "taken",
             promote,
+            check_subobjects: false,
         };
         let program = lower(&self.module, &options).unwrap();
         verify(&program).unwrap();

@@ -181,6 +181,7 @@ fn contents_that_cannot_be_computed_are_an_error() {
     let options = LowerOptions {
         is_vm_operation: &|_| false,
         promote: true,
+        check_subobjects: false,
     };
     let error = lower(&build.module, &options).unwrap_err();
     assert_eq!(

@@ -22,7 +22,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Int, Flags],
         &[Errno::ENOMEM, Errno::ENOSPC],
         shared_memory::shmget,
-    ),
+    )
+    .fails_where(|_, args, _| makes_one(args[0], args[2])),
     Row::new(
         "shmat",
         30,
@@ -45,7 +46,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Int, Flags],
         &[Errno::ENOSPC],
         semaphores::semget,
-    ),
+    )
+    .fails_where(|_, args, _| makes_one(args[0], args[2])),
     Row::new(
         "semop",
         65,
@@ -74,7 +76,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Flags],
         &[Errno::ENOSPC],
         messages::msgget,
-    ),
+    )
+    .fails_where(|_, args, _| makes_one(args[0], args[1])),
     Row::new(
         "msgsnd",
         69,
@@ -96,6 +99,13 @@ pub const ROWS: &[Row] = &[
 
 const PRIVATE: u32 = 0;
 const CREATE: u64 = 0o1000;
+
+/// Whether a call with this key and flags can make an object.
+fn makes_one(key: u64, flags: u64) -> bool {
+    const PRIVATE: i32 = 0;
+    key as i32 == PRIVATE || flags & CREATE != 0
+}
+
 const EXCLUSIVE: u64 = 0o2000;
 const NO_WAIT: u64 = 0o4000;
 

@@ -5,6 +5,7 @@ use everett_vm::Value;
 use super::{IPC_64, READ, REMOVE, SET, STATUS, WRITE, longs, set_permissions};
 use crate::errno::Errno;
 use crate::files::{Description, Target};
+use crate::host::Host;
 use crate::ipc::Segment;
 use crate::kernel::Kernel;
 use crate::syscalls::memory::MapRequest;
@@ -170,5 +171,13 @@ impl Kernel<'_, '_> {
     fn segment(&self, id: u32) -> Result<Segment, Errno> {
         let segment = self.host.ipc.segments.get(&id);
         segment.cloned().ok_or(Errno::EINVAL)
+    }
+}
+
+impl Host {
+    /// The size of a segment of shared memory, in whole pages.
+    pub fn shared_memory_size(&self, id: u32) -> Option<u64> {
+        let segment = self.state.ipc.segments.get(&id)?;
+        Some(segment.size.next_multiple_of(PAGE_SIZE))
     }
 }

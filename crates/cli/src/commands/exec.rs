@@ -1,0 +1,97 @@
+//! `everett exec`.
+
+use anyhow::Result;
+use everett::{BugKind, Console, ExecEnding, ExecSpec, OutputStream};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+
+use crate::EXIT_ERROR;
+use crate::args::HostArgs;
+use crate::commands::Subcommand;
+use crate::session::session;
+
+/// Arguments of `everett exec`.
+#[derive(clap::Args)]
+pub struct ExecArgs {
+    /// Print system calls to stderr, as strace does: virtual time, thread, call, result.
+    #[arg(long)]
+    strace: bool,
+    #[command(flatten)]
+    host: HostArgs,
+    /// The program that `everett cc` made, or its bitcode, and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Connects the program to the standard streams of this process.
+struct OurConsole;
+
+impl Console for OurConsole {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        std::io::stdin().read(buffer)
+    }
+
+    fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> std::io::Result<()> {
+        match stream {
+            OutputStream::Stdout => {
+                std::io::stdout().write_all(bytes)?;
+                std::io::stdout().flush()
+            }
+            OutputStream::Stderr => std::io::stderr().write_all(bytes),
+        }
+    }
+
+    fn call(&mut self, line: &str) {
+        eprintln!("{line}");
+    }
+}
+
+/// `everett exec`: exits with the exit code of the program.
+impl Subcommand for ExecArgs {
+    fn run(&self) -> Result<u8> {
+        let spec = ExecSpec {
+            logs_calls: self.strace,
+            host: self.host.spec.clone(),
+            max_time: self.host.max_time,
+            max_memory: self.host.max_memory,
+            command: self.command.clone(),
+        };
+        let result = everett::exec(&spec, &session(), &mut OurConsole)?;
+        for warning in &result.warnings {
+            eprintln!("everett: {warning}");
+        }
+        Ok(match result.ending {
+            ExecEnding::Exit(status) => status as u8,
+            // The exit status by which shells report signals.
+            ExecEnding::Signal(signal) => 128 + signal as u8,
+            ExecEnding::Idle => {
+                eprintln!("everett: all threads wait for what nobody will send");
+                0
+            }
+            ExecEnding::Limit(which) => {
+                eprintln!("everett: {which}");
+                EXIT_ERROR
+            }
+            ExecEnding::NotStarted { kind, message } => {
+                eprintln!("everett: {}: {message}", kind.name());
+                EXIT_ERROR
+            }
+            ExecEnding::Bug {
+                kind,
+                message,
+                stack,
+            } => {
+                eprintln!("everett: {}: {message}", kind.name());
+                for frame in &stack {
+                    eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
+                }
+                match kind {
+                    BugKind::Abort | BugKind::Assertion => 134,
+                    kind if kind.is_tool_limit() => EXIT_ERROR,
+                    _ => 139,
+                }
+            }
+            _ => 0,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! The subcommands, one file each: flags that become a spec, a call of the library, and an exit code. A subcommand is one
+//! file here, and one row in [`subcommands!`].
+
+mod confirm;
+mod exec;
+mod export;
+mod follow;
+mod native;
+mod replay;
+mod run;
+mod scenario;
+mod shrink;
+mod test;
+
+use anyhow::Result;
+use everett::{BuildSpec, OtherBuild};
+use std::ffi::OsString;
+
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+
+/// A subcommand with its arguments.
+pub trait Subcommand {
+    /// Executes it and returns the exit code.
+    fn run(&self) -> Result<u8>;
+}
+
+/// Defines [`Command`] by rows: help text, attributes, name and type of the arguments.
+macro_rules! subcommands {
+    ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
+        /// The subcommands of Everett.
+        #[derive(clap::Subcommand)]
+        pub enum Command {
+            $($(#[$attribute])* $name(Box<$arguments>),)*
+        }
+
+        impl Subcommand for Command {
+            fn run(&self) -> Result<u8> {
+                match self {
+                    $(Command::$name(arguments) => arguments.run(),)*
+                }
+            }
+        }
+    };
+}
+
+subcommands! {
+    /// Explores a program on symbolic input and reports what is wrong with it.
+    Run(crate::args::RunArgs),
+    /// Goes on with a run that was stopped.
+    Resume(crate::args::ResumeArgs),
+    /// Follows the tests of a run again and says where each ends.
+    Follow(follow::FollowArgs),
+    /// Follows a trace again and prints its system calls as strace does.
+    Strace(follow::StraceArgs),
+    /// Replays traces on the native program under the same kernel model, and says whether they end the same.
+    Replay(replay::ReplayArgs),
+    /// Replays the findings of a run natively and notes which of them are confirmed.
+    Confirm(confirm::ConfirmArgs),
+    /// Replays folders of traces as a regression suite, on the program or a newer build of it.
+    Test(test::TestArgs),
+    /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
+    Shrink(shrink::ShrinkArgs),
+    /// Writes a shell script that lets a finding happen again with nothing of Everett.
+    Export(export::ExportArgs),
+    /// Runs native programs under the kernel model: the same seed, the same run.
+    Native(native::NativeArgs),
+    /// Looks at scenario files: worlds of several hosts.
+    Scenario(scenario::ScenarioArgs),
+    /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
+    #[command(disable_help_flag = true)]
+    Exec(exec::ExecArgs),
+    /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
+    #[command(disable_help_flag = true)]
+    Cc(ToolArgs),
+    /// Compiles and links C++.
+    #[command(name = "c++", visible_alias = "cxx", disable_help_flag = true)]
+    Cxx(ToolArgs),
+    /// Makes archives of bitcode.
+    #[command(disable_help_flag = true)]
+    Ar(ToolArgs),
+    /// Indexes archives of bitcode.
+    #[command(disable_help_flag = true)]
+    Ranlib(ToolArgs),
+    /// Runs cargo so that programs come out with their bitcode.
+    #[command(disable_help_flag = true)]
+    Cargo(ToolArgs),
+    /// Runs rustc so that a program comes out with its bitcode.
+    #[command(disable_help_flag = true)]
+    Rustc(ToolArgs),
+}
+
+impl Command {
+    /// The program or scenario with the words behind it, of subcommands that run one.
+    pub fn command(&self) -> Option<&[OsString]> {
+        match self {
+            Command::Run(args) => Some(&args.spec.command),
+            Command::Native(args) => Some(&args.command),
+            _ => None,
+        }
+    }
+}
+
+/// Arguments passed unchanged to another program.
+#[derive(clap::Args)]
+pub struct ToolArgs {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    args: Vec<OsString>,
+}
+
+impl Subcommand for ToolArgs {
+    fn run(&self) -> Result<u8> {
+        unreachable!("build tools are handled before options are read")
+    }
+}
+
+/// The exit code for a run with or without findings.
+fn exit_code(is_clean: bool) -> u8 {
+    match is_clean {
+        true => EXIT_CLEAN,
+        false => EXIT_FINDINGS,
+    }
+}
+
+/// Selects the build of the program to replay traces on.
+#[derive(clap::Args)]
+pub struct BuildArgs {
+    /// Replay on this native program instead of the one that was explored: another build of the same source, or a
+    /// newer one. With PATH, instead of the one that the run has there (`--program`); of a world, instead of that of
+    /// a host or group of hosts.
+    #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = OtherBuild::parse)]
+    on: Vec<OtherBuild>,
+    /// Replay on the builds that check every access to memory, not only where a finding needs them.
+    #[arg(long)]
+    checked: bool,
+}
+
+impl BuildArgs {
+    fn spec(&self) -> BuildSpec {
+        BuildSpec {
+            on: self.on.clone(),
+            checked: self.checked,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `everett native`.
+
+use anyhow::Result;
+use everett::{
+    BugKind, NativeEnd, NativeResult, NativeRun, NativeSpec, NativeSummary, Stream, Watcher,
+    parse_setting,
+};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use crate::args::HostArgs;
+use crate::commands::{Subcommand, exit_code};
+use crate::display::{numbered, print, show_output};
+use crate::session::session;
+use crate::{EXIT_CLEAN, EXIT_ERROR};
+
+/// Arguments of `everett native`.
+#[derive(clap::Args)]
+pub struct NativeArgs {
+    /// Seed of all choices: schedules and failures.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Run so many times, with this seed and those that follow, and report how the runs ended. Unless told otherwise,
+    /// threads are scheduled at random before system calls.
+    #[arg(long, value_name = "N")]
+    runs: Option<NonZeroU32>,
+    /// Folder for what many runs find; default: the next number below everett-out/.
+    #[arg(long, value_name = "DIR", requires = "runs")]
+    out: Option<PathBuf>,
+    /// Print system calls to stderr, as strace does.
+    #[arg(long)]
+    strace: bool,
+    /// Where it is a scenario: a key of it and its value, such as host.server.args='["-p", "80"]'.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, String)>,
+    /// The host of a single program.
+    #[command(flatten)]
+    host: HostArgs,
+    /// The program and its arguments, or a scenario: a file that ends in .toml.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Connects a native program to the standard streams of this process.
+struct OurStreams;
+
+impl Watcher for OurStreams {
+    fn input(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; 65536];
+        // A read error counts as end of file.
+        let count = std::io::stdin().read(&mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        Some(bytes)
+    }
+
+    fn sees_output(&self) -> bool {
+        true
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        // Nobody is left to whom a failure could be said.
+        let _ = match stream {
+            Stream::Stdout => std::io::stdout()
+                .write_all(bytes)
+                .and_then(|()| std::io::stdout().flush()),
+            Stream::Stderr => std::io::stderr().write_all(bytes),
+        };
+    }
+}
+
+/// `everett native`: one run determines the exit code; many runs give 1 if something was found.
+impl Subcommand for NativeArgs {
+    fn run(&self) -> Result<u8> {
+        let spec = NativeSpec {
+            seed: self.seed,
+            runs: self.runs,
+            out: self.out.clone(),
+            logs_calls: self.strace,
+            settings: self.settings.clone(),
+            host: self.host.spec.clone(),
+            max_time: self.host.max_time,
+            max_memory: self.host.max_memory,
+            command: self.command.clone(),
+        };
+        Ok(match everett::native(&spec, &session(), &mut OurStreams)? {
+            NativeResult::Program(run) => native_ended(&run),
+            NativeResult::World(run, wrong) => {
+                for (name, run) in &run.hosts {
+                    for line in &run.log {
+                        eprintln!("{name} {line}");
+                    }
+                }
+                for (name, run) in &run.hosts {
+                    show_output(Some(name), &run.output);
+                }
+                if let Some(wrong) = &wrong {
+                    eprintln!(
+                        "everett: host {}: {}: {}",
+                        wrong.host, wrong.kind, wrong.message
+                    );
+                }
+                exit_code(wrong.is_none())
+            }
+            NativeResult::Many {
+                folder,
+                summary,
+                findings,
+                is_world,
+            } => {
+                let who = if is_world { "" } else { "the program " };
+                native_summary(&summary, &folder, findings, who);
+                exit_code(findings == 0)
+            }
+        })
+    }
+}
+
+/// The exit status by which shells report SIGABRT.
+const ABORTED: u8 = 128 + 6;
+
+fn native_ended(run: &NativeRun) -> u8 {
+    for (number, line) in (1..).zip(&run.log) {
+        eprintln!("{}", numbered(number, line));
+    }
+    let describe = || eprintln!("everett: the program {}", everett::describe_end(run));
+    match &run.end {
+        NativeEnd::Exit(status) => *status as u8,
+        NativeEnd::Signal { signal, .. } => {
+            describe();
+            128 + *signal as u8
+        }
+        NativeEnd::Idle => EXIT_CLEAN,
+        // The model reports an abort as a finding; the caller expects the exit status of a signal.
+        NativeEnd::Finding { kind, .. } if *kind == BugKind::Abort.name() => {
+            describe();
+            ABORTED
+        }
+        _ => {
+            describe();
+            EXIT_ERROR
+        }
+    }
+}
+
+/// Prints how many runs ended in which way; `who` names what ends.
+fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
+    print(&format!(
+        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
+        summary.runs,
+        summary.ends.len(),
+        summary.wall_seconds,
+        f64::from(summary.runs) / summary.wall_seconds,
+        summary.calls as f64 / summary.wall_seconds,
+    ));
+    for ended in &summary.ends {
+        let place = match &ended.finding {
+            Some(place) => format!(": {}", folder.join(place).display()),
+            None => String::new(),
+        };
+        print(&format!(
+            "{:>8} {who}{} (first with seed {}){place}",
+            ended.runs, ended.end, ended.seed
+        ));
+    }
+}

@@ -1,0 +1,63 @@
+//! `everett replay`.
+
+use anyhow::Result;
+use everett::ReplaySpec;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::EXIT_CLEAN;
+use crate::commands::{BuildArgs, Subcommand, exit_code};
+use crate::display::{Display, Steps, print};
+use crate::session::session;
+use crate::step::{LookArgs, look};
+
+/// Arguments of `everett replay`.
+#[derive(clap::Args)]
+pub struct ReplayArgs {
+    /// A trace, the folder of a finding, or the folder of a run.
+    path: PathBuf,
+    /// How it is looked at.
+    #[command(flatten)]
+    look: LookArgs,
+    /// On which build.
+    #[command(flatten)]
+    build: BuildArgs,
+    /// Replay each trace so many times and compare everything that happens, event by event.
+    #[arg(long, value_name = "N")]
+    times: Option<NonZeroU32>,
+}
+
+/// `everett replay`.
+impl Subcommand for ReplayArgs {
+    fn run(&self) -> Result<u8> {
+        let (session, build) = (session(), self.build.spec());
+        if self.look.is_interactive() {
+            look(&self.look, &self.path, &build, &session)?;
+            return Ok(EXIT_CLEAN);
+        }
+        let spec = ReplaySpec {
+            path: self.path.clone(),
+            build,
+            one: self.look.is_about_one(),
+            steps: self.look.needs_log(),
+            pcap: self.look.pcap.clone(),
+            times: self.times,
+        };
+        let mut display = Display::of_replay(Steps {
+            are_printed: self.look.strace,
+            since: self.look.speed.as_ref().map(|_| Instant::now()),
+        });
+        let result = everett::replay(&spec, &session, &mut display)?;
+        let what = if result.are_worlds {
+            "worlds"
+        } else {
+            "traces"
+        };
+        print(&format!(
+            "{} of {} {what} confirmed",
+            result.confirmed, result.traces
+        ));
+        Ok(exit_code(result.confirmed == result.traces))
+    }
+}

@@ -1,0 +1,105 @@
+//! `everett scenario`.
+
+use anyhow::{Context, Result};
+use everett::{ScenarioSpec, parse_setting};
+use std::path::PathBuf;
+
+use crate::EXIT_CLEAN;
+use crate::commands::Subcommand;
+use crate::display::print;
+
+/// Arguments of `everett scenario`.
+#[derive(clap::Args)]
+pub struct ScenarioArgs {
+    #[command(subcommand)]
+    command: ScenarioCommand,
+}
+
+/// What `everett scenario` does.
+#[derive(clap::Subcommand)]
+enum ScenarioCommand {
+    /// Says whether a scenario is in order, and what is wrong with it.
+    Check(FileArgs),
+    /// Prints a scenario with everything that it leaves out: addresses, routes, defaults.
+    Show(ShowArgs),
+}
+
+/// Selects a scenario.
+#[derive(clap::Args)]
+struct FileArgs {
+    /// The scenario's file.
+    file: PathBuf,
+    /// Stands above what the file says, e.g. host.server.args='["-p","80"]'.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, String)>,
+}
+
+impl FileArgs {
+    fn spec(&self) -> ScenarioSpec {
+        ScenarioSpec {
+            file: self.file.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+/// Arguments of `everett scenario show`.
+#[derive(clap::Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    scenario: FileArgs,
+    /// Write a picture of the network for Graphviz.
+    #[arg(long, value_name = "FILE")]
+    dot: Option<PathBuf>,
+    /// Write a picture of the network that browsers show.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// `everett scenario`.
+impl Subcommand for ScenarioArgs {
+    fn run(&self) -> Result<u8> {
+        match &self.command {
+            ScenarioCommand::Check(args) => check(args),
+            ScenarioCommand::Show(args) => show(args),
+        }
+    }
+}
+
+fn check(args: &FileArgs) -> Result<u8> {
+    let scenario = everett::load_scenario(&args.spec())?;
+    let topology = &scenario.topology;
+    let counted = [
+        (topology.hosts().len(), "host"),
+        (topology.networks().len(), "network"),
+        (topology.routers().len(), "router"),
+        (scenario.faults.list().len(), "fault"),
+        (scenario.checks.len(), "check"),
+    ];
+    let parts = counted.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, name)| format!("{count} {name}{}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    print(&format!(
+        "{}: in order, {}",
+        args.file.display(),
+        parts.join(", ")
+    ));
+    Ok(EXIT_CLEAN)
+}
+
+fn show(args: &ShowArgs) -> Result<u8> {
+    let scenario = everett::load_scenario(&args.scenario.spec())?;
+    let pictures = [
+        (&args.dot, everett_net::dot as fn(&_) -> String),
+        (&args.svg, everett_net::svg),
+    ];
+    for (file, draw) in pictures {
+        if let Some(file) = file {
+            std::fs::write(file, draw(&scenario.topology))
+                .with_context(|| format!("cannot write {}", file.display()))?;
+        }
+    }
+    print!("{}", everett_scenario::show(&scenario));
+    Ok(EXIT_CLEAN)
+}

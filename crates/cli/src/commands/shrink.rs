@@ -1,0 +1,63 @@
+//! `everett shrink`.
+
+use anyhow::Result;
+use everett::{ShrinkSpec, TraceSize, parse_time};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::EXIT_CLEAN;
+use crate::commands::Subcommand;
+use crate::display::print;
+use crate::session::session;
+
+/// Arguments of `everett shrink`.
+#[derive(clap::Args)]
+pub struct ShrinkArgs {
+    /// A trace, or the folder of a finding.
+    path: PathBuf,
+    /// Write the simpler trace to this file; default: in place, with what was there beside it (.original.trace).
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Be content with what was found after this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "60s")]
+    max_time: Duration,
+}
+
+/// `everett shrink`.
+impl Subcommand for ShrinkArgs {
+    fn run(&self) -> Result<u8> {
+        let spec = ShrinkSpec {
+            path: self.path.clone(),
+            out: self.out.clone(),
+            max_time: self.max_time,
+        };
+        let result = everett::shrink(&spec, &session())?;
+        print(&format!("before: {}", size_text(&result.before)));
+        let Some(shrunk) = result.shrunk else {
+            print("nothing simpler ends the same");
+            return Ok(EXIT_CLEAN);
+        };
+        print(&format!("after:  {}", size_text(&shrunk.after)));
+        print(&format!("{} candidates were followed", shrunk.tries));
+        print(&format!("written to {}", shrunk.file.display()));
+        Ok(EXIT_CLEAN)
+    }
+}
+
+/// A description of a trace's size.
+fn size_text(size: &TraceSize) -> String {
+    let things = |count: usize, one: &str, many: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    };
+    format!(
+        "{}, {} of {} not zero",
+        things(
+            size.deviations,
+            "choice that is not as usual",
+            "choices that are not as usual"
+        ),
+        size.nonzero,
+        things(size.bytes, "byte", "bytes"),
+    )
+}

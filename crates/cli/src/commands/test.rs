@@ -1,0 +1,49 @@
+//! `everett test`.
+
+use anyhow::Result;
+use everett::TestSpec;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use crate::commands::{BuildArgs, Subcommand, exit_code};
+use crate::display::{Display, Mode, print};
+use crate::session::session;
+
+/// Arguments of `everett test`.
+#[derive(clap::Args)]
+pub struct TestArgs {
+    /// Folders of runs or parts of them, or traces.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    build: BuildArgs,
+    /// Findings must not happen any more.
+    #[arg(long)]
+    fixed: bool,
+    /// Write the results in JUnit's form too.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// How many are replayed at a time; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// `everett test`.
+impl Subcommand for TestArgs {
+    fn run(&self) -> Result<u8> {
+        let spec = TestSpec {
+            paths: self.paths.clone(),
+            build: self.build.spec(),
+            fixed: self.fixed,
+            junit: self.junit.clone(),
+            jobs: self.jobs,
+        };
+        let mut display = Display::new(Mode::Text);
+        let result = everett::test(&spec, &session(), &mut display)?;
+        print(&format!(
+            "{} passed, {} failed, {} diverged, {} skipped",
+            result.passed, result.failed, result.diverged, result.skipped
+        ));
+        Ok(exit_code(result.failed + result.diverged == 0))
+    }
+}

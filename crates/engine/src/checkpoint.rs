@@ -1,0 +1,267 @@
+//! Checkpoints: everything that another search needs to go on where this one stands. States in memory are written to a file
+//! of the checkpoint; those that are in the spill file stay there.
+
+use everett_net::{FaultIndex, HostIndex};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+
+use crate::config::{Statistics, WorldStatistics};
+use crate::explorer::Explorer;
+use crate::finding::FindingKey;
+use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
+use crate::history::{HistoryDigest, Identity};
+use crate::mapping::{MemberId, StoredTable};
+use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
+
+/// Memory for the index of a checkpoint's file.
+const INDEX_MEMORY: u64 = 1 << 20;
+
+/// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
+/// time, memory, paths and forks.
+const KEPT_LIMITS: [&str; 8] = [
+    "max-depth",
+    "max-virtual-time",
+    "max-tests",
+    "solver",
+    "unsupported",
+    "invariant",
+    "begin",
+    "lost-state",
+];
+
+/// A search that stands still: its counters, and what is left to explore.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    /// Files of states beside the spill file, in the order of their numbers.
+    pub files: Vec<PathBuf>,
+    left: Vec<Bundle>,
+    world: Option<SavedWorld>,
+    statistics: Statistics,
+    /// Coverage of segments: one digit each, `1` if it was executed.
+    covered: String,
+    findings: Vec<(FindingKey, u64)>,
+    limits: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// What is left of worlds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SavedWorld {
+    hosts: Vec<String>,
+    mapping: String,
+    /// States, the oldest first.
+    states: Vec<SavedState>,
+    table: StoredTable,
+    /// Times at which invariants are still to be evaluated.
+    times: Vec<u64>,
+    /// Faults that hit somewhere.
+    fired: Vec<FaultIndex>,
+    counted: WorldStatistics,
+}
+
+/// A state of a world.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SavedState {
+    at: SpillId,
+    host: HostIndex,
+    next_ns: u64,
+    is_awaiting: bool,
+    history: HistoryDigest,
+    identity: Identity,
+    covered_new: bool,
+}
+
+/// Why a search cannot go on from a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    /// It is of other programs or of another scenario.
+    #[error("the checkpoint is of another program or scenario")]
+    Other,
+    /// It contradicts itself.
+    #[error("the checkpoint is damaged")]
+    Damaged,
+}
+
+impl Saved {
+    /// Segments of the programs.
+    pub fn segments(&self) -> usize {
+        self.covered.len()
+    }
+
+    /// Rejects what no search can have written.
+    pub fn check(&self) -> Result<(), SavedError> {
+        let is_damaged = self.left.iter().any(|bundle| bundle.weight().is_none());
+        let table = self.world.as_ref().map_or(Ok(()), |world| {
+            world.table.check(world.states.len(), world.hosts.len())
+        });
+        match is_damaged || table.is_err() {
+            true => Err(SavedError::Damaged),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Explorer<'_> {
+    /// Saves the search. States that are in memory are written to a new file at this path; the search can go on. With
+    /// `sync`, all of it is on disk afterwards, which can take long.
+    pub fn save(&self, path: &FilePath, sync: bool) -> io::Result<Saved> {
+        let number = self.spill.as_ref().map_or(1, |spill| spill.next_number());
+        let mut writer = SpillWriter::create(path, number, INDEX_MEMORY)?;
+        let (mut left, mut world) = (Vec::new(), None);
+        match self.is_world() {
+            true => world = Some(self.save_world(&mut writer)?),
+            false => left = self.save_program(&mut writer)?,
+        }
+        if sync {
+            writer.sync()?;
+            if let Some(spill) = &self.spill {
+                spill.sync()?;
+            }
+        }
+        let mut files = self.older_files.clone();
+        files.extend(path.file_name().map(PathBuf::from));
+        let segments = self.worker.coverage.segments.iter();
+        let limits = self.limits_hit().iter();
+        let limits = limits.filter(|limit| KEPT_LIMITS.contains(limit));
+        let findings = self.findings.iter();
+        Ok(Saved {
+            files,
+            left,
+            world,
+            statistics: self.statistics.clone(),
+            covered: segments
+                .map(|mark| if *mark == 0 { '0' } else { '1' })
+                .collect(),
+            findings: findings.map(|(key, count)| (key.clone(), count)).collect(),
+            limits: limits.map(|limit| (*limit).to_owned()).collect(),
+            warnings: self.warnings().to_vec(),
+        })
+    }
+
+    fn save_program(&self, writer: &mut SpillWriter) -> io::Result<Vec<Bundle>> {
+        let mut bundles: Vec<Bundle> = self.backlog().cloned().collect();
+        let (mut live, mut spilled) = (Vec::new(), Vec::new());
+        for (_, stored) in self.frontier.iter() {
+            match stored {
+                Stored::Live(state) => live.push(&**state),
+                Stored::Spilled(state) => spilled.push(state.at),
+                Stored::Running => {}
+            }
+        }
+        for part in spilled.chunks(BUNDLE) {
+            bundles.push(writer.bundle(part)?);
+        }
+        for part in live.chunks(BUNDLE) {
+            let places = writer.put(part.iter().copied(), &self.worker.arena)?;
+            bundles.push(writer.bundle(&places)?);
+        }
+        Ok(bundles)
+    }
+
+    fn save_world(&self, writer: &mut SpillWriter) -> io::Result<SavedWorld> {
+        let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
+        let mut spilled: BTreeMap<StateId, Spilled> = BTreeMap::new();
+        let arena = &self.worker.arena;
+        for part in ids.chunks(BUNDLE) {
+            let live = part
+                .iter()
+                .filter_map(|id| Some((*id, self.frontier.live(*id)?)));
+            let live: Vec<_> = live.collect();
+            let places = writer.put(live.iter().map(|(_, state)| *state), arena)?;
+            for ((id, state), place) in live.into_iter().zip(places) {
+                spilled.insert(id, Spilled::of(place, state, arena));
+            }
+            for id in part {
+                if let Some(Stored::Spilled(state)) = self.frontier.get(*id) {
+                    spilled.insert(*id, state.clone());
+                }
+            }
+        }
+        let mut states = Vec::with_capacity(ids.len());
+        let mut numbers = BTreeMap::new();
+        for (id, state) in &spilled {
+            let (Some(net), Some((next_ns, host, is_awaiting))) = (&state.net, self.queued(*id))
+            else {
+                continue;
+            };
+            numbers.insert(*id, MemberId(states.len() as u32));
+            states.push(SavedState {
+                at: state.at,
+                host,
+                next_ns,
+                is_awaiting,
+                history: net.history,
+                identity: net.identity,
+                covered_new: net.covered_new,
+            });
+        }
+        let (times, fired) = self.world.times_and_fired();
+        Ok(SavedWorld {
+            hosts: self.host_names(),
+            mapping: self.mapping_name().to_owned(),
+            states,
+            table: self.table().store(&numbers),
+            times,
+            fired,
+            counted: self.world.counted.clone(),
+        })
+    }
+
+    /// Goes on where a saved search stood.
+    pub(crate) fn restore_saved(&mut self, saved: Saved) -> Result<(), SavedError> {
+        saved.check()?;
+        let segments = &mut self.worker.coverage.segments;
+        if segments.len() != saved.covered.len() {
+            return Err(SavedError::Other);
+        }
+        for (mark, digit) in segments.iter_mut().zip(saved.covered.chars()) {
+            *mark = u8::from(digit == '1');
+        }
+        self.statistics = saved.statistics;
+        for (key, count) in saved.findings {
+            self.findings.set(key, count);
+        }
+        for limit in KEPT_LIMITS {
+            if saved.limits.iter().any(|known| known == limit) {
+                self.note_limit(limit);
+            }
+        }
+        saved.warnings.into_iter().for_each(|text| self.warn(text));
+        for bundle in saved.left {
+            self.put_last(bundle);
+        }
+        match (saved.world, self.is_world()) {
+            (Some(world), true) => self.restore_world(world),
+            (None, false) => Ok(()),
+            _ => Err(SavedError::Other),
+        }
+    }
+
+    fn restore_world(&mut self, saved: SavedWorld) -> Result<(), SavedError> {
+        if saved.hosts != self.host_names() || saved.mapping != self.mapping_name() {
+            return Err(SavedError::Other);
+        }
+        let hosts: Vec<HostIndex> = saved.states.iter().map(|state| state.host).collect();
+        let table = saved.table.restore(&hosts);
+        self.world.table = table.ok_or(SavedError::Damaged)?;
+        let spilled = saved.states.iter().map(|state| Spilled {
+            at: state.at,
+            net: Some(Box::new(SpilledNet {
+                history: state.history,
+                identity: state.identity,
+                covered_new: state.covered_new,
+                exposed: None,
+            })),
+        });
+        let ids = self.frontier.add_roots(spilled.collect());
+        for (id, state) in ids.into_iter().zip(&saved.states) {
+            self.world.know_history(state.history, id);
+            self.enqueue_at(id, state.next_ns, state.is_awaiting);
+        }
+        self.world.set_times_and_fired(saved.times, saved.fired);
+        self.world.counted = saved.counted;
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! The table in the form in which a checkpoint has it: sets are written once, however many dstates share them.
+
+use everett_net::HostIndex;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, HashMap};
+
+use super::MemberId;
+use super::table::Table;
+
+/// The table of states and dstates, with states numbered from 0.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StoredTable {
+    /// States of one host each, in order.
+    pub(super) sets: Vec<Vec<u32>>,
+    /// The set of each host, in the order in which dstates were made.
+    pub(super) dstates: Vec<Vec<u32>>,
+}
+
+/// A stored table contradicts itself.
+#[derive(Debug)]
+pub struct Contradiction;
+
+impl StoredTable {
+    /// Rejects numbers that refer to nothing, and dstates without a set of each host.
+    pub fn check(&self, states: usize, hosts: usize) -> Result<(), Contradiction> {
+        let is_set = |set: &Vec<u32>| {
+            let in_range = set.iter().all(|state| (*state as usize) < states);
+            !set.is_empty() && in_range && set.is_sorted_by(|one, other| one < other)
+        };
+        let is_dstate = |dstate: &Vec<u32>| {
+            let mut sets = dstate.iter();
+            dstate.len() == hosts && sets.all(|set| (*set as usize) < self.sets.len())
+        };
+        match self.sets.iter().all(is_set) && self.dstates.iter().all(is_dstate) {
+            true => Ok(()),
+            false => Err(Contradiction),
+        }
+    }
+
+    /// The table, where the states are of these hosts. `None` if a set has states of another host, or a state is nowhere.
+    pub fn restore(&self, hosts: &[HostIndex]) -> Option<Table> {
+        let mut table = Table::default();
+        let mut is_used = vec![false; hosts.len()];
+        for (host, id) in hosts.iter().zip(0..) {
+            table.add_alone(MemberId(id), *host);
+        }
+        for dstate in &self.dstates {
+            let mut sets = Vec::with_capacity(dstate.len());
+            for (set, host) in dstate.iter().zip((0..).map(HostIndex)) {
+                let members = self.sets.get(*set as usize)?;
+                for member in members {
+                    if *hosts.get(*member as usize)? != host {
+                        return None;
+                    }
+                    is_used[*member as usize] = true;
+                }
+                let members = members.iter().map(|member| MemberId(*member));
+                sets.push(table.set_of(host, members.collect()));
+            }
+            table.add_dstate(sets);
+        }
+        is_used.iter().all(|used| *used).then_some(table)
+    }
+}
+
+impl Table {
+    /// Stores the table; states get these numbers.
+    pub fn store(&self, numbers: &BTreeMap<MemberId, MemberId>) -> StoredTable {
+        let mut stored = StoredTable::default();
+        let mut known: HashMap<SmallVec<[MemberId; 4]>, u32> = HashMap::new();
+        for dstate in self.dstates() {
+            let mut links = Vec::new();
+            for (_, members) in self.hosts(dstate) {
+                let next = stored.sets.len() as u32;
+                let number = *known.entry(members.into()).or_insert(next);
+                if number == next {
+                    let numbers = members.iter().filter_map(|id| numbers.get(id));
+                    stored.sets.push(numbers.map(|id| id.0).collect());
+                }
+                links.push(number);
+            }
+            stored.dstates.push(links);
+        }
+        stored
+    }
+}

@@ -1,0 +1,83 @@
+//! Worlds that have not ended, as values: they can be named, stored, sent away, and taken up again exactly.
+
+use serde::{Deserialize, Serialize};
+
+use super::stored::{StoredConditions, StoredNet, StoredWorldState};
+use super::*;
+use crate::path::Sharing;
+use everett_sim::StoredReceived;
+
+/// A world that has not ended: where each of its hosts stands, and all that led there. It refers to nothing else.
+#[derive(Serialize, Deserialize)]
+pub struct PendingWorld {
+    /// In the order of the hosts.
+    hosts: Vec<StoredWorldState>,
+}
+
+impl PendingWorld {
+    /// The traces of its hosts, as far as they have come.
+    pub fn traces(&self) -> impl Iterator<Item = &Trace> {
+        self.hosts.iter().map(|host| &host.trace)
+    }
+}
+
+impl Explorer<'_> {
+    /// All worlds that have not ended and that can be, up to so many. Those whose states are spilled are brought back.
+    pub fn pending_worlds_up_to(&mut self, most: usize) -> Vec<PendingWorld> {
+        let mut worlds = Vec::new();
+        for id in self.world.table.dstates() {
+            let Some(dstate) = self.world.table.dstate(id) else {
+                continue;
+            };
+            let lists = dstate.hosts().map(|(_, members)| members.to_vec());
+            let lists: Vec<Vec<StateId>> = lists.collect();
+            self.each_world(&lists, false, &mut |explorer, _, chosen| {
+                if worlds.len() >= most {
+                    return false;
+                }
+                let states = chosen.iter().filter_map(|id| explorer.frontier.live(*id));
+                let hosts = states.map(|state| explorer.stored(state)).collect();
+                worlds.push(PendingWorld { hosts });
+                true
+            });
+        }
+        worlds
+    }
+
+    fn stored(&self, state: &State) -> StoredWorldState {
+        let arena = &self.worker.arena;
+        let received = state.net().received.blocks();
+        StoredWorldState {
+            trace: state.path.pending_trace(&mut Sharing::default()),
+            weight: state.path.weight,
+            net: StoredNet::of(state, arena),
+            received: received
+                .map(|items| StoredReceived::new(items, arena))
+                .collect(),
+            conditions: StoredConditions::of(&state.path, arena),
+        }
+    }
+
+    /// Takes up worlds; each is one of its own from now on.
+    pub(crate) fn take_up(&mut self, worlds: Vec<PendingWorld>) -> Result<(), SavedError> {
+        for world in worlds {
+            if world.hosts.len() != self.config.hosts.len() {
+                return Err(SavedError::Other);
+            }
+            let mut states = Vec::new();
+            for (host, stored) in (0..).map(HostIndex).zip(world.hosts) {
+                if stored.net.host != host {
+                    return Err(SavedError::Damaged);
+                }
+                let state = self.materialise(stored);
+                let state = state.map_err(|_| SavedError::Damaged)?;
+                states.push((host, self.add_root(*state)));
+            }
+            self.world.table.add_world(states.iter().copied());
+            for (_, id) in states {
+                self.enqueue(id);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! A state of a world in the form in which it is spilled: where it stands, what it received, and its path condition. Its own
+//! inputs and choices are in its trace.
+
+use everett_expr::{Arena, codec};
+use everett_net::HostIndex;
+use everett_sim::{InboxClock, RunState, StoredReceived};
+use everett_solver::{Constraints, Model};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+use crate::history::{HistoryDigest, Identity};
+use crate::path::Path;
+use crate::state::State;
+use crate::trace::Trace;
+use crate::weight::Weight;
+
+/// Where a state stands. A host runs the same way wherever its horizon lay, so these numbers say how far it has come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Position {
+    /// Questions that were answered.
+    pub answered: u64,
+    /// How often the host was powered off.
+    pub restarts: u32,
+    /// It is on.
+    pub is_on: bool,
+    /// Instructions since it booted last.
+    pub instructions: u64,
+    /// Its clock.
+    pub clock_ns: u64,
+    /// What it is doing.
+    pub run_state: RunState,
+    /// How far its inbox has come.
+    pub inbox: InboxClock,
+    /// Packets that it has sent, and those that are not in transit yet.
+    pub sent: u64,
+    /// See there.
+    pub unsent: usize,
+    /// How often its exposed data has changed.
+    pub exposures: u64,
+    /// What its fault counters add up to.
+    pub faults: u64,
+}
+
+impl Position {
+    /// Where a state stands.
+    pub fn of(state: &State) -> Position {
+        let sim = state.sim();
+        let host = state.host.as_ref();
+        let untaken = host.map_or(0, everett_linux::Host::sent_count);
+        Position {
+            answered: state.path.answered,
+            restarts: sim.restarts,
+            is_on: host.is_some(),
+            instructions: state.instructions(),
+            clock_ns: state.clock_ns(),
+            run_state: sim.run_state,
+            inbox: sim.inbox.clock(),
+            sent: sim.sent,
+            unsent: sim.unsent.len() + sim.errors.len() + untaken,
+            exposures: sim.exposures,
+            faults: sim.counters.total(),
+        }
+    }
+}
+
+/// What the record of a state of a world has besides its trace. What many states have in common lies elsewhere.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoredNet {
+    /// The host.
+    pub host: HostIndex,
+    /// The number of the world that it began in.
+    pub world: u64,
+    /// Where it stands.
+    pub position: Position,
+    /// Timeouts that it waited for, as far as they were noticed.
+    pub waits: u64,
+    /// The digest of its history.
+    pub history: HistoryDigest,
+    /// What it must be the same as afterwards.
+    pub identity: Identity,
+    /// Forks on the way.
+    pub depth: u32,
+    /// Instructions that are counted.
+    pub counted: u64,
+    /// Values of the next question that other states have taken.
+    pub excluded: Vec<u64>,
+    /// Instructions since it covered something new.
+    pub since_new: u64,
+}
+
+impl StoredNet {
+    /// The record of a state.
+    pub fn of(state: &State, arena: &Arena) -> StoredNet {
+        let net = state.net();
+        StoredNet {
+            host: net.host,
+            world: net.world,
+            position: Position::of(state),
+            waits: net.sim.inbox.waits(),
+            history: net.history,
+            identity: Identity::of(state, arena),
+            depth: state.path.depth,
+            counted: state.path.counted,
+            excluded: state.path.excluded.to_vec(),
+            since_new: state.since_new,
+        }
+    }
+}
+
+/// A path condition, and the values that its model gives to inputs of other hosts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct StoredConditions {
+    /// In order, in the form of [`codec`]; empty if there are none.
+    #[serde(with = "everett_sim::hex")]
+    terms: Vec<u8>,
+    foreign: Vec<ForeignInput>,
+}
+
+/// An input of another host.
+#[derive(Debug, Serialize, Deserialize)]
+struct ForeignInput {
+    ordinal: u32,
+    name: String,
+    #[serde(with = "everett_sim::hex")]
+    bytes: Vec<u8>,
+}
+
+impl StoredConditions {
+    /// Those of a path.
+    pub fn of(path: &Path, arena: &Arena) -> StoredConditions {
+        let conditions: Vec<_> = path.constraints.iter().collect();
+        let own: HashSet<_> = path.inputs.iter().map(|input| input.array).collect();
+        let mut foreign = BTreeMap::new();
+        for (array, _, _) in path.model.iter() {
+            if !own.contains(&array) {
+                foreign.entry(array).or_insert(());
+            }
+        }
+        let foreign = foreign.into_keys().map(|array| {
+            let info = arena.array_info(array);
+            ForeignInput {
+                ordinal: info.ordinal,
+                name: info.name.to_string(),
+                bytes: path.model.bytes(array, info.size),
+            }
+        });
+        StoredConditions {
+            foreign: foreign.collect(),
+            terms: match conditions.is_empty() {
+                true => Vec::new(),
+                false => codec::encode(arena, &conditions),
+            },
+        }
+    }
+
+    /// The values of inputs of other hosts.
+    pub fn model(&self, arena: &mut Arena) -> Model {
+        let mut model = Model::new();
+        for input in &self.foreign {
+            let array = arena.array(input.ordinal, &input.name, input.bytes.len() as u32);
+            for (byte, at) in input.bytes.iter().zip(0..) {
+                model.set(array, at, *byte);
+            }
+        }
+        model
+    }
+
+    /// The path condition.
+    pub fn constraints(&self, arena: &mut Arena) -> io::Result<Constraints> {
+        let mut constraints = Constraints::new();
+        if self.terms.is_empty() {
+            return Ok(constraints);
+        }
+        let terms = codec::decode(arena, &self.terms);
+        let terms = terms.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        for term in terms {
+            constraints.add(arena, term);
+        }
+        Ok(constraints)
+    }
+}
+
+/// A state of a world with all that led to it.
+#[derive(Serialize, Deserialize)]
+pub struct StoredWorldState {
+    /// Its inputs and choices.
+    pub trace: Trace,
+    /// Its weight.
+    pub weight: Weight,
+    /// Where it stands.
+    pub net: StoredNet,
+    /// What it received, in parts.
+    pub received: Vec<StoredReceived>,
+    /// Its path condition.
+    pub conditions: StoredConditions,
+}

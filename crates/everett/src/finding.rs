@@ -1,0 +1,240 @@
+//! Findings as files and as entries of a summary: texts for people, and what lies beside them.
+
+use everett_engine::{Finding, SourceFrame, Trace, WorldFinding, principal};
+use everett_linux::{ChangedFile, FileChange};
+use everett_report::{KTest, NamedFile};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Longest guest path whose file is written.
+const MAX_PATH: usize = 1000;
+
+/// A finding as `summary.json` lists it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FindingEntry {
+    /// The kind of the finding.
+    pub kind: String,
+    /// A one-line description.
+    pub message: String,
+    /// The source file.
+    pub file: String,
+    /// The source line.
+    pub line: u32,
+    /// The function.
+    pub function: String,
+    /// The host on which it occurred.
+    pub host: String,
+    /// Its folder, relative to the folder of the run.
+    pub dir: String,
+    /// The verdict of the native replay: `confirmed`, `not-reproduced` or `not-replayable`; `null` if it was not
+    /// replayed.
+    #[serde(default)]
+    pub confirmed: Option<String>,
+    /// Why it was not confirmed.
+    #[serde(default)]
+    pub confirmed_reason: Option<String>,
+}
+
+impl FindingEntry {
+    /// An entry for a finding that was not replayed yet.
+    pub fn of(found: &WorldFinding, dir: String) -> FindingEntry {
+        let finding = &found.finding;
+        let place = principal(&finding.stack).cloned().unwrap_or_default();
+        FindingEntry {
+            kind: finding.kind.name().to_owned(),
+            message: finding.message.clone(),
+            file: place.file,
+            line: place.line,
+            function: place.function,
+            host: found.host.clone(),
+            dir,
+            confirmed: None,
+            confirmed_reason: None,
+        }
+    }
+}
+
+/// The files that describe a finding, besides its trace. `original` names the file of its trace before shrinking.
+pub(crate) fn finding_files(found: &WorldFinding, original: Option<&str>) -> [NamedFile; 2] {
+    let finding = &found.finding;
+    let place = principal(&finding.stack).cloned().unwrap_or_default();
+    let json = serde_json::json!({
+        "kind": finding.kind.name(), "message": finding.message, "file": place.file, "line": place.line,
+        "function": place.function, "host": found.host, "stack": finding.stack,
+        "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
+        "instructions": finding.instructions, "clock_ns": finding.clock_ns,
+    });
+    let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
+    let text = describe(finding, original) + &others(&found.traces, &found.host);
+    [
+        ("finding.txt".to_owned(), text.into_bytes()),
+        ("finding.json".to_owned(), json),
+    ]
+}
+
+/// The inputs and choices of all hosts except the one that the finding is on.
+pub(crate) fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
+    let mut text = String::new();
+    for (name, trace) in traces {
+        if name == but {
+            continue;
+        }
+        let inputs = trace.inputs.iter();
+        let mut lines: Vec<String> = inputs
+            .map(|input| format!("{} = {}", input.name, readable(&input.bytes)))
+            .collect();
+        let choices = trace.choices.iter().filter(|choice| choice.picked > 0);
+        lines.extend(choices.map(|choice| choice.describe()));
+        if !lines.is_empty() {
+            text.push_str(&format!("\nhost {name}:\n    {}\n", lines.join("\n    ")));
+        }
+    }
+    text
+}
+
+/// A test in the `.ktest` format of KLEE.
+pub(crate) fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
+    let inputs = trace.inputs.iter();
+    let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
+    KTest {
+        args: command.to_vec(),
+        objects: objects.collect(),
+    }
+    .to_bytes()
+}
+
+/// The files that a path changed: a list of all changes, and below `folder` the contents of created or modified files.
+pub(crate) fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let (mut list, mut written) = (String::new(), Vec::new());
+    for (file, bytes) in files {
+        let (path, mode) = (readable_path(&file.path), file.mode);
+        let _ = match &file.what {
+            FileChange::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
+            FileChange::Directory => writeln!(list, "directory {mode:04o} {path}"),
+            FileChange::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
+            FileChange::Special => writeln!(list, "special {mode:04o} {path}"),
+            FileChange::Removed => writeln!(list, "removed {path}"),
+        };
+        // The file system of the machine does not allow longer paths; such files are only listed.
+        if let FileChange::File(_) = file.what
+            && path.len() < MAX_PATH
+        {
+            written.push((format!("{folder}{path}"), bytes.clone()));
+        }
+    }
+    written.push((format!("{folder}.txt"), list.into_bytes()));
+    written
+}
+
+/// A guest path as a path on this machine, with non-printable bytes escaped.
+fn readable_path(path: &[u8]) -> String {
+    let escaped = path.iter().map(|byte| match byte {
+        b'%' | 0..=0x20 | 0x7f.. => format!("%{byte:02X}"),
+        _ => char::from(*byte).to_string(),
+    });
+    escaped.collect()
+}
+
+/// A finding as text: kind, location with source, stacks and inputs.
+fn describe(finding: &Finding, original: Option<&str>) -> String {
+    let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
+    if let Some(place) = principal(&finding.stack) {
+        let _ = writeln!(
+            text,
+            "in {} at {}:{}\n",
+            place.function, place.file, place.line
+        );
+        text.push_str(&excerpt(place));
+    }
+    let mut stack = |title: &str, frames: &[SourceFrame]| {
+        if frames.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "{title}:");
+        for (number, frame) in frames.iter().enumerate() {
+            let place = match frame.line {
+                0 => String::new(),
+                line => format!(" at {}:{line}", frame.file),
+            };
+            let _ = writeln!(text, "    #{number} {}{place}", frame.function);
+        }
+        text.push('\n');
+    };
+    stack("stack", &finding.stack);
+    stack("allocated", &finding.allocated);
+    stack("freed", &finding.freed);
+    for (who, frames) in &finding.threads {
+        stack(who, frames);
+    }
+    if !finding.trace.inputs.is_empty() || original.is_some() {
+        text.push_str("inputs:\n");
+    }
+    for input in finding.trace.inputs.iter() {
+        let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
+    }
+    for choice in finding.trace.choices.iter() {
+        // Default choices are not worth mentioning.
+        if choice.picked > 0 {
+            let _ = writeln!(text, "    {}", choice.describe());
+        }
+    }
+    if let Some(original) = original {
+        let _ = writeln!(text, "    (made simpler; as it was found: {original})");
+    }
+    for (name, bytes) in ["stdout", "stderr"].iter().zip(&finding.output) {
+        if !bytes.is_empty() {
+            let _ = writeln!(text, "\n{name}:\n{}", String::from_utf8_lossy(bytes));
+        }
+    }
+    text
+}
+
+/// The source lines around a location; empty if the file cannot be read.
+fn excerpt(place: &SourceFrame) -> String {
+    let Ok(source) = std::fs::read_to_string(&place.file) else {
+        return String::new();
+    };
+    let line = place.line as usize;
+    let first = line.saturating_sub(3).max(1);
+    let mut text = String::new();
+    for (number, content) in source
+        .lines()
+        .enumerate()
+        .skip(first - 1)
+        .take(line + 3 - first)
+    {
+        let mark = if number + 1 == line { '>' } else { ' ' };
+        let _ = writeln!(text, "  {mark} {:>5} | {content}", number + 1);
+    }
+    text.push('\n');
+    text
+}
+
+/// Bytes in human-readable form: as a string and in hexadecimal, and as an integer if the length allows.
+pub(crate) fn readable(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
+    let string: String = bytes
+        .iter()
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect();
+    let mut text = format!("\"{string}\"");
+    let number = match bytes.len() {
+        1 => Some(i64::from(bytes[0] as i8)),
+        2 => Some(i64::from(i16::from_le_bytes([bytes[0], bytes[1]]))),
+        4 => Some(i64::from(i32::from_le_bytes([
+            bytes[0], bytes[1], bytes[2], bytes[3],
+        ]))),
+        8 => bytes.try_into().ok().map(i64::from_le_bytes),
+        _ => None,
+    };
+    let _ = write!(text, "  hex {}", hex.trim_end());
+    if let Some(number) = number {
+        let _ = write!(text, "  integer {number}");
+    }
+    text
+}

@@ -1,0 +1,537 @@
+//! The native programs of a run and how traces are replayed on them: a program is a world of one host without a
+//! network. Owns the ways in which a replay is tried before it counts as not reproduced.
+
+use everett_engine::WorldHost;
+use everett_invariant::Invariants;
+use everett_linux::HostConfig;
+use everett_native::{
+    Checks as Times, Guide, NativeConfig, NativeError, NativeHost, NativeNetwork, NoWatcher,
+    Source, Watcher, WorldRun, is_checked_build, libraries, run_watched, run_world,
+};
+use everett_net::HostIndex;
+use everett_scenario::Scenario;
+use everett_sim::Network;
+use everett_toolchain::{Checks, ToolchainError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use crate::compare::checks_for;
+use crate::error::{Context, Result, bail};
+use crate::explore::{explorer_config, program_host};
+use crate::judge::diverged;
+use crate::layers::Mount;
+use crate::load::OtherBuild;
+use crate::points::{PointFinder, attempts, scripted};
+use crate::replay::{BuildSpec, Verdict};
+use crate::scenario::load_scenario;
+use crate::session::{Notices, Session};
+use crate::spec::RunSpec;
+use crate::trace::{INVARIANT, WorldTrace};
+use crate::world::checks::{Confirming, invariants};
+use crate::world::hosts::{draw_by, native_hosts};
+use crate::world::network;
+
+/// Native runs for a finding with preemptions between system calls.
+const MAX_ATTEMPTS: usize = 50;
+/// Native runs for a path without a finding but with such preemptions.
+const MAX_ATTEMPTS_OF_TESTS: usize = 9;
+/// Native runs for a data race. Each run holds a thread before a different access.
+const MAX_SPARED: u32 = 20;
+/// Number of system calls after which a replay counts as a hang.
+const MAX_CALLS: u64 = 1_000_000;
+/// Number of 50 ms stretches of computation after which a replay counts as a hang.
+const MAX_LONG_COMPUTATIONS: u32 = 40;
+
+/// Which invariants a native run evaluates.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Wanted<'m> {
+    /// None: the world continues whatever its hosts expose.
+    Nothing,
+    /// The one with this message when it is violated.
+    Invariant(&'m str),
+    /// All invariants.
+    AnyInvariant,
+}
+
+impl Wanted<'_> {
+    /// What the replay of a trace evaluates. A world continues after a violated invariant unless that is the finding
+    /// to confirm.
+    fn of(trace: &WorldTrace) -> Wanted<'_> {
+        match &trace.finding {
+            Some(wrong) if wrong.kind == INVARIANT => Wanted::Invariant(&wrong.message),
+            _ => Wanted::Nothing,
+        }
+    }
+}
+
+/// What surrounds the hosts of a scenario.
+pub(crate) struct Surroundings {
+    /// The scenario.
+    pub scenario: Scenario,
+    network: Network,
+    max_virtual_ns: Option<u64>,
+    invariants: Vec<Arc<Invariants>>,
+}
+
+/// The native programs of a run.
+pub(crate) struct NativeWorld {
+    /// Its hosts.
+    pub hosts: Vec<NativeHost>,
+    /// What surrounds them; `None` for a program.
+    pub surroundings: Option<Surroundings>,
+    points: PointFinder,
+    notices: Notices,
+}
+
+/// A watcher for each host.
+pub(crate) type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
+
+/// Watchers that ignore all events.
+pub(crate) fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
+    let hosts = hosts.iter();
+    hosts
+        .map(|_| Box::new(NoWatcher) as Box<dyn Watcher>)
+        .collect()
+}
+
+impl NativeWorld {
+    /// The native programs of a run, with other builds of them if requested.
+    pub(crate) fn of(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeWorld> {
+        let (mut hosts, surroundings) = match spec.is_scenario() {
+            true => of_scenario(spec, build, session)?,
+            false => (vec![of_program(spec, build, session)?], None),
+        };
+        for host in hosts.iter_mut().filter(|_| build.checked) {
+            let programs = &host.config.programs;
+            host.config.programs = checked_builds(programs, Checks::Memory, &session.notices)?;
+        }
+        Ok(NativeWorld {
+            hosts,
+            surroundings,
+            points: PointFinder::of(spec, session),
+            notices: session.notices.clone(),
+        })
+    }
+
+    /// Whether it is a single program.
+    pub(crate) fn is_program(&self) -> bool {
+        self.surroundings.is_none()
+    }
+
+    /// Runs hosts of this world. A violation of a wanted invariant ends the run.
+    pub(crate) fn run<'c>(
+        &self,
+        hosts: &'c [NativeHost],
+        guides: Vec<Guide<'c>>,
+        looked_for: Wanted<'_>,
+    ) -> Result<WorldRun, NativeError> {
+        let Some(around) = &self.surroundings else {
+            return run_alone(hosts, guides);
+        };
+        let mut confirming = match looked_for {
+            Wanted::Nothing => None,
+            Wanted::Invariant(message) => Some(Confirming::new(&around.invariants, Some(message))),
+            Wanted::AnyInvariant => Some(Confirming::new(&around.invariants, None)),
+        };
+        let files = around.invariants.iter();
+        let times = Times {
+            times: files.flat_map(|file| file.times()).collect(),
+            check: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
+        };
+        let network = NativeNetwork {
+            network: &around.network,
+            max_virtual_ns: around.max_virtual_ns,
+        };
+        let mut seen = run_world(hosts, &network, guides, times)?;
+        if let Some(confirming) = &mut confirming
+            && seen.broken.is_none()
+            && !seen.is_cut
+        {
+            seen.broken = confirming.look_back(&seen.histories);
+        }
+        Ok(seen)
+    }
+
+    /// Runs hosts as a trace prescribes.
+    fn follow(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+        watchers: &mut Watchers<'_>,
+    ) -> Result<WorldRun, NativeError> {
+        let guides = hosts.iter().zip(watchers.iter_mut());
+        let guides = guides.map(|(host, watcher)| Guide {
+            source: Source::Trace(Box::new(trace.host(&host.name))),
+            watcher: &mut **watcher,
+        });
+        self.run(hosts, guides.collect(), Wanted::of(trace))
+    }
+
+    /// Runs hosts as a trace prescribes, with a watcher on each.
+    pub(crate) fn watch(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+        mut watchers: Watchers<'_>,
+    ) -> Result<WorldRun> {
+        let seen = self.follow(hosts, trace, &mut watchers);
+        seen.with_context(|| self.not_run())
+    }
+
+    fn not_run(&self) -> String {
+        let what = if self.is_program() {
+            "program"
+        } else {
+            "programs"
+        };
+        format!("the native {what} could not be run")
+    }
+
+    /// Confirms a trace natively. Errors become the verdict `NotReplayable`.
+    pub(crate) fn confirm(&self, trace: &WorldTrace) -> Verdict {
+        if !trace.has_end() {
+            return Verdict::NotReplayable("the trace does not say how it ends".to_owned());
+        }
+        match self.replay(trace) {
+            Ok((verdict, _)) => verdict,
+            Err(error) => Verdict::NotReplayable(error.chain()),
+        }
+    }
+
+    /// Replays a trace and judges it; also returns the run that decided.
+    pub(crate) fn replay(&self, trace: &WorldTrace) -> Result<(Verdict, Option<WorldRun>)> {
+        let (verdict, seen, _) = self.replay_with_points(trace)?;
+        Ok((verdict, seen))
+    }
+
+    /// The hosts, with random bytes from this seed.
+    pub(crate) fn seeded(&self, seed: u64) -> Vec<NativeHost> {
+        let mut hosts = self.hosts.clone();
+        for (host, at) in hosts.iter_mut().zip(0..) {
+            draw_by(seed, HostIndex(at), &mut host.config.host);
+        }
+        hosts
+    }
+
+    /// The hosts of a trace, with the random bytes that the trace had.
+    fn hosts_of(&self, trace: &WorldTrace) -> Vec<NativeHost> {
+        match trace.random_seed {
+            Some(seed) => self.seeded(seed),
+            None => self.hosts.clone(),
+        }
+    }
+
+    /// The hosts of a trace, prepared for watchers: their threads switch between system calls as in the run that ends
+    /// as the trace does, or as is likeliest if none does.
+    pub(crate) fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
+        let hosts = self.hosts_of(trace);
+        let scripts = self.points.scripts(&hosts, trace);
+        if scripts.is_empty() || !trace.has_end() {
+            return Ok(scripted(&hosts, &scripts));
+        }
+        Ok(self.replay_with_points(trace)?.2)
+    }
+
+    /// Replays a trace. Preemptions between system calls are known only by source line, so this tries several places;
+    /// only a run that ends the same counts. Also returns the hosts of that run, or of the likeliest one.
+    fn replay_with_points(
+        &self,
+        trace: &WorldTrace,
+    ) -> Result<(Verdict, Option<WorldRun>, Vec<NativeHost>)> {
+        let hosts = self.hosts_of(trace);
+        let scripts = self.points.scripts(&hosts, trace);
+        if scripts.is_empty() {
+            let (verdict, seen) = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
+            return Ok((verdict, seen, hosts));
+        }
+        let most = match trace.kind() {
+            Some(_) => MAX_ATTEMPTS,
+            None => MAX_ATTEMPTS_OF_TESTS,
+        };
+        let attempts = attempts(&scripts, most);
+        let (mut last, tried) = (None, attempts.len());
+        for attempt in attempts {
+            let hosts = scripted(&hosts, &attempt);
+            let (verdict, seen) = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
+            if !matches!(verdict, Verdict::NotReproduced(_)) {
+                return Ok((verdict, seen, hosts));
+            }
+            last = seen;
+        }
+        let verdict = Verdict::NotReplayable(format!(
+            "threads were preempted between system calls, and none of {tried} native runs with nearby places ended \
+             the same"
+        ));
+        Ok((verdict, last, scripted(&hosts, &scripts)))
+    }
+
+    /// Replays a trace on hosts. If the end differs, replays on checked builds where the finding allows it, since
+    /// native code survives many memory errors.
+    pub(crate) fn replay_on(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+        watchers: &mut Watchers<'_>,
+    ) -> Result<(Verdict, Option<WorldRun>)> {
+        let (mut plain, mut seen) = self.try_on(hosts, trace, watchers)?;
+        if trace.kind() == Some("data-race") {
+            for race_skips in 1..MAX_SPARED {
+                if plain == Verdict::Confirmed {
+                    break;
+                }
+                let mut hosts = hosts.to_vec();
+                for host in &mut hosts {
+                    host.config.race_skips = race_skips;
+                }
+                (plain, seen) = self.try_on(&hosts, trace, watchers)?;
+            }
+        }
+        let Some(why) = plain.reason() else {
+            return Ok((plain, seen));
+        };
+        let checks = trace.end().map_or_else(Vec::new, checks_for);
+        if checks.is_empty() {
+            return Ok((plain, seen));
+        }
+        let mut why = why.to_owned();
+        let mut checked = (plain.clone(), None);
+        for checks in checks {
+            checked = self.replay_checked(hosts, trace, why, checks)?;
+            match &checked.0 {
+                Verdict::NotReproduced(other) => why = other.clone(),
+                _ => break,
+            }
+        }
+        // A run that diverges means that the program differs, unless a checked build shows that a memory error is the
+        // cause.
+        if seen.as_ref().is_some_and(|seen| diverged(seen).is_some())
+            && checked.0 != Verdict::Confirmed
+        {
+            return Ok((plain, seen));
+        }
+        Ok((checked.0, checked.1.or(seen)))
+    }
+
+    /// Replays with checked builds on the host of the finding. `why` says how the end of the plain builds differs.
+    fn replay_checked(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+        why: String,
+        checks: Checks,
+    ) -> Result<(Verdict, Option<WorldRun>)> {
+        let mut hosts = hosts.to_vec();
+        let mut is_other = false;
+        let is_its = |host: &&mut NativeHost| match &trace.finding {
+            Some(wrong) => wrong.host == host.name,
+            None => true,
+        };
+        for host in hosts.iter_mut().filter(is_its) {
+            let config = &mut host.config;
+            match checked_builds(&config.programs, checks, &self.notices) {
+                Ok(programs) => {
+                    is_other |= programs != config.programs;
+                    config.programs = programs;
+                }
+                Err(error) => {
+                    let error = no_checked_build(&error);
+                    let why = format!("{why}; it has no build that checks {checks}: {error}");
+                    return Ok((Verdict::NotReproduced(why), None));
+                }
+            }
+            // What is known about the programs belongs to the plain builds.
+            config.known_allocators = OnceLock::new();
+            if let Some(script) = &mut config.script {
+                script.lines = Arc::default();
+            }
+        }
+        if !is_other {
+            return Ok((Verdict::NotReproduced(why), None));
+        }
+        let (verdict, seen) = self.try_on(&hosts, trace, &mut nobody(&hosts))?;
+        Ok(match verdict {
+            Verdict::NotReproduced(other) => {
+                let why = format!("{why}; in its build that checks {checks}, {other}");
+                (Verdict::NotReproduced(why), seen)
+            }
+            verdict => (verdict, seen),
+        })
+    }
+
+    fn try_on(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+        watchers: &mut Watchers<'_>,
+    ) -> Result<(Verdict, Option<WorldRun>)> {
+        match self.follow(hosts, trace, watchers) {
+            Ok(seen) => Ok((self.judge(trace, &seen), Some(seen))),
+            Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
+            Err(error) => Err(error).with_context(|| self.not_run()),
+        }
+    }
+}
+
+/// Runs the only host of a program.
+fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, NativeError> {
+    let mut all = BTreeMap::new();
+    for (host, guide) in hosts.iter().zip(guides) {
+        let seen = run_watched(&host.config, guide.source, guide.watcher)?;
+        all.insert(host.name.clone(), seen);
+    }
+    Ok(WorldRun {
+        hosts: all,
+        broken: None,
+        broken_on: None,
+        histories: Vec::new(),
+        messages: Vec::new(),
+        is_cut: false,
+    })
+}
+
+/// The host of a program.
+fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeHost> {
+    let explored = explorer_config(spec, session, None)?;
+    let programs = spec.on(&build.on)?.native_programs();
+    for program in &programs {
+        if !program.exists() {
+            bail!(Program, "there is no native program {}", program.display());
+        }
+    }
+    let alone = WorldHost::alone(program_host(explored));
+    Ok(NativeHost {
+        name: alone.name,
+        config: native_config(alone.config, programs, session)?,
+        start_ns: alone.start_ns,
+        expects: alone.expects,
+        begin: alone.begin,
+    })
+}
+
+/// The hosts of a scenario and what surrounds them.
+fn of_scenario(
+    spec: &RunSpec,
+    build: &BuildSpec,
+    session: &Session,
+) -> Result<(Vec<NativeHost>, Option<Surroundings>)> {
+    let scenario = load_scenario(&spec.scenario())?;
+    let run = spec.with_scenario(&scenario)?.with_defaults()?;
+    let seed = run.seed.unwrap_or_default();
+    let mut hosts = native_hosts((&scenario, seed), session)?;
+    for other in &build.on {
+        if !other.file.exists() {
+            bail!(
+                Program,
+                "there is no native program {}",
+                other.file.display()
+            );
+        }
+        let replaced = replace(&scenario, &mut hosts, other, session)?;
+        if let (0, Some(name)) = (replaced, &other.path) {
+            let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+            bail!(
+                Usage,
+                "there is no host {name}; there are: {}",
+                names.join(", ")
+            );
+        }
+    }
+    let surroundings = Surroundings {
+        network: network(&scenario, &run),
+        max_virtual_ns: run.max_virtual_ns(),
+        invariants: invariants(&scenario)?,
+        scenario,
+    };
+    Ok((hosts, Some(surroundings)))
+}
+
+/// Replaces the program of a host, of a group of hosts, or of all hosts by another build. Returns how many it replaced.
+fn replace(
+    scenario: &Scenario,
+    hosts: &mut [NativeHost],
+    other: &OtherBuild,
+    session: &Session,
+) -> Result<usize> {
+    let mut replaced = 0;
+    for (setup, host) in scenario.hosts.iter().zip(hosts) {
+        let names = [&setup.name, &setup.group];
+        if other
+            .path
+            .as_ref()
+            .is_some_and(|name| !names.contains(&name))
+        {
+            continue;
+        }
+        replaced += 1;
+        if let Some(program) = host.config.programs.first_mut() {
+            program.clone_from(&other.file);
+        }
+        let programs = std::slice::from_ref(&other.file);
+        add_libraries(&mut host.config.host, programs, session)?;
+    }
+    Ok(replaced)
+}
+
+/// The configuration of native runs for a host.
+pub(crate) fn native_config(
+    mut host: HostConfig,
+    programs: Vec<PathBuf>,
+    session: &Session,
+) -> Result<NativeConfig> {
+    add_libraries(&mut host, &programs, session)?;
+    Ok(NativeConfig {
+        host,
+        programs,
+        max_calls: MAX_CALLS,
+        max_long_computations: MAX_LONG_COMPUTATIONS,
+        max_memory: everett_native::MAX_MEMORY,
+        deadline: None,
+        keeps_events: false,
+        known_allocators: OnceLock::new(),
+        script: None,
+        race_skips: 0,
+    })
+}
+
+/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
+/// precedence.
+fn add_libraries(host: &mut HostConfig, programs: &[PathBuf], session: &Session) -> Result<()> {
+    for path in programs.iter().flat_map(|program| libraries(program)) {
+        let here = path.as_os_str().as_encoded_bytes();
+        if host.files.iter().all(|file| file.path != here) {
+            host.files
+                .extend(Mount::same(path).specs(&session.notices)?);
+        }
+    }
+    Ok(())
+}
+
+/// Why a program has no checked build, in one line.
+fn no_checked_build(error: &ToolchainError) -> String {
+    let error = error.to_string();
+    match error.lines().find(|line| line.contains("undefined symbol")) {
+        // Checked builds are made from bitcode, which does not contain machine code.
+        Some(line) => format!(
+            "parts of the program are assembly or machine code ({})",
+            line.trim()
+        ),
+        None => error.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The builds of programs that perform certain checks.
+fn checked_builds(
+    programs: &[PathBuf],
+    checks: Checks,
+    notices: &Notices,
+) -> Result<Vec<PathBuf>, ToolchainError> {
+    let notify = |text: &str| notices.tell(text);
+    let build = |program: &PathBuf| match (is_checked_build(program), checks) {
+        (false, _) => everett_toolchain::checked_build(program, checks, &notify),
+        (true, Checks::Memory) => Ok(program.clone()),
+        // Builds with other checks lie beside the plain program, too.
+        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks, &notify),
+    };
+    programs.iter().map(build).collect()
+}

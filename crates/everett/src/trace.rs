@@ -1,0 +1,231 @@
+//! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file holds the trace of that host alone.
+//! Owns the lookup of traces below a folder.
+
+use everett_engine::{Trace, TraceEnd, WorldFinding};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Error, Result, bail};
+
+/// The host name in runs of a single program.
+pub const HOST: &str = "host";
+/// The kind of findings that are violated invariants.
+pub(crate) const INVARIANT: &str = "invariant";
+/// The part of a file name that marks a trace as it was before shrinking.
+const ORIGINAL: &str = "original";
+
+/// A trace of a world: inputs and choices of every host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorldTrace {
+    /// Traces of hosts, by host name.
+    pub hosts: BTreeMap<String, Trace>,
+    /// The finding that the trace leads to, if any. The trace of a program has it in its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Wrong>,
+    /// The seed of the hosts' random bytes, if the scenario does not fix it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_seed: Option<u64>,
+    /// Whether the world is a single program without a network.
+    #[serde(skip)]
+    pub is_program: bool,
+}
+
+/// A finding in a world.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Wrong {
+    /// The host that the finding is on.
+    pub host: String,
+    /// The kind of the finding.
+    pub kind: String,
+    /// A description for the user.
+    pub message: String,
+}
+
+impl WorldTrace {
+    /// The trace of a program.
+    pub fn of_program(trace: Trace) -> WorldTrace {
+        WorldTrace {
+            is_program: true,
+            ..WorldTrace::of_hosts(BTreeMap::from([(HOST.to_owned(), trace)]))
+        }
+    }
+
+    /// The traces of the hosts of a world without a finding.
+    pub fn of_hosts(hosts: BTreeMap<String, Trace>) -> WorldTrace {
+        WorldTrace {
+            hosts,
+            finding: None,
+            random_seed: None,
+            is_program: false,
+        }
+    }
+
+    /// The trace of a finding.
+    pub fn of(found: &WorldFinding, is_program: bool) -> WorldTrace {
+        WorldTrace {
+            finding: (!is_program).then(|| Wrong::of(found)),
+            is_program,
+            ..WorldTrace::of_hosts(found.traces.clone())
+        }
+    }
+
+    /// Reads the trace of a program or a world.
+    pub(crate) fn read(path: &Path, is_program: bool) -> Result<WorldTrace> {
+        if is_program {
+            return Ok(WorldTrace::of_program(read_trace(path)?));
+        }
+        let text =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text)
+            .with_context(|| format!("{} is no trace of a world", path.display()))
+    }
+
+    /// The contents of its file.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        match self.hosts.get(HOST).filter(|_| self.is_program) {
+            Some(trace) => serde_json::to_vec(trace),
+            None => serde_json::to_vec(self),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The name of its file, without folders.
+    pub(crate) fn file(&self, stem: &str) -> String {
+        let extension = if self.is_program { "trace" } else { "world" };
+        format!("{stem}.{extension}")
+    }
+
+    /// The name of the file that keeps it beside the shrunk one.
+    pub(crate) fn original_file(&self, stem: &str) -> String {
+        self.file(&format!("{stem}.{ORIGINAL}"))
+    }
+
+    /// The trace of a host; empty if there is none.
+    pub(crate) fn host(&self, name: &str) -> Trace {
+        self.hosts.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The end of the host that the finding is on, or of a program.
+    pub(crate) fn end(&self) -> Option<&TraceEnd> {
+        let host = match &self.finding {
+            Some(wrong) => &wrong.host,
+            None => HOST,
+        };
+        self.hosts.get(host)?.end.as_ref()
+    }
+
+    /// Whether it says how it ends.
+    pub(crate) fn has_end(&self) -> bool {
+        !self.is_program || self.end().is_some()
+    }
+
+    /// The kind of the finding that it ends in.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        match &self.finding {
+            Some(wrong) => Some(&wrong.kind),
+            None if self.is_program => self.end()?.finding.as_deref(),
+            None => None,
+        }
+    }
+
+    /// Whether it ends in a finding, or in a signal that a program does not expect.
+    pub(crate) fn is_finding(&self) -> bool {
+        let is_killed = || self.end().is_some_and(|end| end.signal.is_some());
+        self.kind().is_some() || (self.is_program && is_killed())
+    }
+}
+
+impl Wrong {
+    /// Whether the finding has this kind and message.
+    pub fn is(&self, kind: &str, message: &str) -> bool {
+        self.kind == kind && self.message == message
+    }
+
+    /// The finding of a search.
+    pub fn of(found: &WorldFinding) -> Wrong {
+        Wrong {
+            host: found.host.clone(),
+            kind: found.finding.kind.name().to_owned(),
+            message: found.finding.message.clone(),
+        }
+    }
+}
+
+/// Reads the trace of a path.
+pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
+}
+
+/// The folder of the run and the traces that `path` denotes.
+pub(crate) fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
+    Ok((run_of(path)?, traces_below(path)?))
+}
+
+/// The folder of the run that contains `path`.
+pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
+    if path.join("args.json").exists() {
+        return Ok(path.to_owned());
+    }
+    let absolute = std::path::absolute(path)?;
+    let mut folders = absolute.ancestors();
+    let folder = folders.find(|folder| folder.join("args.json").exists());
+    match folder {
+        Some(folder) => Ok(folder.to_owned()),
+        None if path.is_file() => Err(Error::InNoRun(path.to_owned())),
+        None => Err(Error::NotARun {
+            path: path.to_owned(),
+            source: None,
+        }),
+    }
+}
+
+/// The trace itself, or the only trace below a folder.
+pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
+    match traces_below(path)?.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => bail!(Trace, "there is no trace in {}", path.display()),
+        _ => bail!(
+            Trace,
+            "{} has several traces; name one of them",
+            path.display()
+        ),
+    }
+}
+
+/// The trace itself, or all traces below a folder, without the originals of shrunk traces.
+pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut traces = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if path.is_dir() {
+                // These folders hold files of the guest, which may have any name.
+                if name != "fs" && !name.ends_with(".fs") {
+                    folders.push(path);
+                }
+            } else if is_trace(&name) {
+                traces.push(path);
+            }
+        }
+    }
+    traces.sort();
+    Ok(traces)
+}
+
+/// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
+fn is_trace(name: &str) -> bool {
+    match name.rsplit_once('.') {
+        Some((stem, "trace" | "world")) => !stem.ends_with(&format!(".{ORIGINAL}")),
+        _ => false,
+    }
+}

@@ -1,0 +1,57 @@
+//! Limits on what a program makes us keep: its output and its files. Without them a loop around `write` would take all
+//! memory of the machine.
+
+use everett_vm::{Bug, BugKind, PAGE};
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+
+/// Bytes written to files between two counts of what all files hold.
+const BETWEEN_COUNTS: u64 = 1 << 20;
+
+/// A size for people.
+fn mebibytes(bytes: u64) -> String {
+    match bytes >> 20 {
+        0 => format!("{bytes} bytes"),
+        many => format!("{many} MiB"),
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Ends the program if it prints more than it may.
+    pub fn check_output(&mut self, more: u64) -> Result<(), Stop> {
+        let most = self.host.options.limits.output;
+        if self.host.printed.saturating_add(more) > most {
+            let most = mebibytes(most);
+            let message = format!("the program prints more than {most}; see --max-output");
+            return Err(Bug::new(BugKind::Unsupported, message).into());
+        }
+        Ok(())
+    }
+
+    /// Refuses a write of so many bytes at an offset of a file if the disk is full.
+    pub fn check_disk(&mut self, offset: u64, more: u64) -> Result<(), Stop> {
+        const PAGE_SIZE: u64 = PAGE as u64;
+        /// A file has a table of its pages.
+        const ENTRY: u64 = size_of::<usize>() as u64;
+        let most = self.host.options.limits.files;
+        let touched = more.saturating_add(PAGE_SIZE).next_multiple_of(PAGE_SIZE);
+        let touched = touched.saturating_add(offset / PAGE_SIZE * ENTRY);
+        let uncounted = self.host.uncounted_writes.saturating_add(touched);
+        if uncounted <= BETWEEN_COUNTS.min(most) {
+            self.host.uncounted_writes = uncounted;
+            return Ok(());
+        }
+        self.host.uncounted_writes = 0;
+        if self.host.files.tree.held_bytes().saturating_add(more) <= most {
+            return Ok(());
+        }
+        // The next write is counted, too.
+        self.host.uncounted_writes = BETWEEN_COUNTS;
+        let most = mebibytes(most);
+        self.host.warn(format!(
+            "the disk is full: files hold {most}; see --max-files"
+        ));
+        Err(Errno::ENOSPC.into())
+    }
+}

@@ -1,0 +1,69 @@
+//! Breakpoints at the entries of functions, by name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use crate::tracee::{Registers, Stopped, Tracee};
+
+const BREAKPOINT: u8 = 0xcc;
+
+/// Addresses of watched functions, and the bytes that breakpoints replace.
+#[derive(Clone, Default, Debug)]
+pub struct Entries {
+    points: BTreeMap<u64, u8>,
+}
+
+impl Entries {
+    /// Sets breakpoints at the functions with these names in a program that has not executed anything yet.
+    pub fn watch(
+        names: &[&str],
+        program: &Path,
+        tracee: &mut Tracee,
+        bias: u64,
+    ) -> std::io::Result<Entries> {
+        let bytes = std::fs::read(program)?;
+        let mut entries = Entries::default();
+        let Ok(file) = object::File::parse(&*bytes) else {
+            return Ok(entries);
+        };
+        for symbol in file.symbols() {
+            let is_watched = symbol.name().is_ok_and(|name| names.contains(&name));
+            if !is_watched || symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
+                continue;
+            }
+            let address = symbol.address().wrapping_add(bias);
+            let mut byte = [0];
+            if !entries.points.contains_key(&address) && tracee.peek(address, &mut byte) {
+                tracee.poke(address, &[BREAKPOINT]);
+                entries.points.insert(address, byte[0]);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The registers of a stopped thread at the entry of a watched function; `None` if it is elsewhere.
+    pub fn reached(&self, tracee: &Tracee) -> std::io::Result<Option<Registers>> {
+        if self.points.is_empty() {
+            return Ok(None);
+        }
+        let registers = tracee.registers()?;
+        let rip = registers.rip.wrapping_sub(1);
+        Ok(self
+            .points
+            .contains_key(&rip)
+            .then_some(Registers { rip, ..registers }))
+    }
+
+    /// Executes the first instruction of the function that a thread has reached.
+    pub fn step(&self, tracee: &mut Tracee, registers: Registers) -> std::io::Result<Stopped> {
+        let address = registers.rip;
+        let original = self.points.get(&address).copied();
+        tracee.set_registers(registers)?;
+        tracee.poke(address, &[original.unwrap_or(BREAKPOINT)]);
+        let stopped = tracee.step();
+        tracee.poke(address, &[BREAKPOINT]);
+        stopped
+    }
+}

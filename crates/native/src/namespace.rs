@@ -1,0 +1,125 @@
+//! The PID namespace of native processes, where the machine lets us make one: when its first process dies, the kernel
+//! kills all others. The first process is traced by us and never runs, so it dies with us at the latest.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::sandbox::SandboxKind;
+use crate::tracee::{Tracee, kill_all_tracees};
+
+/// Where a process is spawned.
+#[derive(Copy, Clone)]
+pub enum Place<'n> {
+    /// In our own namespaces.
+    Here,
+    /// As the first process of a new PID namespace, with or without a new user namespace.
+    New {
+        /// A new user namespace, which needs no privileges.
+        with_user: bool,
+    },
+    /// In a namespace.
+    Inside(&'n Namespace),
+}
+
+/// A PID namespace.
+pub struct Namespace {
+    /// Its first process.
+    first: Option<Tracee>,
+    pid: File,
+    /// Its user namespace, if it has its own.
+    user: Option<File>,
+}
+
+impl Namespace {
+    /// Makes a namespace; `None` if the machine refuses.
+    pub fn new(channel: &OwnedFd, kind: SandboxKind) -> Option<Namespace> {
+        let make = |with_user| Namespace::make(channel, kind, with_user).ok();
+        make(false).or_else(|| make(true))
+    }
+
+    fn make(channel: &OwnedFd, kind: SandboxKind, with_user: bool) -> io::Result<Namespace> {
+        let first = Tracee::spawn(channel, kind, Place::New { with_user })?;
+        let process = first.process;
+        let open = |name: &str| File::open(format!("/proc/{process}/ns/{name}"));
+        let opened = (open("pid"), with_user.then(|| open("user")).transpose());
+        match opened {
+            (Ok(pid), Ok(user)) => Ok(Namespace {
+                first: Some(first),
+                pid,
+                user,
+            }),
+            (Err(error), _) | (_, Err(error)) => {
+                kill_all_tracees(vec![first]);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        kill_all_tracees(self.first.take().into_iter().collect());
+    }
+}
+
+/// What a new process does to get to its place: plain numbers, for between `fork` and `exec`.
+#[derive(Copy, Clone)]
+pub enum Entrance {
+    /// Nothing.
+    Stay,
+    /// Makes namespaces (`unshare`).
+    Make(libc::c_int),
+    /// Joins namespaces (`setns`), the user namespace first, if there is one.
+    Join(Option<RawFd>, RawFd),
+}
+
+impl Place<'_> {
+    /// What a process does to get there.
+    pub fn entrance(&self) -> Entrance {
+        match self {
+            Place::Here => Entrance::Stay,
+            Place::New { with_user: false } => Entrance::Make(libc::CLONE_NEWPID),
+            Place::New { with_user: true } => {
+                Entrance::Make(libc::CLONE_NEWPID | libc::CLONE_NEWUSER)
+            }
+            Place::Inside(namespace) => {
+                let user = namespace.user.as_ref().map(AsRawFd::as_raw_fd);
+                Entrance::Join(user, namespace.pid.as_raw_fd())
+            }
+        }
+    }
+}
+
+impl Entrance {
+    /// Enters. A PID namespace has only children of those who enter it, so the calling process is replaced by a
+    /// sibling, whose pid it writes to `report`. Makes only calls that are allowed between `fork` and `exec`.
+    pub fn enter(self, report: RawFd) -> io::Result<()> {
+        let done = match self {
+            Entrance::Stay => return Ok(()),
+            // SAFETY: numbers only; the process has one thread.
+            Entrance::Make(kinds) => unsafe { libc::unshare(kinds) == 0 },
+            // SAFETY: as above; the descriptors are open.
+            Entrance::Join(user, pid) => unsafe {
+                user.is_none_or(|user| libc::setns(user, libc::CLONE_NEWUSER) == 0)
+                    && libc::setns(pid, libc::CLONE_NEWPID) == 0
+            },
+        };
+        if !done {
+            return Err(io::Error::last_os_error());
+        }
+        const FLAGS: libc::c_long = (libc::CLONE_PARENT | libc::SIGCHLD) as libc::c_long;
+        // SAFETY: a fork with another parent. The original writes four bytes of its stack and ends.
+        unsafe {
+            match libc::syscall(libc::SYS_clone, FLAGS, 0, 0, 0, 0) {
+                0 => Ok(()),
+                pid if pid > 0 => {
+                    let pid = pid as i32;
+                    libc::write(report, (&raw const pid).cast(), size_of_val(&pid));
+                    libc::_exit(0)
+                }
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Detection of Rust panics in native code. A panic of a thread ends neither the process nor, where somebody catches
+//! it, the thread; so a breakpoint sees it where it is raised.
+
+use std::path::Path;
+
+use everett_engine::SourceFrame;
+
+use crate::call_stack::NativeStack;
+use crate::entries::Entries;
+use crate::tracee::{Registers, Tracee};
+
+/// The function that raises exceptions, and so panics.
+const RAISE: &str = "_Unwind_RaiseException";
+/// The exception class of Rust panics.
+const RUST_CLASS: [u8; 8] = *b"MOZ\0RUST";
+
+/// The panic that a trace ends with.
+#[derive(Clone, Default, Debug)]
+pub struct Panics {
+    /// Where exceptions are raised.
+    pub entries: Entries,
+    place: Option<(String, u32)>,
+}
+
+impl Panics {
+    /// Watches for a panic with this stack in a program that has not executed anything yet.
+    pub fn watch(
+        stack: &[SourceFrame],
+        program: &Path,
+        tracee: &mut Tracee,
+        bias: u64,
+    ) -> std::io::Result<Panics> {
+        let principal = stack
+            .iter()
+            .find(|frame| !frame.is_library() && frame.line != 0);
+        Ok(Panics {
+            entries: Entries::watch(&[RAISE], program, tracee, bias)?,
+            place: principal.map(|frame| (frame.file.clone(), frame.line)),
+        })
+    }
+
+    /// Whether the exception that a thread is about to raise is a panic.
+    pub fn is_panic(tracee: &mut Tracee, registers: &Registers) -> bool {
+        let mut class = [0; 8];
+        tracee.peek(registers.rdi, &mut class) && class == RUST_CLASS
+    }
+
+    /// Whether a panic with this stack is the one: others may be caught before.
+    pub fn is_at_place(&self, stack: &NativeStack) -> bool {
+        let Some((file, line)) = &self.place else {
+            return true;
+        };
+        let frames = stack.innermost.iter().chain(&stack.callers);
+        let mut frames = frames.chain(&stack.nearby);
+        frames.any(|frame| frame.line == *line && frame.is_of(file))
+    }
+}

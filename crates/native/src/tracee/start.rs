@@ -1,0 +1,188 @@
+//! The start of native processes: how they enter the sandbox, and what they see of the real machine.
+
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::{RealMapping, Tracee, open_memory};
+use crate::call_numbers::MUNMAP;
+use crate::gate;
+use crate::namespace::{Entrance, Place};
+use crate::sandbox::{self, SandboxKind};
+
+/// Auxiliary vector entries: `AT_IGNORE`, and those that are changed.
+const AT_IGNORE: u64 = 1;
+const AT_ENTRY: u64 = 9;
+/// Entries that the model sets for every program.
+const AT_FIXED: [(u64, u64); 6] = [
+    (11, 0),
+    (12, 0),
+    (13, 0),
+    (14, 0),
+    (16, 0x0178_bfff),
+    (23, 0),
+];
+/// Entries that the model does not have: processor features, its name, restartable sequences.
+const AT_HIDDEN: [u64; 6] = [15, 24, 26, 27, 28, 29];
+const AT_EXECFN: u64 = 31;
+const AT_RANDOM: u64 = 25;
+const AT_SYSINFO_EHDR: u64 = 33;
+
+impl Tracee {
+    /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
+    /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure to execute
+    /// another one could not be reported.
+    pub fn spawn(channel: &OwnedFd, kind: SandboxKind, place: Place<'_>) -> io::Result<Tracee> {
+        let channel = channel.as_raw_fd();
+        let (entrance, filter) = (place.entrance(), sandbox::filter());
+        let (mut reader, report) = io::pipe()?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let to = report.as_raw_fd();
+        // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the
+        // parent.
+        unsafe {
+            command.pre_exec(move || {
+                entrance.enter(to)?;
+                // A group of its own, so that all that descends from it can be killed at once.
+                libc::setpgid(0, 0);
+                close_on_exec(channel);
+                ptrace::traceme()?;
+                sandbox::confine(kind, &filter)
+            });
+        }
+        let mut child = command.spawn()?;
+        drop(report);
+        let thread = match entrance {
+            Entrance::Stay => child.id() as i32,
+            _ => {
+                let mut pid = [0; 4];
+                child.wait()?;
+                reader.read_exact(&mut pid)?;
+                i32::from_ne_bytes(pid)
+            }
+        };
+        let thread = Pid::from_raw(thread);
+        if !matches!(waitpid(thread, None)?, WaitStatus::Stopped(..)) {
+            return Err(io::Error::other("cannot create a native process"));
+        }
+        let options = Options::PTRACE_O_TRACESYSGOOD
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_EXITKILL;
+        ptrace::setoptions(thread, options)?;
+        Ok(Tracee {
+            thread,
+            process: thread,
+            channel: channel as u64,
+            memory: open_memory(thread)?,
+            is_checked: false,
+            tracks_initialisation: false,
+            violation: None,
+            shares: false,
+            mask_of_frame: None,
+            faults_at_cpuid: false,
+        })
+    }
+
+    /// Sets up a program that has not executed an instruction: makes the gate, hides details of the real machine, and
+    /// supplies the model's random bytes.
+    pub fn set_up_program(&mut self, random: &[u8]) -> io::Result<()> {
+        self.memory = open_memory(self.process)?;
+        gate::install(self)?;
+        self.unmap_clock()?;
+        let mut at = self.registers()?.rsp;
+        let word = |tracee: &mut Tracee, at: u64| {
+            let mut bytes = [0; 8];
+            tracee.peek(at, &mut bytes);
+            u64::from_le_bytes(bytes)
+        };
+        let name = word(self, at + 8);
+        at += 8 * (word(self, at) + 2);
+        while word(self, at) != 0 {
+            at += 8;
+        }
+        at += 8;
+        loop {
+            let (key, value) = (word(self, at), word(self, at + 8));
+            match key {
+                0 => break,
+                _ if key == AT_SYSINFO_EHDR || AT_HIDDEN.contains(&key) => {
+                    self.poke(at, &AT_IGNORE.to_le_bytes());
+                }
+                AT_EXECFN => {
+                    self.poke(at + 8, &name.to_le_bytes());
+                }
+                AT_RANDOM => {
+                    self.poke(value, random);
+                }
+                _ => {
+                    if let Some((_, same)) = AT_FIXED.iter().find(|same| same.0 == key) {
+                        self.poke(at + 8, &same.to_le_bytes());
+                    }
+                }
+            }
+            at += 16;
+        }
+        // Makes `cpuid` fault, if the processor supports that.
+        const ARCH_PRCTL: u64 = 158;
+        const SET_CPUID: u64 = 0x1012;
+        self.faults_at_cpuid =
+            self.inject_call_preserving(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])? == 0;
+        Ok(())
+    }
+
+    /// Unmaps the vDSO and its data, which show the real time.
+    fn unmap_clock(&mut self) -> io::Result<()> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.process))?;
+        for line in maps.lines() {
+            let is_clock = line.ends_with("[vdso]") || line.contains("[vvar");
+            let Some(mapping) = RealMapping::parse(line).filter(|_| is_clock) else {
+                continue;
+            };
+            let args = [mapping.start, mapping.end - mapping.start, 0, 0, 0, 0];
+            if self.inject_call_preserving(MUNMAP, args)? != 0 {
+                let message = "the real kernel does not let go of its clock page";
+                return Err(io::Error::other(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Entry point of its program.
+    pub fn start_address(&self) -> io::Result<u64> {
+        let vector = std::fs::read(format!("/proc/{}/auxv", self.process))?;
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        let mut entries = vector.chunks_exact(16).map(|entry| entry.split_at(8));
+        let entry = entries.find(|(key, _)| word(key) == AT_ENTRY);
+        Ok(entry.map_or(0, |(_, value)| word(value)))
+    }
+}
+
+/// Closes all descriptors at `exec` but the standard streams and one other: the guest must not inherit what our
+/// caller left open.
+fn close_on_exec(kept: RawFd) {
+    const FIRST: libc::c_uint = 3;
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: numbers only. Where the call does not exist, descriptors of ours are closed at `exec` anyway.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        );
+        libc::fcntl(kept, libc::F_SETFD, 0);
+    }
+}

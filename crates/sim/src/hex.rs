@@ -1,0 +1,26 @@
+//! Bytes as hexadecimal digits in files, which people can read and which are short. For `#[serde(with = "...")]`.
+
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+/// Writes bytes as digits.
+pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    to.serialize_str(&text)
+}
+
+/// Reads bytes from digits.
+pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.len() % 2 != 0 || !text.is_ascii() {
+        return Err(D::Error::custom(
+            "bytes are written as pairs of hexadecimal digits",
+        ));
+    }
+    let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).map_err(D::Error::custom);
+    (0..text.len()).step_by(2).map(byte).collect()
+}

@@ -1,0 +1,348 @@
+//! What a host received from others, in a form that can be stored. Together with its own answers this determines the host's
+//! state, so a state that was spilled can be rematerialised by itself, without the states that sent to it.
+
+use everett_expr::codec::{self, DecodeError};
+use everett_expr::{Arena, ExprId};
+use everett_linux::{Errno, Packet, PacketKind};
+use everett_net::{FaultCounters, Faults, HostIndex};
+use everett_vm::Buffer;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::host::SimHost;
+use crate::inbox::InboxClock;
+use crate::transit::Arrival;
+
+/// Something that a host received from another one.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// How far its inbox had come by then.
+    pub when: InboxClock,
+    /// What it was.
+    pub what: Incoming,
+}
+
+/// What a host can receive from another one.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    /// A packet is in transit to it.
+    Packet(Arrival),
+    /// A host before it blocks, or goes on (see [`crate::Start`]).
+    Blocking {
+        /// That host.
+        from: HostIndex,
+        /// It blocks.
+        is_blocked: bool,
+        /// When.
+        now_ns: u64,
+        /// Faults that it knows of.
+        known: Arc<FaultCounters>,
+    },
+}
+
+impl Incoming {
+    /// All terms in it.
+    pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
+        let packet = match self {
+            Incoming::Packet(arrival) => Some(&arrival.packet),
+            Incoming::Blocking { .. } => None,
+        };
+        packet.into_iter().flat_map(|packet| packet.terms())
+    }
+}
+
+impl SimHost {
+    /// Receives something from another host.
+    pub fn receive(&mut self, incoming: &Incoming, faults: &Faults) {
+        match incoming {
+            Incoming::Packet(arrival) => self.inbox.push(arrival.clone()),
+            Incoming::Blocking {
+                from,
+                is_blocked,
+                now_ns,
+                known,
+            } => self.notify(*from, *is_blocked, *now_ns, known, faults),
+        }
+    }
+}
+
+/// Items of a log, with the terms that they share.
+#[derive(Serialize, Deserialize)]
+pub struct StoredReceived {
+    items: Vec<StoredItem>,
+    /// Terms, in the form of [`codec`].
+    #[serde(with = "crate::hex")]
+    terms: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredItem {
+    when: InboxClock,
+    what: StoredIncoming,
+}
+
+#[derive(Serialize, Deserialize)]
+enum StoredIncoming {
+    Packet(Box<StoredArrival>),
+    Blocking {
+        from: HostIndex,
+        is_blocked: bool,
+        now_ns: u64,
+        known: FaultCounters,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredArrival {
+    at_ns: u64,
+    from: HostIndex,
+    number: u64,
+    sent_ns: u64,
+    source: SocketAddr,
+    target: SocketAddr,
+    kind: StoredKind,
+    decided: bool,
+    host_faults_decided: bool,
+    known: FaultCounters,
+}
+
+#[derive(Serialize, Deserialize)]
+enum StoredKind {
+    Syn(u64),
+    SynAck(u64),
+    WindowUpdate(u64),
+    Unreachable(i32),
+    Established,
+    Refused,
+    Data(StoredBytes),
+    Fin,
+    Reset,
+    Datagram(StoredBytes),
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredBytes {
+    #[serde(with = "crate::hex")]
+    bytes: Vec<u8>,
+    /// Where a byte is symbolic: its place, the number of its term, and which byte of how many it is.
+    symbolic: Vec<(u32, u32, u8, u8)>,
+}
+
+impl StoredReceived {
+    /// Stores items.
+    pub fn new(items: &[Received], arena: &Arena) -> StoredReceived {
+        let mut roots = Vec::new();
+        let items = items.iter().map(|item| StoredItem {
+            when: item.when,
+            what: store(&item.what, &mut roots),
+        });
+        let items = items.collect();
+        let terms = match roots.is_empty() {
+            true => Vec::new(),
+            false => codec::encode(arena, &roots),
+        };
+        StoredReceived { items, terms }
+    }
+
+    /// The items as they were.
+    pub fn restore(self, arena: &mut Arena) -> Result<Vec<Received>, DecodeError> {
+        let roots = match self.terms.is_empty() {
+            true => Vec::new(),
+            false => codec::decode(arena, &self.terms)?,
+        };
+        let items = self.items.into_iter().map(|item| Received {
+            when: item.when,
+            what: restore(item.what, &roots),
+        });
+        Ok(items.collect())
+    }
+}
+
+fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
+    let arrival = match what {
+        Incoming::Packet(arrival) => arrival,
+        Incoming::Blocking {
+            from,
+            is_blocked,
+            now_ns,
+            known,
+        } => {
+            return StoredIncoming::Blocking {
+                from: *from,
+                is_blocked: *is_blocked,
+                now_ns: *now_ns,
+                known: (**known).clone(),
+            };
+        }
+    };
+    let packet = &arrival.packet;
+    StoredIncoming::Packet(Box::new(StoredArrival {
+        at_ns: arrival.at_ns,
+        from: arrival.from,
+        number: arrival.number,
+        sent_ns: packet.clock_ns,
+        source: packet.from,
+        target: packet.to,
+        kind: match &packet.kind {
+            PacketKind::Syn { window } => StoredKind::Syn(*window),
+            PacketKind::SynAck { window } => StoredKind::SynAck(*window),
+            PacketKind::WindowUpdate { bytes } => StoredKind::WindowUpdate(*bytes),
+            PacketKind::Unreachable(errno) => StoredKind::Unreachable(errno.0),
+            PacketKind::Established => StoredKind::Established,
+            PacketKind::Refused => StoredKind::Refused,
+            PacketKind::Data(bytes) => StoredKind::Data(store_bytes(bytes, roots)),
+            PacketKind::Fin => StoredKind::Fin,
+            PacketKind::Reset => StoredKind::Reset,
+            PacketKind::Datagram(bytes) => StoredKind::Datagram(store_bytes(bytes, roots)),
+        },
+        decided: arrival.decided,
+        host_faults_decided: arrival.host_faults_decided,
+        known: (*arrival.known).clone(),
+    }))
+}
+
+fn store_bytes(buffer: &Buffer, roots: &mut Vec<ExprId>) -> StoredBytes {
+    let mut symbolic = Vec::new();
+    for (at, term, index, of) in buffer.symbolic_bytes() {
+        // The bytes of a word lie beside each other.
+        if roots.last() != Some(&term) {
+            roots.push(term);
+        }
+        symbolic.push((at as u32, roots.len() as u32 - 1, index, of));
+    }
+    StoredBytes {
+        bytes: buffer.bytes().to_vec(),
+        symbolic,
+    }
+}
+
+fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
+    let stored = match what {
+        StoredIncoming::Packet(stored) => *stored,
+        StoredIncoming::Blocking {
+            from,
+            is_blocked,
+            now_ns,
+            known,
+        } => {
+            return Incoming::Blocking {
+                from,
+                is_blocked,
+                now_ns,
+                known: Arc::new(known),
+            };
+        }
+    };
+    let packet = Packet {
+        clock_ns: stored.sent_ns,
+        from: stored.source,
+        to: stored.target,
+        kind: match stored.kind {
+            StoredKind::Syn(window) => PacketKind::Syn { window },
+            StoredKind::SynAck(window) => PacketKind::SynAck { window },
+            StoredKind::WindowUpdate(bytes) => PacketKind::WindowUpdate { bytes },
+            StoredKind::Unreachable(errno) => PacketKind::Unreachable(Errno(errno)),
+            StoredKind::Established => PacketKind::Established,
+            StoredKind::Refused => PacketKind::Refused,
+            StoredKind::Data(bytes) => PacketKind::Data(restore_bytes(&bytes, roots)),
+            StoredKind::Fin => PacketKind::Fin,
+            StoredKind::Reset => PacketKind::Reset,
+            StoredKind::Datagram(bytes) => PacketKind::Datagram(restore_bytes(&bytes, roots)),
+        },
+    };
+    Incoming::Packet(Arrival {
+        at_ns: stored.at_ns,
+        from: stored.from,
+        number: stored.number,
+        packet: Arc::new(packet),
+        decided: stored.decided,
+        held_behind: 0,
+        retransmissions: 0,
+        host_faults_decided: stored.host_faults_decided,
+        known: Arc::new(stored.known),
+        wins_race: false,
+    })
+}
+
+fn restore_bytes(stored: &StoredBytes, roots: &[ExprId]) -> Buffer {
+    let mut buffer = Buffer::with_bytes(&stored.bytes, stored.bytes.len());
+    for (at, root, index, of) in &stored.symbolic {
+        // Numbers from a file may be anything.
+        if let Some(term) = roots.get(*root as usize) {
+            buffer.set_symbolic(*at as usize, *term, *index, *of);
+        }
+    }
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_vm::Value;
+
+    #[test]
+    fn what_is_stored_comes_back_in_another_arena() {
+        let (mut here, mut there) = (Arena::new(), Arena::new());
+        let array = here.array(0, "a:x", 4);
+        let (low, high) = (here.read(array, 0), here.read(array, 1));
+        let word = here.concat(high, low);
+        let mut bytes = Buffer::with_bytes(b"abcdef", 6);
+        let value = Value {
+            bits: 0,
+            term: Some(word),
+        };
+        bytes.store(2, 2, value);
+        let packet = Packet {
+            clock_ns: 5,
+            from: ([10, 0, 0, 1], 70).into(),
+            to: ([10, 0, 0, 2], 80).into(),
+            kind: PacketKind::Datagram(bytes.clone()),
+        };
+        let when = InboxClock {
+            removed: 3,
+            races: 1,
+        };
+        let arrival = Arrival {
+            at_ns: 9,
+            from: HostIndex(1),
+            number: 7,
+            packet: Arc::new(packet),
+            decided: true,
+            held_behind: 0,
+            retransmissions: 0,
+            host_faults_decided: false,
+            known: Arc::default(),
+            wins_race: false,
+        };
+        let received = [Received {
+            when,
+            what: Incoming::Packet(arrival),
+        }];
+        let text = serde_json::to_vec(&StoredReceived::new(&received, &here)).expect("JSON");
+        let stored: StoredReceived = serde_json::from_slice(&text).expect("the same");
+        let back = stored.restore(&mut there).expect("terms");
+        let [
+            Received {
+                when: after,
+                what: Incoming::Packet(arrival),
+            },
+        ] = &back[..]
+        else {
+            panic!("one packet was stored");
+        };
+        assert_eq!(after, &when);
+        assert_eq!(
+            (arrival.at_ns, arrival.number, arrival.decided),
+            (9, 7, true)
+        );
+        let payload = arrival.packet.payload().expect("it has one");
+        let digest = |bytes: &Buffer, arena: &mut Arena| {
+            let start = everett_expr::Digest128::new();
+            bytes.digest(arena, start).finish()
+        };
+        assert_eq!(digest(payload, &mut there), digest(&bytes, &mut here));
+        let places: Vec<_> = payload.symbolic_bytes().map(|one| (one.0, one.2)).collect();
+        assert_eq!(places, [(2, 0), (3, 1)]);
+    }
+}

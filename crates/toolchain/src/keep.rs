@@ -1,0 +1,216 @@
+//! `--keep-errors`: the bitcode of a program is that from before optimisation, its native code is optimised.
+//!
+//! Optimisers remove what is undefined, and with it the errors. So the compiler does not optimise; the linker driver
+//! optimises each object for the native program alone.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, ToolchainError};
+use crate::process;
+use crate::sysroot::Sysroot;
+
+/// The environment variable that asks for it, as the flag does, where a build system has no place for a flag.
+const WANTED_VARIABLE: &str = "EVERETT_KEEP_ERRORS";
+
+/// The environment variable with the level for native code, from the compiler driver to the linker driver.
+pub const LEVEL_VARIABLE: &str = "EVERETT_NATIVE_LEVEL";
+
+/// Magic numbers of bitcode, plain and wrapped.
+const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
+
+/// What `-O0` says of functions: not to be optimised.
+const REMOVED: [&str; 2] = [
+    "-force-remove-attribute=optnone",
+    "-force-remove-attribute=noinline",
+];
+
+/// Whether the environment asks for it.
+pub fn is_wanted() -> bool {
+    std::env::var_os(WANTED_VARIABLE).is_some_and(|value| value == "1")
+}
+
+/// Optimised objects, by the path of the originals.
+pub struct Optimised {
+    objects: BTreeMap<OsString, PathBuf>,
+    /// Where they are, until this is dropped.
+    _folder: tempfile::TempDir,
+}
+
+impl Optimised {
+    /// Takes optimised objects for the original ones.
+    pub fn replace(&self, args: &mut [OsString]) {
+        for arg in args {
+            if let Some(object) = self.objects.get(arg) {
+                *arg = object.clone().into();
+            }
+        }
+    }
+}
+
+/// Optimises the user's objects in a linker command line, if the compiler driver asks for it.
+pub fn optimise(sysroot: &Sysroot, args: &[OsString]) -> Result<Option<Optimised>, ToolchainError> {
+    let Some(level) = std::env::var_os(LEVEL_VARIABLE) else {
+        return Ok(None);
+    };
+    let folder = tempfile::tempdir().context("create a folder in", std::env::temp_dir())?;
+    let mut objects = BTreeMap::new();
+    let folders = library_folders(args);
+    for (number, arg) in args.iter().enumerate() {
+        let named = library_named(arg, &folders);
+        let path = named.as_deref().unwrap_or(Path::new(arg));
+        if path.starts_with(&sysroot.folder) || objects.contains_key(arg) {
+            continue;
+        }
+        let target = folder.path().join(number.to_string());
+        if is_bitcode(path) {
+            let object = target.with_extension("o");
+            optimise_one(sysroot, path, &object, &level)?;
+            objects.insert(arg.clone(), object);
+        } else if path.extension().is_some_and(|extension| extension == "a") && path.is_file() {
+            let archive = target.with_extension("a");
+            if optimise_archive(sysroot, path, &target, &archive, &level)? {
+                objects.insert(arg.clone(), archive);
+            }
+        }
+    }
+    Ok(Some(Optimised {
+        objects,
+        _folder: folder,
+    }))
+}
+
+/// The folders that a command line searches for libraries.
+fn library_folders(args: &[OsString]) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_bytes().strip_prefix(b"-L") {
+            Some(b"") => folders.extend(rest.next().map(PathBuf::from)),
+            Some(folder) => folders.push(PathBuf::from(OsStr::from_bytes(folder))),
+            None => {}
+        }
+    }
+    folders
+}
+
+/// The library that `-lNAME` names.
+fn library_named(arg: &OsStr, folders: &[PathBuf]) -> Option<PathBuf> {
+    let name = arg
+        .as_bytes()
+        .strip_prefix(b"-l")
+        .filter(|name| !name.is_empty())?;
+    let file = [b"lib", name, b".a"].concat();
+    let paths = folders
+        .iter()
+        .map(|folder| folder.join(OsStr::from_bytes(&file)));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+fn is_bitcode(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && BITCODE.contains(&magic)
+}
+
+fn optimise_one(
+    sysroot: &Sysroot,
+    object: &Path,
+    target: &Path,
+    level: &OsStr,
+) -> Result<(), ToolchainError> {
+    let mut command = sysroot.zig_command("clang");
+    command
+        .args(["--target=x86_64-linux-musl", "-Wno-override-module", "-c"])
+        .args(["-flto=full", "-fno-pie", "-ffp-contract=off"])
+        .arg(level);
+    for option in REMOVED {
+        command.args(["-mllvm", option]);
+    }
+    command.args(["-x", "ir"]).arg(object).arg("-o").arg(target);
+    succeed(&mut command, object)
+}
+
+/// Optimises the members of an archive. Returns `false` if its members have no names of their own, or are no bitcode.
+fn optimise_archive(
+    sysroot: &Sysroot,
+    archive: &Path,
+    folder: &Path,
+    target: &Path,
+    level: &OsStr,
+) -> Result<bool, ToolchainError> {
+    let list = process::capture(sysroot.zig_command("ar").arg("t").arg(archive), "")?;
+    let text = String::from_utf8_lossy(&list.stdout).into_owned();
+    let names: Vec<&str> = text.lines().collect();
+    let mut different = names.clone();
+    different.sort_unstable();
+    different.dedup();
+    if !list.status.success() || names.is_empty() || different.len() < names.len() {
+        return Ok(false);
+    }
+    fs::create_dir_all(folder).context("create", folder)?;
+    let whole = std::path::absolute(archive).context("find", archive)?;
+    let mut extract = sysroot.zig_command("ar");
+    succeed(extract.arg("x").arg(whole).current_dir(folder), archive)?;
+    let mut collect = sysroot.zig_command("ar");
+    collect.arg("crs").arg(target);
+    for name in names {
+        let member = folder.join(name);
+        if is_bitcode(&member) {
+            let optimised = folder.join(format!("{name}.optimised"));
+            optimise_one(sysroot, &member, &optimised, level)?;
+            fs::rename(&optimised, &member).context("replace", &member)?;
+        }
+        collect.arg(member);
+    }
+    succeed(&mut collect, archive)?;
+    Ok(true)
+}
+
+fn succeed(command: &mut std::process::Command, input: &Path) -> Result<(), ToolchainError> {
+    let done = process::capture(command, "")?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(ToolchainError::Optimise {
+        object: input.to_owned(),
+        reason: String::from_utf8_lossy(&done.stderr).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_where_the_linker_finds_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libown.a");
+        fs::write(&library, "!<arch>\n").unwrap();
+        let there = folder.path().as_os_str().to_owned();
+        let mut joined = OsString::from("-L");
+        joined.push(&there);
+        for args in [vec![joined], vec!["-L".into(), there]] {
+            let folders = library_folders(&args);
+            let found = library_named(OsStr::new("-lown"), &folders);
+            assert_eq!(found, Some(library.clone()));
+            assert_eq!(library_named(OsStr::new("-lother"), &folders), None);
+            assert_eq!(library_named(OsStr::new("own.o"), &folders), None);
+        }
+    }
+
+    #[test]
+    fn bitcode_is_known_by_its_magic_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.o");
+        fs::write(&file, b"BC\xc0\xde and more").unwrap();
+        assert!(is_bitcode(&file));
+        fs::write(&file, b"\x7fELF").unwrap();
+        assert!(!is_bitcode(&file));
+        assert!(!is_bitcode(Path::new("-lc")));
+    }
+}
