@@ -15,14 +15,20 @@
 //! // survives: KIND REASON          native programs do not end in findings of this kind, and why
 //! // not-replayable: REASON         finished paths cannot be tried natively; the replay says these words
 //! // not on -O3: KIND REASON        findings of this kind do not happen on another build (-O0, -O3, checked), and why
+//! // alone: REASON                 a Rust program that cannot share its build with others, and why
 //! ```
 //!
 //! Every test that a run writes is followed again and must end as it ended, and is replayed on the native program
 //! (for errors in memory that native code survives: on its checked build), which must end the same way too. A line
 //! that excuses a program from this fails the test where it is not needed any more.
 //! Findings of the first build are also confirmed on other builds of the same source: without optimisation, with
-//! all of it, and the checked one (of C++ and Rust, a third of the programs; `./test --targets all` takes all).
+//! all of it, and the checked one (of C and C++, a third of the programs; `./test --targets all` takes all). Rust
+//! programs, whose edition is 2024, share their builds.
 
+#[path = "common/bundle.rs"]
+mod bundle;
+
+use bundle::Bundle;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -61,12 +67,36 @@ fn main() {
     if std::env::var_os(FAST).is_some() {
         programs = programs.into_iter().step_by(FAST_PART).collect();
     }
-    let trials = programs.iter().flat_map(|path| trials(&root, path));
+    let bundle = Arc::new(bundled(&programs));
+    let trials = programs
+        .iter()
+        .flat_map(|path| trials(&root, path, &bundle));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 
+/// All Rust programs that can share their builds.
+fn bundled(programs: &[PathBuf]) -> Bundle {
+    let is_bundled = |path: &&PathBuf| {
+        is_rust(path)
+            && fs::read_to_string(path)
+                .is_ok_and(|source| Header::parse(&source).is_ok_and(|header| !header.alone))
+    };
+    let sources = programs.iter().filter(is_bundled);
+    let sources = sources.filter_map(|path| path.canonicalize().ok());
+    Bundle::new(folder_of("bundle"), sources.collect())
+}
+
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "rs")
+}
+
+fn folder_of(stem: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    root.join("programs").join(stem)
+}
+
 /// A test for each build of a program; where there are several, the flags are in its name.
-fn trials(root: &Path, path: &Path) -> Vec<Trial> {
+fn trials(root: &Path, path: &Path, bundle: &Arc<Bundle>) -> Vec<Trial> {
     let name = path.strip_prefix(root).unwrap_or(path);
     let name = name.display().to_string();
     let source = fs::read_to_string(path).map_err(Failed::from);
@@ -83,9 +113,9 @@ fn trials(root: &Path, path: &Path) -> Vec<Trial> {
                 flags if several && !flags.is_empty() => format!("{name} {flags}"),
                 _ => name.clone(),
             };
-            let (header, path) = (header.clone(), path.to_owned());
+            let (header, path, bundle) = (header.clone(), path.to_owned(), bundle.clone());
             Trial::test(name, move || {
-                Case::new(header, build, &path, &stem)?.check()
+                Case::new(header, build, &path, &stem, bundle)?.check()
             })
         })
         .collect()
@@ -123,6 +153,8 @@ struct Header {
     not_replayable: Option<String>,
     /// Other builds and kinds of findings that do not happen on them.
     not_on: Vec<(String, String)>,
+    /// Its builds are its own.
+    alone: bool,
 }
 
 impl Header {
@@ -158,6 +190,7 @@ impl Header {
                     [kind, _, ..] => header.survives.push(kind.clone()),
                     _ => return Err(format!("no reason is given: {line}").into()),
                 },
+                "alone" => header.alone = true,
                 "not-replayable" => header.not_replayable = Some(value.trim().to_owned()),
                 _ => match (key.strip_prefix("not on "), words().as_slice()) {
                     (None, _) => {}
@@ -212,6 +245,7 @@ struct Case {
     source: PathBuf,
     folder: PathBuf,
     program: PathBuf,
+    bundle: Arc<Bundle>,
 }
 
 fn everett() -> Command {
@@ -301,21 +335,26 @@ fn other_verdicts(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
 }
 
 impl Case {
-    fn new(header: Arc<Header>, build: usize, source: &Path, stem: &str) -> Result<Case, Failed> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("programs")
-            .join(stem);
+    fn new(
+        header: Arc<Header>,
+        build: usize,
+        source: &Path,
+        stem: &str,
+        bundle: Arc<Bundle>,
+    ) -> Result<Case, Failed> {
+        let folder = folder_of(stem);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        let program = folder.join("program");
+        let program = folder.join(source.file_stem().unwrap_or_default());
         Ok(Case {
             header,
             build,
             source: source.canonicalize()?,
             folder,
             program,
+            bundle,
         })
     }
 
@@ -332,13 +371,19 @@ impl Case {
 
     /// Builds the program with these flags behind its own.
     fn make(&self, flags: &[&str], program: &Path) -> Result<(), Failed> {
-        let tool = match self.source.extension().and_then(|e| e.to_str()) {
-            Some("cc") => "c++",
-            Some("rs") => "rustc",
-            _ => "cc",
+        let own = &self.header.builds[self.build];
+        if is_rust(&self.source) && !self.header.alone {
+            let flags = flags.iter().map(|flag| (*flag).to_owned());
+            let all: Vec<String> = own.iter().cloned().chain(flags).collect();
+            return self.bundle.link(&all, program);
+        }
+        let tool: &[&str] = match self.source.extension().and_then(|e| e.to_str()) {
+            Some("cc") => &["c++"],
+            Some("rs") => &["rustc", "--edition", "2024"],
+            _ => &["cc"],
         };
         let mut build = everett();
-        build.arg(tool).args(&self.header.builds[self.build]);
+        build.args(tool).args(own);
         build.args(flags).arg("-o").arg(program).arg(&self.source);
         succeed(build.current_dir(&self.folder)).map(drop)
     }
@@ -481,17 +526,17 @@ impl Case {
         }
     }
 
-    /// Other builds of it are tested. Those of C++ and Rust take long: a third of them is tested every time, and all
-    /// where all targets are.
+    /// Other builds of it are tested. They take long unless they are shared: a third of them is tested every time, and
+    /// all where all targets are.
     fn is_built_again(&self) -> bool {
-        let is_c = self.source.extension().is_some_and(|e| e == "c");
+        let is_shared = is_rust(&self.source) && !self.header.alone;
         let name = self.source.file_name().unwrap_or_default();
         let sum: usize = name
             .as_encoded_bytes()
             .iter()
             .map(|byte| usize::from(*byte))
             .sum();
-        is_c || sum.is_multiple_of(3) || std::env::var_os(ALL).is_some()
+        is_shared || sum.is_multiple_of(3) || std::env::var_os(ALL).is_some()
     }
 
     /// Findings happen again on another build of the same source.
@@ -527,13 +572,13 @@ impl Case {
         let is_optimised = own
             .iter()
             .any(|flag| flag.starts_with("-O") || flag.starts_with("opt-level"));
-        let is_rust = self.source.extension().is_some_and(|e| e == "rs");
-        let program = self.folder.join(format!("program{other}"));
-        let flags: &[&str] = match (other, is_rust, is_optimised) {
-            ("-O0", _, false) => return Ok(None),
+        let mut name = self.program.clone().into_os_string();
+        name.push(other);
+        let program = PathBuf::from(name);
+        let flags: &[&str] = match (other, is_rust(&self.source), is_optimised) {
+            ("-O0", _, false) | ("-O3", true, true) => return Ok(None),
             ("-O0", true, true) => &["-C", "opt-level=0", "-C", "debug-assertions=off"],
             ("-O3", true, false) => &["-C", "opt-level=3", "-C", "debug-assertions=on"],
-            ("-O3", true, true) => &["-C", "opt-level=3"],
             (flag, ..) => &[flag],
         };
         self.make(flags, &program)?;

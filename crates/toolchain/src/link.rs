@@ -80,6 +80,8 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     let text = fs::read(&resolutions).context("read", &resolutions)?;
     fs::remove_file(&resolutions).context("remove", &resolutions)?;
     let mut kept = roots::from_resolutions(&String::from_utf8_lossy(&text));
+    // Most programs that contain the unwinder use it: knowing so at once saves a round.
+    kept.extend(roots::from_unwinding(&text));
     // The compiler's runtime, which is machine code in the native program, also defines these; that
     // alone is no reason to keep them.
     for name in sysroot::own_functions() {

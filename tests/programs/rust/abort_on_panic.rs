@@ -1,8 +1,9 @@
 // With panic=abort an unwrap on some input aborts, which is a panic all the same.
-// build: --edition 2024 -C panic=abort
+// build: -C panic=abort
+// alone: few programs abort
 // run:
 // paths: 2
-// finding: panic 21
+// finding: panic 22
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -14,7 +15,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     let numbers: &[u8] = if byte == 200 { &[] } else { &[1, 2] };
     println!("{}", numbers.len());

@@ -1,5 +1,6 @@
 // With panic=abort a panic ends in SIGABRT, and nothing is dropped.
 // build: -C panic=abort
+// alone: few programs abort
 // exec: now
 // exec:
 struct Guard;
@@ -10,7 +11,7 @@ impl Drop for Guard {
     }
 }
 
-fn main() {
+pub fn main() {
     let _guard = Guard;
     if std::env::args().len() > 1 {
         panic!("abort");

@@ -1,5 +1,5 @@
 // An allocator of the program's own, layouts, zero-sized and over-aligned values.
-// build: --edition 2024
+// alone: its allocator is that of the whole program
 // exec:
 use std::alloc::{GlobalAlloc, Layout, System, alloc, alloc_zeroed, dealloc, realloc};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -27,7 +27,7 @@ static ALLOCATOR: Counting = Counting;
 #[derive(Clone)]
 struct Wide([u8; 3]);
 
-fn main() {
+pub fn main() {
     let before = LIVE.load(Ordering::Relaxed);
     let numbers: Vec<u64> = (0..1000).collect();
     println!("{}", LIVE.load(Ordering::Relaxed) - before);

@@ -1,8 +1,7 @@
 // A RefCell is borrowed twice on one path, in a callback.
-// build: --edition 2024
 // run:
 // paths: 2
-// finding: panic 24
+// finding: panic 23
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -17,7 +16,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     let log: Rc<RefCell<Vec<u8>>> = Rc::default();
     let inner = Rc::clone(&log);

@@ -29,7 +29,7 @@ fn deep(level: u32) -> u32 {
     deep(level - 1) + 1
 }
 
-fn main() {
+pub fn main() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map(|l| l.line());
         println!("hook: {:?} at {place:?}", info.payload_as_str());

@@ -1,6 +1,6 @@
 // A panic that is caught is no finding; the program goes on.
-// build: --edition 2024
-// build: --edition 2024 -O
+// build:
+// build: -O
 // run: --panics main
 // paths: 3 2
 unsafe extern "C" {
@@ -14,7 +14,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     let result = std::panic::catch_unwind(|| {
         let _guard = vec![byte; 3];

@@ -1,10 +1,10 @@
 // Strings, vectors, maps and iterators of the standard library.
 // build:
-// build: -C opt-level=3
+// build: -O
 // exec:
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
-fn main() {
+pub fn main() {
     let text = "the quick brown fox jumps over the lazy dog the end";
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for word in text.split_whitespace() {

@@ -1,8 +1,7 @@
 // Division by a symbolic number: zero, and the smallest number by minus one.
-// build: --edition 2024
 // run:
 // paths: 3
-// finding: panic 20
+// finding: panic 19
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -14,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [a, b] = symbolic::<2>();
     let (a, b) = (a as i8, b as i8);
     let quotient = a / b;

@@ -1,9 +1,8 @@
 // A second panic while the first one unwinds aborts, where the input asks for it.
-// build: --edition 2024
 // run: --panics main
 // paths: 2
-// finding: panic 30
-// finding: panic 35
+// finding: panic 29
+// finding: panic 34
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -25,7 +24,7 @@ impl Drop for Bomb {
     }
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     let _ = std::panic::catch_unwind(|| {
         let _bomb = Bomb(byte == 9);

@@ -1,8 +1,7 @@
 // A message is decoded from symbolic bytes, and matched.
-// build: --edition 2024
 // run:
 // paths: 6
-// finding: panic 37
+// finding: panic 36
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -31,7 +30,7 @@ fn decode([kind, a, b]: [u8; 3]) -> Message {
     }
 }
 
-fn main() {
+pub fn main() {
     let code = match decode(symbolic()) {
         Message::Quit => 0,
         Message::Move { x: 0, y } if y < 0 => unreachable!("moved back"),

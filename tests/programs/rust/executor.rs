@@ -1,5 +1,4 @@
 // Futures, polled by an executor of a few lines; peekable iterators, pattern matching, dynamic types.
-// build: --edition 2024
 // exec:
 use std::any::Any;
 use std::collections::VecDeque;
@@ -55,7 +54,7 @@ fn describe(value: &dyn Any) -> String {
     }
 }
 
-fn main() {
+pub fn main() {
     let mut context = Context::from_waker(Waker::noop());
     let mut tasks: VecDeque<Pin<Box<dyn Future<Output = u32>>>> =
         VecDeque::from([Box::pin(count("a", 3)) as _, Box::pin(count("b", 1)) as _]);

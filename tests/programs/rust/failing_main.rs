@@ -32,7 +32,7 @@ fn number() -> Result<i32, Trouble> {
     Ok(text.parse::<i32>()?)
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = number()?;
     println!("{number}");
     Ok(())

@@ -1,10 +1,9 @@
 // Files and directories are written, read and removed in the model's file system.
-// build: --edition 2024
 // exec:
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 
-fn main() -> std::io::Result<()> {
+pub fn main() -> std::io::Result<()> {
     fs::create_dir_all("scratch/deeper")?;
     let mut file = BufWriter::new(File::create("scratch/a.txt")?);
     for n in 0..5 {

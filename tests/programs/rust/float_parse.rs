@@ -1,5 +1,5 @@
 // Symbolic digits are parsed as a float by the library's own algorithm.
-// build: --edition 2024 -O
+// build: -O
 // run:
 // finding: panic 23
 unsafe extern "C" {
@@ -13,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [a, b] = symbolic::<2>();
     if !a.is_ascii_digit() || !b.is_ascii_digit() {
         return;

@@ -1,6 +1,6 @@
 // Functions of the C library call back into Rust, and panics cross frames of C where that is allowed.
-// build: --edition 2024
-// build: --edition 2024 -O
+// build:
+// build: -O
 // exec:
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -31,7 +31,7 @@ fn sort(numbers: &mut [i32]) {
     unsafe { qsort(numbers.as_mut_ptr().cast(), numbers.len(), 4, compare) };
 }
 
-fn main() {
+pub fn main() {
     let mut numbers = [5, -3, 9, 0, 2];
     sort(&mut numbers);
     println!("{numbers:?}");

@@ -1,6 +1,6 @@
 // Formatting of numbers, floats above all, and 128-bit arithmetic.
 // build:
-// build: -C opt-level=3
+// build: -O
 // exec:
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Point {
@@ -9,7 +9,7 @@ struct Point {
     nested: Vec<(u8, char)>,
 }
 
-fn main() {
+pub fn main() {
     for value in [0.0, -0.0, 1.0, 0.1, 1e21, 1.5e-7, f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::NEG_INFINITY, 1.0 / 3.0] {
         println!("{value} {value:?} {value:e} {value:.3} {value:10.2}|{value:<+8.1}|");
     }

@@ -1,5 +1,5 @@
 // Symbolic keys are inserted into a hash table, which asks for the hashes of both.
-// build: --edition 2024 -O
+// build: -O
 // run:
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [a, b] = symbolic::<2>().map(|byte| byte & 3);
     let mut set = HashSet::new();
     set.insert(a);

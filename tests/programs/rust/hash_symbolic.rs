@@ -1,7 +1,6 @@
 // A hash table with the standard hasher and a symbolic key.
-// build: --edition 2024
 // run:
-// finding: panic 25
+// finding: panic 24
 use std::collections::HashMap;
 
 unsafe extern "C" {
@@ -15,7 +14,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [key] = symbolic::<1>();
     let table = HashMap::from([(1u8, "one"), (2, "two")]);
     if key > 3 {

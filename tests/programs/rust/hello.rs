@@ -2,7 +2,7 @@
 // exec: one two
 use std::io::Write;
 
-fn main() {
+pub fn main() {
     println!("hello, world");
     let args: Vec<String> = std::env::args().skip(1).collect();
     println!("{args:?} {:?}", std::env::var("NOT_SET"));

@@ -3,7 +3,7 @@
 // stdin: 12\n-7\nnot a number\n99999999999999999999\nlast
 use std::io::{self, BufRead, Read};
 
-fn main() {
+pub fn main() {
     let mut first = String::new();
     let read = io::stdin().read_line(&mut first).unwrap();
     println!("{read} {:?}", first.trim_end());

@@ -1,7 +1,6 @@
 // An unsafe linked list whose removal forgets to unlink the tail.
-// build: --edition 2024
 // run:
-// finding: use-after-free 34
+// finding: use-after-free 33
 use std::ptr;
 
 unsafe extern "C" {
@@ -52,7 +51,7 @@ impl Queue {
     }
 }
 
-fn main() {
+pub fn main() {
     let [value] = symbolic::<1>();
     let mut queue = Queue { head: ptr::null_mut(), tail: ptr::null_mut() };
     queue.push(1);

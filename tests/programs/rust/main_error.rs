@@ -1,5 +1,4 @@
 // A main function that returns an error exits with 1, which is no finding.
-// build: --edition 2024
 // run:
 // paths: 2
 unsafe extern "C" {
@@ -13,7 +12,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() -> Result<(), String> {
+pub fn main() -> Result<(), String> {
     let [byte] = symbolic::<1>();
     if byte == 1 { Err("one".to_owned()) } else { Ok(()) }
 }

@@ -1,15 +1,14 @@
 // With `--panics main`, only panics that end the program are findings.
-// build: --edition 2024
 // run: --panics main
 // args: --sym-stdin 1
 // paths: 4
-// finding: panic 29
+// finding: panic 28
 use std::io::Read;
 use std::panic;
 use std::thread;
 use std::time::Duration;
 
-fn main() {
+pub fn main() {
     let mut byte = [0u8; 1];
     if std::io::stdin().read_exact(&mut byte).is_err() {
         return;

@@ -1,5 +1,4 @@
 // A sorted map and a sort over symbolic keys hold their promises on every path.
-// build: --edition 2024
 // run:
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let mut bytes = symbolic::<3>();
     let mut map = BTreeMap::new();
     for (at, byte) in bytes.iter().enumerate() {

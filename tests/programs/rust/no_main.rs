@@ -1,5 +1,5 @@
 // A program without the runtime: main is a C function, and a panic in it cannot unwind.
-// build: --edition 2024
+// alone: it has no main of its own
 // run: --panics main
 // paths: 2
 // finding: panic 20

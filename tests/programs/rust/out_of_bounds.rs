@@ -1,7 +1,6 @@
 // Unsafe code that trusts an index.
-// build: --edition 2024
 // run:
-// finding: out-of-bounds 23
+// finding: out-of-bounds 22
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -13,7 +12,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [index] = symbolic::<1>();
     let numbers = vec![1u32, 2, 3, 4].into_boxed_slice();
     if index > 4 {

@@ -1,8 +1,7 @@
 // Arithmetic is checked in debug builds.
-// build: --edition 2024
 // run:
 // paths: 3
-// finding: panic 22
+// finding: panic 21
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -14,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [a, b] = symbolic::<2>();
     if b != 3 {
         return;

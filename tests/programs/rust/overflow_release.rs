@@ -1,5 +1,5 @@
 // Arithmetic wraps in release builds.
-// build: --edition 2024 -O
+// build: -O
 // run:
 // paths: 2
 unsafe extern "C" {
@@ -13,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [a, b] = symbolic::<2>();
     if b != 3 {
         return;

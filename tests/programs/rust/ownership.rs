@@ -76,7 +76,7 @@ fn make_adder(n: i32) -> impl Fn(i32) -> i32 {
     move |m| n + m
 }
 
-fn main() {
+pub fn main() {
     let shapes: Vec<Box<dyn Shape>> = vec![Box::new(Square(2.0)), Box::new(Circle { radius: 1.5 })];
     for shape in &shapes {
         println!("{} {}", shape.name(), shape.area());

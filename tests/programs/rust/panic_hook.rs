@@ -1,9 +1,8 @@
 // A panic hook of the program runs before the finding is reported; a panic with a value has no message.
-// build: --edition 2024
 // run:
 // paths: 3
+// finding: panic 21
 // finding: panic 22
-// finding: panic 23
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -15,7 +14,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     std::panic::set_hook(Box::new(|info| println!("hook: {:?}", info.location().map(|l| l.line()))));
     match byte {

@@ -1,6 +1,6 @@
 // Every way to panic ends the program with 101 once nobody catches it.
 // build:
-// build: -O -C overflow-checks=on
+// build: -C opt-level=3 -C debug-assertions=on
 // exec: unwrap
 // exec: expect
 // exec: index
@@ -33,7 +33,7 @@ impl Drop for Bomb {
     }
 }
 
-fn main() {
+pub fn main() {
     let which = std::env::args().nth(1).unwrap_or_default();
     let _outer = Guard("outer");
     let numbers = vec![1, 2, 3];

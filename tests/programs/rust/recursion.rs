@@ -1,5 +1,4 @@
 // A recursive evaluator of symbolic tokens, with errors as values, is free of panics.
-// build: --edition 2024
 // run:
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
@@ -32,7 +31,7 @@ fn evaluate(tokens: &mut std::slice::Iter<'_, u8>) -> Result<i8, Fault> {
     }
 }
 
-fn main() {
+pub fn main() {
     let bytes = symbolic::<3>();
     let code = match evaluate(&mut bytes.iter()) {
         Ok(value) if (-9..=18).contains(&value) => 0,

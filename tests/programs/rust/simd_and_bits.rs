@@ -1,7 +1,7 @@
 // Loops that the compiler turns into vectors, and bit tricks, at the highest level.
-// build: --edition 2024 -C opt-level=3
+// build: -O
 // exec:
-fn main() {
+pub fn main() {
     let bytes: Vec<u8> = (0..1000u32).map(|n| (n * 7919 >> 3) as u8).collect();
     let words: Vec<u32> = bytes.iter().map(|b| u32::from(*b) * 2654435761).collect();
     let floats: Vec<f32> = words.iter().map(|w| *w as f32 / 1e9).collect();

@@ -1,6 +1,6 @@
 // An index from the input: a panic where it is too large. The message has one, two or three digits.
-// build: --edition 2024
-// build: --edition 2024 -O
+// build:
+// build: -O
 // run:
 // paths: 4
 // finding: panic 21
@@ -15,7 +15,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [index] = symbolic::<1>();
     let table = [10, 20, 30, 40];
     let value = table[index as usize];

@@ -1,5 +1,5 @@
 // Sorting of symbolic bytes by the library's networks, at the highest level.
-// build: --edition 2024 -C opt-level=3
+// build: -O
 // run:
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
@@ -12,7 +12,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let input = symbolic::<3>();
     let mut sorted = input;
     sorted.sort_unstable();

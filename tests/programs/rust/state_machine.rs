@@ -1,7 +1,6 @@
 // A protocol over symbolic events with a transition that was forgotten.
-// build: --edition 2024
 // run:
-// finding: panic 48
+// finding: panic 47
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -51,7 +50,7 @@ fn step(state: State, event: Event) -> State {
     }
 }
 
-fn main() {
+pub fn main() {
     let mut state = State::Closed;
     for byte in symbolic::<3>() {
         match event(byte) {

@@ -1,11 +1,10 @@
 // Lines of symbolic standard input, counted.
-// build: --edition 2024
 // run:
 // args: --sym-stdin 2
-// finding: panic 13
+// finding: panic 12
 use std::io::BufRead;
 
-fn main() {
+pub fn main() {
     let mut count = 0;
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap_or_default();

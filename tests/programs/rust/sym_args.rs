@@ -1,9 +1,8 @@
 // Symbolic arguments: options are recognised, and one pair of them conflicts.
-// build: --edition 2024
 // run:
 // args: --sym-args 0 2 2
-// finding: panic 15
-fn main() {
+// finding: panic 14
+pub fn main() {
     let (mut verbose, mut quiet) = (false, false);
     for arg in std::env::args_os().skip(1) {
         match arg.as_encoded_bytes() {

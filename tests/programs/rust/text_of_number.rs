@@ -1,5 +1,4 @@
 // The text of a symbolic number reads back as the number; its length makes the paths.
-// build: --edition 2024
 // run:
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
@@ -12,7 +11,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [byte] = symbolic::<1>();
     let number = byte as i8;
     let text = format!("{number}");

@@ -1,7 +1,7 @@
 // Every panic is a finding at its own place: in a thread, in a named thread, and where the program catches it. Unwinding
 // on purpose (resume_unwind) is none.
-// build: --edition 2024
-// build: --edition 2024 -O
+// build:
+// build: -O
 // run:
 // args: --sym-stdin 1
 // paths: 5
@@ -13,7 +13,7 @@ use std::panic;
 use std::thread;
 use std::time::Duration;
 
-fn main() {
+pub fn main() {
     let mut byte = [0u8; 1];
     if std::io::stdin().read_exact(&mut byte).is_err() {
         return;

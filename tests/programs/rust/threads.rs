@@ -100,7 +100,7 @@ fn locks() {
     println!("{:?}", CELL.get());
 }
 
-fn main() {
+pub fn main() {
     channels();
     locks();
     let handle = thread::Builder::new().name("named".into()).spawn(|| {

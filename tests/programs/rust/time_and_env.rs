@@ -1,9 +1,8 @@
 // Time goes on, and the environment can be changed.
-// build: --edition 2024
 // exec:
 use std::time::{Duration, Instant, SystemTime};
 
-fn main() {
+pub fn main() {
     let start = Instant::now();
     std::thread::sleep(Duration::from_millis(20));
     println!("{}", start.elapsed() >= Duration::from_millis(20));

@@ -1,5 +1,5 @@
 // Raw bytes are read as a structure: alignment and lengths are checked, one length is not.
-// build: --edition 2024 -O
+// build: -O
 // run:
 // finding: out-of-bounds 30
 unsafe extern "C" {
@@ -33,7 +33,7 @@ fn checksum(packet: &[u8]) -> u8 {
     sum
 }
 
-fn main() {
+pub fn main() {
     let bytes = symbolic::<4>().to_vec().into_boxed_slice();
     std::process::exit((checksum(&bytes) > 0x80) as i32);
 }

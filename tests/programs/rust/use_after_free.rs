@@ -1,8 +1,7 @@
 // A pointer that outlives its box on one path.
-// build: --edition 2024
 // run:
 // paths: 2
-// finding: use-after-free 22
+// finding: use-after-free 21
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
@@ -14,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [choice] = symbolic::<1>();
     let boxed = Box::new(7i32);
     let pointer: *const i32 = &*boxed;

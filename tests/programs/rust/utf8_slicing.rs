@@ -1,7 +1,7 @@
 // A string is cut in the middle of a character for some inputs.
-// build: --edition 2024 -O
+// build: -O
 // run:
-// paths: 3
+// paths: 4
 // finding: panic 23
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
@@ -14,7 +14,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [at] = symbolic::<1>();
     let text = "aé→";
     if at > 3 {

@@ -1,5 +1,5 @@
 // A vector of symbolic length, filled and summed in 128 bits.
-// build: --edition 2024 -O
+// build: -O
 // run:
 // paths: 5
 unsafe extern "C" {
@@ -13,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let [length] = symbolic::<1>();
     let mut numbers: Vec<u128> = Vec::new();
     for n in 0..length.min(4) {

@@ -1,5 +1,5 @@
 // 128-bit arithmetic on symbolic numbers: a product that must not overflow, and its quotient.
-// build: --edition 2024 -O
+// build: -O
 // run:
 // paths: 2
 unsafe extern "C" {
@@ -13,7 +13,7 @@ fn symbolic<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn main() {
+pub fn main() {
     let bytes = symbolic::<4>();
     let a = u128::from(u16::from_le_bytes([bytes[0], bytes[1]])) << 60;
     let b = u128::from(bytes[2]) + 1;

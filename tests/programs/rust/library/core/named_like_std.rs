@@ -1,10 +1,11 @@
 // A program in folders that are named like those of std: each of its panics is a finding, at its own line.
+// alone: its folder is what is tested
 // run:
 // args: --sym-arg 1
 // paths: 13
-// finding: panic 11
-// finding: panic 15
-// finding: panic 19
+// finding: panic 12
+// finding: panic 16
+// finding: panic 20
 use std::env;
 
 fn lower(c: u8) {
