@@ -200,6 +200,7 @@ impl Bench {
         let settings = [
             format!("host.client.count={clients}"),
             format!("fault.lost.most={most}"),
+            "fault.lost.per=causal".to_owned(),
         ];
         let run = self.world(folder, "losses.toml", &settings, &[])?;
         let (counts, measured) = (counts(&run), time_and_memory(&run));

@@ -76,6 +76,15 @@ int main(int argc, char **argv) {
 
 const HOSTS: usize = 3;
 
+/// How often a fault happens at most; the first two are bounds of the world.
+const BOUNDS: [&str; 5] = [
+    "most = 1",
+    "most = 2",
+    "per = \"causal\"",
+    "most = 2\nper = \"causal\"",
+    "per = \"host\"",
+];
+
 /// A scenario; of some numbers, with hosts that start when those before them wait.
 fn scenario(seed: u64) -> String {
     let random = &mut Numbers(seed);
@@ -102,7 +111,7 @@ fn scenario(seed: u64) -> String {
         "kind = \"late\"",
         "kind = \"partition\"\nbetween = [\"h0\"]\nheal = \"4ms\"",
         "kind = \"corruption\"",
-        "kind = \"automark\"\nmost = 1",
+        "kind = \"automark\"",
         "kind = \"crash\"\nhosts = [\"h1\"]\non = \"message\"",
         "kind = \"restart\"\nhosts = [\"h2\"]\non = \"call\"\ncalls = [\"recvfrom\"]",
         "kind = \"pause\"\nhosts = [\"h0\"]\non = \"message\"\nfor = \"4ms\"",
@@ -112,7 +121,8 @@ fn scenario(seed: u64) -> String {
     }
     for number in 0..1 + random.below(2) {
         let fault = random.pick(&faults);
-        text.push_str(&format!("[fault.f{number}]\n{fault}\n"));
+        let bound = random.pick(&BOUNDS);
+        text.push_str(&format!("[fault.f{number}]\n{fault}\n{bound}\n"));
     }
     let starting = if seed.is_multiple_of(4) { HOSTS } else { 0 };
     for host in 1..starting {
@@ -139,6 +149,35 @@ fn worlds(out: &Path) -> BTreeMap<String, usize> {
         *counts.entry(world).or_default() += 1;
     }
     counts
+}
+
+/// No world of a run has more faults than the scenario allows in a world.
+fn check_bounds(out: &Path, scenario: &str) {
+    let bounds = scenario.split("[fault.").skip(1).filter_map(|fault| {
+        let (name, keys) = fault.split_once("]\n")?;
+        let most = keys.lines().find_map(|line| line.strip_prefix("most = "))?;
+        (!keys.contains("per = ")).then(|| (name, most.parse::<usize>().expect("a number")))
+    });
+    for (name, most) in bounds {
+        for (file, bytes) in files(&out.join("tests")) {
+            let world: serde_json::Value = serde_json::from_slice(&bytes).expect("a world");
+            let hosts = world["hosts"].as_object().expect("hosts").values();
+            let choices = hosts.filter_map(|trace| trace["choices"].as_array());
+            let is_it = |choice: &&serde_json::Value| {
+                let names = choice["site"]
+                    .as_str()
+                    .and_then(|site| site.rsplit(':').next());
+                let picked = choice["picked"].as_u64().expect("a number") as usize;
+                let mut names = names.into_iter().flat_map(|names| names.split(','));
+                picked > 0 && names.nth(picked - 1) == Some(name)
+            };
+            let happens = choices.flatten().filter(is_it).count();
+            assert!(
+                happens <= most,
+                "{name} happens {happens} times in {file}\n{scenario}"
+            );
+        }
+    }
 }
 
 /// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100, or EVERETT_RANDOM_SEEDS=59-59 for some of them.
@@ -197,6 +236,7 @@ fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
                 "seed {seed}, {way}: {summary:#}\n{text}"
             );
             check_weights(&summary);
+            check_bounds(&out, &text);
             let found = worlds(&out);
             match &reached {
                 None => {

@@ -57,7 +57,7 @@ fn a_scenario_is_checked_shown_and_drawn() {
         "network wan 10.1.0.0/24, latency 10ms, mtu 1500\n",
         "host client1\n  eth0 on wan 10.1.0.2/24\n  route 0.0.0.0/0 via 10.1.0.254\n",
         "  runs ./client \"server\" \"1\"\n",
-        "fault loss: loss, udp, at most 1 a path\n",
+        "fault loss: loss, udp, at most 1 a world\n",
     ] {
         assert!(shown.contains(words), "{words:?} is not in:\n{shown}");
     }

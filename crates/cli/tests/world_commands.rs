@@ -577,3 +577,34 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
         })
         .collect()
 }
+
+#[test]
+fn native_worlds_keep_bounds_on_faults() {
+    let folder = folder("world_commands_bounds");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = root.join("tests/worlds/bounds/gossip.c");
+    let source = fs::read_to_string(source).expect("the program");
+    let include = format!("-I{}", root.join("include").display());
+    build(&folder, "gossip", &source, &["-g", "-O1", &include]);
+    let scenario = r#"
+[defaults]
+program = "./gossip"
+start = "0ms"
+[host."h{i}"]
+count = 8
+args = ["{i}", "8"]
+[fault.loss]
+[check.one]
+text = """
+at end invariant oneAtMost() {
+  return sys.nodes().count(n => sys.data(n, 0, "heard").int() != 7) <= 1;
+}
+"""
+"#;
+    fs::write(folder.join("world.toml"), scenario).expect("it can be written");
+    // Of 56 packets each is lost with a chance of 1 in 32 where that is possible.
+    let runs = ["native", "--runs", "12", "--seed", "1", "world.toml"];
+    let causal = ["--set", "fault.loss.per=\"causal\"", "--out", "causal"];
+    said(&folder, &[&runs[..], &causal].concat(), 1);
+    said(&folder, &[&runs[..], &["--out", "world"]].concat(), 0);
+}

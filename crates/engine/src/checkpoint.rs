@@ -71,6 +71,8 @@ struct SavedState {
     history: HistoryDigest,
     identity: Identity,
     covered_new: bool,
+    /// How often faults have happened on it that are bounded for worlds.
+    used: Vec<u32>,
 }
 
 /// Why a search cannot go on from a checkpoint.
@@ -195,6 +197,7 @@ impl Explorer<'_> {
                 history: net.history,
                 identity: net.identity,
                 covered_new: net.covered_new,
+                used: self.frontier.used(*id).to_vec(),
             });
         }
         let (times, fired) = self.world.times_and_fired();
@@ -258,6 +261,7 @@ impl Explorer<'_> {
         let ids = self.frontier.add_roots(spilled.collect());
         for (id, state) in ids.into_iter().zip(&saved.states) {
             self.world.know_history(state.history, id);
+            self.frontier.set_used(id, state.used.as_slice().into());
             self.enqueue_at(id, state.next_ns, state.is_awaiting);
         }
         self.world.set_times_and_fired(saved.times, saved.fired);

@@ -165,8 +165,20 @@ pub struct Statistics {
     /// Weight of what a listener pruned.
     #[serde(default)]
     pub pruned: WeightSum,
+    /// Weight of combinations of states that are no worlds: more faults happen in them than may in a world.
+    #[serde(default)]
+    pub excluded: WeightSum,
     /// Failures that could be injected on paths that ended, and on how many of them each was.
     pub faults: BTreeMap<String, u64>,
+}
+
+impl Statistics {
+    /// Everything was explored.
+    pub fn is_all_explored(&self) -> bool {
+        let mut explored = self.finished.clone();
+        explored.add_sum(&self.excluded);
+        explored.is_one()
+    }
 }
 
 /// What is counted of worlds besides.

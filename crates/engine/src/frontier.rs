@@ -9,6 +9,7 @@ use crate::random::Random;
 use crate::spill::SpillId;
 use crate::state::State;
 use crate::weight::Weight;
+use crate::world::FaultUse;
 
 /// Where a state of the frontier is.
 pub enum Stored {
@@ -82,6 +83,7 @@ struct Entry {
     leaf: u32,
     info: StateInfo,
     weight: Weight,
+    used: FaultUse,
 }
 
 /// A node of the tree of forks.
@@ -181,6 +183,7 @@ impl Frontier {
             leaf,
             info,
             weight,
+            used: FaultUse::default(),
         });
         match self.free_entries.pop() {
             Some(index) => {
@@ -267,6 +270,8 @@ impl Frontier {
         self.nodes[node as usize].children = [first, second];
         if let Some(entry) = self.entry_mut(parent) {
             entry.leaf = first;
+            let used = entry.used.clone();
+            self.set_used(id, used);
         }
         id
     }
@@ -365,6 +370,18 @@ impl Frontier {
     pub fn set_weight(&mut self, id: StateId, weight: Weight) {
         if let Some(entry) = self.entry_mut(id) {
             entry.weight = weight;
+        }
+    }
+
+    /// How often faults have happened on a state's host that are bounded for worlds, wherever it is.
+    pub fn used(&self, id: StateId) -> &[u32] {
+        self.entry(id).map_or(&[], |entry| &entry.used)
+    }
+
+    /// Renews that.
+    pub fn set_used(&mut self, id: StateId, used: FaultUse) {
+        if let Some(entry) = self.entry_mut(id) {
+            entry.used = used;
         }
     }
 

@@ -173,6 +173,8 @@ fn search_with(
         return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
     }
     if stopped == Stopped::Finished || explorer.states() == 0 {
+        // Without a checkpoint, what a killed run has not written is lost.
+        recorder.flush();
         Checkpoint::remove(folder.path())?;
     } else {
         recorder.write_checkpoint(explorer, false)?;

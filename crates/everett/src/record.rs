@@ -183,6 +183,11 @@ impl<'o> Recorder<'o> {
         }
     }
 
+    /// Waits until all results so far are written.
+    pub(crate) fn flush(&self) {
+        self.writer.flush();
+    }
+
     /// Writes a checkpoint. What it counts as written is.
     pub(crate) fn write_checkpoint(&mut self, explorer: &Explorer<'_>, sync: bool) -> Result<()> {
         let Some(checkpoints) = &mut self.checkpoints else {

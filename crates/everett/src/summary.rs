@@ -126,6 +126,9 @@ pub struct Weights {
     /// Not explored because an analysis did not want it.
     #[serde(skip_serializing_if = "is_zero")]
     pub pruned: f64,
+    /// Combinations of states that are no worlds: more faults happen in them than may in a world.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub excluded: f64,
 }
 
 fn is_zero(weight: &f64) -> bool {
@@ -181,7 +184,7 @@ impl Summary {
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
         let is_cut = is_world && (stopped != Stopped::Finished || cuts.next().is_some());
         Summary {
-            complete: statistics.finished.is_one() && !is_cut,
+            complete: statistics.is_all_explored() && !is_cut,
             stopped: stopped.name().to_owned(),
             paths: Paths {
                 completed: statistics.paths_completed,
@@ -199,6 +202,7 @@ impl Summary {
                 pending: explorer.pending_weight().to_f64(),
                 unknown: statistics.unknown.to_f64(),
                 pruned: statistics.pruned.to_f64(),
+                excluded: statistics.excluded.to_f64(),
             },
             coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
             limits_hit,

@@ -3,7 +3,7 @@
 
 use everett_engine::Trace;
 use everett_linux::{Disk, ExposedData, Host, HostExit, Packet, PacketKind};
-use everett_net::{FaultCounters, HostIndex};
+use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope};
 use everett_sim::{
     Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, Questions,
     RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns, step,
@@ -207,6 +207,8 @@ struct Loop<'c, 'n, 'l> {
     hosts: Vec<Running<'c>>,
     names: Vec<String>,
     network: &'n Network,
+    /// How often faults may happen in a world.
+    bounds: Vec<(FaultIndex, u32)>,
     max_virtual_ns: Option<u64>,
     lookahead_ns: u64,
     messages: MessageLog,
@@ -232,6 +234,7 @@ pub fn run_world<'c>(
         names,
         lookahead_ns: network.network.lookahead_ns(),
         network: network.network,
+        bounds: network.network.faults.world_bounds(hosts.len()),
         max_virtual_ns: network.max_virtual_ns,
         checks,
         broken: None,
@@ -354,6 +357,10 @@ impl<'c> Loop<'c, '_, '_> {
             let horizon_ns = self.horizon(at);
             let mut behind = self.hosts.iter().skip(at + 1);
             let stop_at_waits = behind.any(|host| host.sim.start.is_awaiting());
+            let used_up = self.used_up();
+            if let Some(world) = &mut self.hosts[at].machine.world {
+                world.oracle.used_up = used_up;
+            }
             let Running { machine, sim, .. } = &mut self.hosts[at];
             let was_off = sim.is_off();
             let (step, now_ns) = step(self.network, here, sim, machine, horizon_ns, stop_at_waits)?;
@@ -381,6 +388,20 @@ impl<'c> Loop<'c, '_, '_> {
             self.transmit(at);
             self.notify_blocked(at, now_ns);
         }
+    }
+
+    /// Names of faults that have happened as often as they may in a world.
+    fn used_up(&self) -> Vec<String> {
+        let hosts = || (0..).map(HostIndex).zip(&self.hosts);
+        let used = |(here, host): (HostIndex, &Running<'c>), fault| {
+            host.sim.counters.used(fault, Scope::Host, here)
+        };
+        let is_used_up = |fault, most| hosts().map(|host| used(host, fault)).sum::<u32>() >= most;
+        let bounds = self.bounds.iter();
+        let used_up = bounds.filter(|(fault, most)| is_used_up(*fault, *most));
+        used_up
+            .map(|(fault, _)| self.network.faults.get(*fault).name.clone())
+            .collect()
     }
 
     /// Handles what a step did. Returns `false` if the world is over with that.

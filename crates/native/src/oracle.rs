@@ -62,6 +62,9 @@ pub struct NativeOracle {
     pub is_free: bool,
     /// Ask whether allocations fail, as the model does.
     pub sees_allocations: bool,
+    /// Names of faults that have happened as often as they may in a world. Hosts are asked about these, too, as they
+    /// are in a search, where they know of their causal past only.
+    pub used_up: Vec<String>,
     /// Why the run diverged from the trace.
     pub diverged: Option<String>,
     /// What the trace demands that cannot be done natively.
@@ -81,6 +84,7 @@ impl NativeOracle {
             scratch: EvalScratch::new(),
             is_free: false,
             sees_allocations: false,
+            used_up: Vec::new(),
             diverged: None,
             beyond: None,
         }
@@ -171,6 +175,31 @@ impl NativeOracle {
                     .get_or_insert("the allocator of the native program was not found".to_owned());
             }
         }
+    }
+
+    /// An alternative is a fault that may not happen in this world any more.
+    fn is_used_up(&self, site: &ChoiceSite, picked: u32) -> bool {
+        let fault = (picked as usize).checked_sub(1);
+        let fault = fault.and_then(|at| site.faults().nth(at));
+        let is_bounded = matches!(
+            site,
+            ChoiceSite::PacketFault { .. } | ChoiceSite::HostFault { .. }
+        );
+        is_bounded && fault.is_some_and(|fault| self.used_up.iter().any(|name| name == fault))
+    }
+
+    /// Picks an alternative that is within the bounds of the world.
+    fn pick_within(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
+        let picked = self.pick(site, alternatives);
+        if !self.is_used_up(site, picked) {
+            return picked;
+        }
+        if let Source::Trace(_) = self.source {
+            self.diverge(
+                "the trace has more faults than the scenario allows in a world".to_owned(),
+            );
+        }
+        0
     }
 
     fn pick(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
@@ -356,7 +385,7 @@ impl Oracle for NativeOracle {
     }
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
-        let picked = self.pick(site, alternatives);
+        let picked = self.pick_within(site, alternatives);
         self.made.choices.push(TraceChoice {
             site: site.clone(),
             alternatives,
@@ -377,4 +406,53 @@ impl Oracle for NativeOracle {
     fn prefer(&mut self, _: &mut Arena, _: ExprId) {}
 
     fn commit(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet_fault() -> ChoiceSite {
+        ChoiceSite::PacketFault {
+            faults: ["loss", "delay"].into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn faults_that_are_used_up_do_not_happen_at_random() {
+        let mut oracle = NativeOracle::new(Source::Random(1));
+        let mut picked = |used_up: &[&str]| {
+            oracle.used_up = used_up.iter().map(|name| (*name).to_owned()).collect();
+            let picked = (0..1000).map(|_| oracle.choose(&packet_fault(), 3).ok());
+            let mut picked: Vec<u32> = picked.flatten().collect();
+            picked.sort_unstable();
+            picked.dedup();
+            picked
+        };
+        assert_eq!(picked(&[]), [0, 1, 2]);
+        assert_eq!(picked(&["loss"]), [0, 2]);
+        assert_eq!(picked(&["loss", "delay"]), [0]);
+        // What is recorded is what happened.
+        let mut recorded = oracle.made.choices.iter().skip(2000);
+        assert!(recorded.all(|choice| choice.picked == 0));
+    }
+
+    #[test]
+    fn a_trace_with_too_many_faults_is_not_followed() {
+        let lost = TraceChoice {
+            site: packet_fault(),
+            alternatives: 3,
+            picked: 1,
+        };
+        let trace = Trace {
+            choices: [lost.clone(), lost].into_iter().collect(),
+            ..Trace::default()
+        };
+        let mut oracle = NativeOracle::new(Source::Trace(Box::new(trace)));
+        assert_eq!(oracle.choose(&packet_fault(), 3), Ok(1));
+        assert_eq!(oracle.diverged, None);
+        oracle.used_up = vec!["loss".to_owned()];
+        assert_eq!(oracle.choose(&packet_fault(), 3), Ok(0));
+        assert!(oracle.diverged.is_some());
+    }
 }

@@ -190,8 +190,13 @@ fn what_is_certain_is_not_asked() {
 }
 
 #[test]
-fn numbers_are_counted_along_the_path_or_on_each_host() {
-    for (scope, elsewhere, heard) in [(Scope::Path, 1, 1), (Scope::Host, 2, 0)] {
+fn numbers_are_counted_along_the_causal_past_or_on_each_host() {
+    let scopes = [
+        (Scope::World, 1, 1),
+        (Scope::Causal, 1, 1),
+        (Scope::Host, 2, 0),
+    ];
+    for (scope, elsewhere, heard) in scopes {
         let mut loss = fault("loss");
         loss.scope = scope;
         let faults = Faults::new(vec![loss]);
@@ -217,6 +222,56 @@ fn numbers_are_counted_along_the_path_or_on_each_host() {
             elsewhere
         );
     }
+}
+
+#[test]
+fn what_several_hosts_can_take_is_bounded_by_the_world() {
+    let change = |kind: &str, change: &dyn Fn(&mut Fault)| {
+        let mut fault = fault(kind);
+        change(&mut fault);
+        fault
+    };
+    let only_a = || HostSet::of(vec![A]);
+    let faults = Faults::new(vec![
+        change("loss", &|loss| loss.max_count = 3),
+        change("loss", &|loss| loss.scope = Scope::Causal),
+        change("loss", &|loss| loss.scope = Scope::Host),
+        change("loss", &|loss| loss.always = true),
+        change("loss", &|loss| loss.filter.to = only_a()),
+        change("late", &|late| late.max_count = u32::MAX),
+        change("automark", &|_| {}),
+        change("partition", &|_| {}),
+        change("crash", &|crash| {
+            crash.set("hosts", Value::Hosts(only_a()));
+        }),
+        change("pause", &|_| {}),
+    ]);
+    let bounds = [(FaultIndex(0), 3), (FaultIndex(9), 1)];
+    assert_eq!(faults.world_bounds(3), bounds);
+    assert_eq!(faults.world_bounds(1), []);
+}
+
+#[test]
+fn what_two_hosts_know_of_a_third_is_counted_once() {
+    let mut loss = fault("loss");
+    loss.max_count = 5;
+    let faults = Faults::new(vec![loss]);
+    let lost = |counters: &mut FaultCounters, at: HostIndex| {
+        let sent = packet(C, at, 80, 0);
+        let outcomes = faults.delivery_outcomes(&sent, at, counters);
+        faults.record_packet(&sent, at, &outcomes, 1, &[], counters);
+    };
+    let mut of_a = FaultCounters::default();
+    lost(&mut of_a, A);
+    let mut of_b = FaultCounters::default();
+    faults.learn(&mut of_b, &of_a);
+    lost(&mut of_b, B);
+    lost(&mut of_a, A);
+    let together = |known: &[&FaultCounters]| {
+        FaultCounters::used_together(FaultIndex(0), known.iter().copied())
+    };
+    assert_eq!((together(&[&of_a]), together(&[&of_b])), (2, 2));
+    assert_eq!(together(&[&of_a, &of_b, &of_b]), 3);
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn stop(host: &HostSetup) -> Option<Fault> {
     fault.set("on", ParameterValue::Word("time"));
     fault.set("at", ParameterValue::Duration(host.stop_ns?));
     fault.always = true;
+    fault.scope = CountScope::Host;
     Some(fault)
 }
 
@@ -86,13 +87,10 @@ impl Reader<'_> {
         if let Some(node) = table.get("most") {
             fault.max_count = VALUES.small(node, diagnostics).unwrap_or(0);
         }
-        if let Some(node) = table.get("per") {
-            let words = [("path", CountScope::Path), ("host", CountScope::Host)];
-            fault.scope = VALUES.word(node, &words, diagnostics).unwrap_or_default();
-        }
         if let Some(node) = table.get("always") {
             fault.always = VALUES.flag(node, diagnostics).unwrap_or(fault.always);
         }
+        scope(&mut fault, table.get("per"), diagnostics);
         table.finish(diagnostics);
         Some(fault)
     }
@@ -207,6 +205,29 @@ impl Reader<'_> {
             true => HostSet::ALL,
             false => HostSet::of(named.concat()),
         }
+    }
+}
+
+/// What `most` is counted over: the world, unless nothing could choose where in the world a fault happens.
+fn scope(fault: &mut Fault, per: Option<&TomlNode>, diagnostics: &mut Diagnostics) {
+    let is_certain = !fault.is_choice() && !fault.kind.per_world;
+    let Some(node) = per else {
+        if is_certain {
+            fault.scope = CountScope::Causal;
+        }
+        return;
+    };
+    let words = [
+        ("world", CountScope::World),
+        ("causal", CountScope::Causal),
+        ("host", CountScope::Host),
+    ];
+    let word = VALUES.word(node, &words, diagnostics);
+    fault.scope = word.unwrap_or_default();
+    if is_certain && word == Some(CountScope::World) {
+        let message = "a fault that happens wherever it can is not counted over the world";
+        let help = "nothing chooses where it happens: count it per \"causal\" past or per \"host\"";
+        diagnostics.help(node.span, message, help);
     }
 }
 

@@ -254,7 +254,8 @@ fn show_fault(scenario: &Scenario, fault: &Fault, out: &mut String) {
         let _ = write!(out, ", from {} to {}", show_ns(*from), show_ns(*to));
     }
     let per = match fault.scope {
-        Scope::Path => "path",
+        Scope::World => "world",
+        Scope::Causal => "causal past",
         Scope::Host => "host",
     };
     let _ = write!(out, ", at most {} a {per}", fault.max_count);

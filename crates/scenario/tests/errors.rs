@@ -210,6 +210,14 @@ fn every_wrong_thing_has_its_words() {
         ),
         ("[fault.los]", "did you mean \"loss\"?"),
         (
+            "[fault.loss]\nper = \"path\"",
+            "use one of: world, causal, host",
+        ),
+        (
+            "[fault.loss]\nalways = true\nper = \"world\"",
+            "is not counted over the world",
+        ),
+        (
             "[fault.loss]\nwindow = 1",
             "[fault.loss] has no key \"window\"",
         ),

@@ -22,15 +22,16 @@ impl Explorer<'_> {
 
     /// Finishes worlds that are at their end.
     fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) {
-        self.note_standing(None);
-        self.check_expectations(part, listener);
-        self.check_at_end(part, listener);
-        let weight = weight_of(part.hosts(), |id| self.frontier.weight(id));
-        self.statistics.finished.add_sum(&weight);
-        let counts = part.hosts().map(|(_, members)| members.len() as u128);
-        let worlds = counts.fold(1u128, u128::saturating_mul);
-        self.world.counted.worlds = self.world.counted.worlds.saturating_add(worlds);
-        let worlds = u64::try_from(worlds).unwrap_or(u64::MAX);
+        let hosts: Vec<_> = part.hosts().collect();
+        let tally = self.tally(&hosts);
+        if tally.worlds > 0 {
+            self.note_standing(None);
+            self.check_expectations(part, listener);
+            self.check_at_end(part, listener);
+        }
+        self.book(&tally, |statistics| &mut statistics.finished);
+        self.world.counted.worlds = self.world.counted.worlds.saturating_add(tally.worlds);
+        let worlds = u64::try_from(tally.worlds).unwrap_or(u64::MAX);
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
         if self.config.all_tests {
             self.report_worlds(part, listener);
@@ -50,13 +51,15 @@ impl Explorer<'_> {
                     true => vec![*id],
                     false => others.to_vec(),
                 });
-                let (lists, mut chosen) = (lists.collect::<Vec<_>>(), Vec::new());
-                if let Some(path) = self.choose(Path::default(), &lists, &mut chosen, None, None) {
-                    self.report_world(&path, &chosen, listener);
-                }
+                let lists: Vec<Vec<StateId>> = lists.collect();
+                let Some((path, chosen)) = self.choose(&lists, None, None) else {
+                    // It may be in a world of another dstate.
+                    continue;
+                };
+                self.report_world(&path, &chosen, listener);
                 // The test of a world covers what all of its states covered.
-                for told in chosen.iter().chain([id]) {
-                    self.frontier.clear_covered_new(*told);
+                for told in chosen {
+                    self.frontier.clear_covered_new(told);
                 }
             }
         }
@@ -77,49 +80,6 @@ impl Explorer<'_> {
         if told >= MAX_REPORTED_WORLDS {
             self.note_limit("max-tests");
         }
-    }
-
-    /// Visits every world of one state of each list that can be together, until `visit` returns `false`. With `must_know`,
-    /// worlds are left out of which the solver cannot tell.
-    pub(super) fn each_world(
-        &mut self,
-        lists: &[Vec<StateId>],
-        must_know: bool,
-        visit: &mut dyn FnMut(&mut Self, &Path, &[StateId]) -> bool,
-    ) {
-        self.each_world_from(Path::default(), lists, &mut Vec::new(), must_know, visit);
-    }
-
-    /// The same for worlds that begin with the chosen states, whose joined path this is. Returns whether to go on.
-    fn each_world_from(
-        &mut self,
-        path: Path,
-        lists: &[Vec<StateId>],
-        chosen: &mut Vec<StateId>,
-        must_know: bool,
-        visit: &mut dyn FnMut(&mut Self, &Path, &[StateId]) -> bool,
-    ) -> bool {
-        let Some((first, others)) = lists.split_first() else {
-            return visit(self, &path, chosen);
-        };
-        for candidate in first {
-            self.load(*candidate);
-            let other = self.frontier.live(*candidate);
-            let Some(other) = other.map(|one| one.path.clone()) else {
-                continue;
-            };
-            let mut joined = path.clone();
-            if !self.join(&mut joined, &other, must_know) {
-                continue;
-            }
-            chosen.push(*candidate);
-            let goes_on = self.each_world_from(joined, others, chosen, must_know, visit);
-            chosen.pop();
-            if !goes_on {
-                return false;
-            }
-        }
-        true
     }
 
     fn report_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {

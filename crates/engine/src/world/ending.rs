@@ -46,6 +46,9 @@ impl Explorer<'_> {
         ending: Ending,
         listener: &mut dyn Listener,
     ) -> bool {
+        if !self.leave_beyond(id) {
+            return true;
+        }
         listener.ended(&mut StateView::new(id, state, &mut self.worker), &ending);
         let bug = match &ending {
             Ending::Bug(bug) => {
@@ -80,8 +83,8 @@ impl Explorer<'_> {
         if bug.kind.is_tool_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
-            let weight = self.weight_with(id);
-            self.statistics.unknown.add_sum(&weight);
+            let tally = self.tally_with(id);
+            self.book(&tally, |statistics| &mut statistics.unknown);
             self.forget(id);
         } else {
             self.statistics.paths_completed += 1;
@@ -111,22 +114,22 @@ impl Explorer<'_> {
         let place = self.worker.place_of(state, bug);
         let mut key = place.key(bug);
         key.3 = format!("{name}{process}:{}", key.3);
-        if self.findings.contains(&key) && !self.config.all_findings {
-            self.findings.count(key);
-            return;
-        }
         let own = Some((id, state));
         let host = self.world.table.host(id);
         for dstate in dstates {
-            let lists: Vec<Vec<StateId>> = dstate
-                .hosts()
-                .map(|(other, members)| match other == host {
-                    true => vec![id],
-                    false => members.to_vec(),
-                })
-                .collect();
-            let mut chosen = Vec::new();
-            let Some(path) = self.choose(Path::default(), &lists, &mut chosen, own, wanted) else {
+            let lists = dstate.hosts().map(|(other, members)| match other == host {
+                true => vec![id],
+                false => members.to_vec(),
+            });
+            let lists: Vec<Vec<StateId>> = lists.collect();
+            if !self.may_be_within(&lists) {
+                continue;
+            }
+            if self.findings.contains(&key) && !self.config.all_findings {
+                self.findings.count(key);
+                return;
+            }
+            let Some((path, chosen)) = self.choose(&lists, own, wanted) else {
                 continue;
             };
             self.findings.count(key);

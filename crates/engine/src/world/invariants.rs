@@ -4,9 +4,9 @@ use everett_expr::ExprId;
 use everett_invariant::{Invariant, When, evaluate};
 use everett_linux::ExposedData;
 use everett_sim::{History, MAX_OBSERVATIONS, broken_message, never_held, timeline, view};
-use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
+use super::bounds::{FaultUse, add, least_from};
 use super::*;
 use crate::frontier::SpilledNet;
 use crate::mapping::Dstate;
@@ -23,6 +23,13 @@ struct Question<'i> {
 
 /// States of a host that expose the same data.
 type Group<T> = (T, Vec<StateId>);
+
+/// The groups of each host.
+struct Groups<T> {
+    hosts: Vec<Vec<Group<T>>>,
+    /// What states use of bounded faults at least, from each host on.
+    least_from: Vec<FaultUse>,
+}
 
 impl Explorer<'_> {
     /// Takes the exposed data of a host and evaluates invariants if it has changed.
@@ -125,7 +132,7 @@ impl Explorer<'_> {
     fn check_data(
         &mut self,
         when: When,
-        groups: &[Vec<Group<ExposedData>>],
+        groups: &Groups<ExposedData>,
         own: Option<(StateId, &State)>,
         listener: &mut dyn Listener,
     ) {
@@ -145,7 +152,7 @@ impl Explorer<'_> {
     /// Evaluates `eventually` on the histories of hosts.
     fn check_histories(
         &mut self,
-        histories: &[Vec<Group<(History, bool)>>],
+        histories: &Groups<(History, bool)>,
         listener: &mut dyn Listener,
     ) {
         let names = self.host_names();
@@ -187,7 +194,7 @@ impl Explorer<'_> {
         own: Option<(StateId, &State)>,
         data: fn(&State) -> T,
         spilled: fn(&SpilledNet) -> Option<T>,
-    ) -> Vec<Vec<Group<T>>> {
+    ) -> Groups<T> {
         let mut all = Vec::new();
         for (host, members) in dstate.hosts() {
             let mut different: Vec<Group<T>> = Vec::new();
@@ -206,14 +213,33 @@ impl Explorer<'_> {
             }
             all.push(different);
         }
-        all
+        let least_of = |groups: &Vec<Group<T>>| {
+            let states: Vec<StateId> = groups.iter().flat_map(|(_, ids)| ids).copied().collect();
+            self.least_of(&states)
+        };
+        Groups {
+            least_from: least_from(all.iter().map(least_of)),
+            hosts: all,
+        }
+    }
+
+    /// States of these groups, and of the hosts behind them, may be in a world within the bounds on faults.
+    fn may_be_together<T>(&self, groups: &Groups<T>, chosen: &[usize]) -> bool {
+        if self.world.bounds.is_empty() {
+            return true;
+        }
+        let mut sum = groups.least_from[chosen.len()].clone();
+        for (at, groups) in chosen.iter().zip(&groups.hosts) {
+            add(&mut sum, &self.least_of(&groups[*at].1));
+        }
+        self.world.bounds.allow(&sum)
     }
 
     /// Evaluates every combination of groups, one of each host.
     fn check_groups<T, F>(
         &mut self,
         question: &Question<'_>,
-        groups: &[Vec<Group<T>>],
+        groups: &Groups<T>,
         ask: &F,
         chosen: &mut Vec<usize>,
         own: Option<(StateId, &State)>,
@@ -221,15 +247,19 @@ impl Explorer<'_> {
     ) where
         F: Fn(&mut Self, &[&Group<T>]) -> Option<ExprId>,
     {
-        if chosen.len() < groups.len() {
-            for group in 0..groups[chosen.len()].len() {
+        if !self.may_be_together(groups, chosen) {
+            return;
+        }
+        if let Some(of_host) = groups.hosts.get(chosen.len()) {
+            for group in 0..of_host.len() {
                 chosen.push(group);
                 self.check_groups(question, groups, ask, chosen, own, listener);
                 chosen.pop();
             }
             return;
         }
-        let picked = chosen.iter().zip(groups).map(|(at, groups)| &groups[*at]);
+        let picked = chosen.iter().zip(&groups.hosts);
+        let picked = picked.map(|(at, groups)| &groups[*at]);
         let picked: Vec<&Group<T>> = picked.collect();
         let Some(broken) = ask(self, &picked) else {
             return;
@@ -310,9 +340,9 @@ impl Explorer<'_> {
         own: Option<(StateId, &State)>,
         listener: &mut dyn Listener,
     ) {
-        let mut chosen = Vec::new();
-        let found = self.choose(Path::default(), lists, &mut chosen, own, Some(broken));
-        let Some(path) = found else { return };
+        let Some((path, chosen)) = self.choose(lists, own, Some(broken)) else {
+            return;
+        };
         let host = own.map_or("", |(id, _)| &self.host(self.world.table.host(id)).name);
         let key = self.key(question, host);
         if !self.findings.count(key) && !self.config.all_findings {
@@ -334,58 +364,6 @@ impl Explorer<'_> {
             self.report_finding(id, &state, &bug, traces, &path, listener);
             self.world.reporting += self.config.clock.now().saturating_sub(start);
         }
-    }
-
-    /// One state of each list, so that all can be together and something holds.
-    pub(super) fn choose(
-        &mut self,
-        path: Path,
-        lists: &[Vec<StateId>],
-        chosen: &mut Vec<StateId>,
-        own: Option<(StateId, &State)>,
-        wanted: Option<ExprId>,
-    ) -> Option<Path> {
-        let Some((first, others)) = lists.split_first() else {
-            let mut path = path;
-            let Some(wanted) = wanted else {
-                return Some(path);
-            };
-            let worker = &mut self.worker;
-            let (arena, solver) = (&mut worker.arena, &mut worker.solver);
-            return match solver.check(arena, &path.constraints, &path.model, wanted) {
-                Verdict::Sat(model) => {
-                    path.model = model;
-                    Some(path)
-                }
-                Verdict::Unsat => None,
-                Verdict::Unknown(reason) => {
-                    self.solver_gave_up(&reason);
-                    None
-                }
-            };
-        };
-        for candidate in first {
-            let state = own
-                .filter(|(id, _)| id == candidate)
-                .map(|(_, state)| state);
-            if state.is_none() && !self.load(*candidate) {
-                continue;
-            }
-            let other = state
-                .or(self.frontier.live(*candidate))
-                .map(|one| one.path.clone());
-            let Some(other) = other else { continue };
-            let mut joined = path.clone();
-            if !self.join(&mut joined, &other, true) {
-                continue;
-            }
-            chosen.push(*candidate);
-            if let Some(found) = self.choose(joined, others, chosen, own, wanted) {
-                return Some(found);
-            }
-            chosen.pop();
-        }
-        None
     }
 }
 

@@ -5,6 +5,8 @@
 //! packet arrives in a host's past, and what a host does depends only on what it has received.
 
 mod beginnings;
+mod bounds;
+mod choosing;
 mod done;
 mod ending;
 mod invariants;
@@ -28,6 +30,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bounds::Bounds;
+pub use bounds::FaultUse;
 pub use ending::WorldFinding;
 use machine::Explored;
 use order::SearchOrder;
@@ -74,6 +78,8 @@ pub struct World {
     standing: Vec<HostStanding>,
     /// What surrounds the hosts.
     network: Network,
+    /// How often faults may happen in a world.
+    bounds: Bounds,
     /// How far a host may run ahead of the others.
     lookahead_ns: u64,
     invariants: Vec<Arc<Invariants>>,
@@ -113,6 +119,7 @@ impl World {
             messages: is_followed.then(|| MessageLog::between(names.collect())),
             standing: Vec::new(),
             lookahead_ns: network.lookahead_ns(),
+            bounds: Bounds::of(&network.faults, config.hosts.len()),
             network,
             times: invariants.iter().flat_map(|file| file.times()).collect(),
             invariants,
@@ -153,8 +160,14 @@ impl Explorer<'_> {
     fn add_root(&mut self, state: State) -> StateId {
         self.world.counted.states_total += 1;
         let info = self.info(&state);
+        let used = self
+            .world
+            .bounds
+            .used(state.net().host, &state.sim().counters);
         let state = Stored::Live(Box::new(state));
-        self.frontier.add_root(state, info)
+        let id = self.frontier.add_root(state, info);
+        self.frontier.set_used(id, used);
+        id
     }
 
     /// Puts a state into the queue, at the time of its next event.
@@ -245,6 +258,10 @@ impl Explorer<'_> {
 
     /// Runs a state to its horizon.
     fn advance(&mut self, id: StateId, listener: &mut dyn Listener) {
+        if !self.is_within(id) {
+            self.exclude_worlds_with(id);
+            return;
+        }
         let Some(mut state) = self.take(id) else {
             return;
         };
@@ -281,7 +298,7 @@ impl Explorer<'_> {
             // A receiver may answer, so the horizon changes whenever something is sent.
             let horizon_ns = self.horizon(id);
             let stepped = self.step(id, state, horizon_ns);
-            if !self.is_on_its_way(id, state) {
+            if !self.is_on_its_way(id, state) || !self.note_used(id, state) {
                 return false;
             }
             let now_ns = match stepped {
@@ -424,6 +441,9 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) -> bool {
         if self.is_over_depth(state) {
+            if !self.leave_beyond(id) {
+                return false;
+            }
             self.note_limit("max-depth");
             self.cut_worlds_with(id);
             return false;
@@ -454,8 +474,8 @@ impl Explorer<'_> {
             Other::State(child) => child,
             Other::Unknown(reason) => {
                 // The other half of its worlds is neither finished nor pending.
-                let half = self.weight_with(id);
-                self.statistics.unknown.add_sum(&half);
+                let half = self.tally_with(id);
+                self.book(&half, |statistics| &mut statistics.unknown);
                 return self.solver_gave_up(&reason);
             }
         };
@@ -505,24 +525,7 @@ impl Explorer<'_> {
         result
     }
 
-    /// The weight of all worlds with a state.
-    fn weight_with(&self, id: StateId) -> WeightSum {
-        let mut sum = WeightSum::default();
-        let table = &self.world.table;
-        let (own, alone) = (table.host(id), [id]);
-        for dstate in table.dstates_of(id) {
-            let with_it = table
-                .hosts(dstate)
-                .map(|(host, members)| match host == own {
-                    true => (host, &alone[..]),
-                    false => (host, members),
-                });
-            sum.add_sum(&weight_of(with_it, |id| self.frontier.weight(id)));
-        }
-        sum
-    }
-
-    /// The weight of all worlds that have not come to their end.
+    /// The weight of all combinations of states that have not come to their end; some may turn out to be no worlds.
     pub(crate) fn pending_worlds(&self) -> WeightSum {
         let mut sum = WeightSum::default();
         let table = &self.world.table;
@@ -541,30 +544,33 @@ impl Explorer<'_> {
     }
 
     fn finish_worlds_with(&mut self, id: StateId) -> Vec<StateId> {
-        let weight = self.weight_with(id);
-        self.statistics.finished.add_sum(&weight);
+        let tally = self.tally_with(id);
+        self.book(&tally, |statistics| &mut statistics.finished);
         self.forget(id)
     }
 
     /// A listener does not want a state to be explored further.
     pub(crate) fn prune_worlds_with(&mut self, id: StateId) {
-        let weight = self.weight_with(id);
-        self.statistics.pruned.add_sum(&weight);
+        let tally = self.tally_with(id);
+        self.book(&tally, |statistics| &mut statistics.pruned);
         self.forget(id);
     }
 
     /// Cuts all worlds with a state off.
     pub(crate) fn cut_worlds_with(&mut self, id: StateId) {
-        let weight = self.weight_with(id);
-        self.statistics.unknown.add_sum(&weight);
+        let tally = self.tally_with(id);
+        self.book(&tally, |statistics| &mut statistics.unknown);
         self.statistics.paths_partial += 1;
         self.forget(id);
     }
 
     /// Cuts all worlds off.
     fn cut_all(&mut self) {
-        let pending = self.pending_worlds();
-        self.statistics.unknown.add_sum(&pending);
+        for dstate in self.world.table.dstates() {
+            let hosts: Vec<_> = self.world.table.hosts(dstate).collect();
+            let tally = self.tally(&hosts);
+            self.book(&tally, |statistics| &mut statistics.unknown);
+        }
         self.statistics.paths_partial += self.world.table.len() as u64;
         let all: Vec<StateId> = self.world.table.states().collect();
         self.world.table = Table::default();

@@ -1,5 +1,6 @@
 //! Transmission between states of different hosts: the mapping says which states receive a packet; sender and receiver
-//! join their path conditions, and a pair whose conditions contradict each other never met.
+//! join their path conditions, and a pair whose conditions contradict each other never met. Neither did a pair that
+//! together has more faults than a world may have.
 
 use everett_expr::ExprId;
 use everett_net::HostIndex;
@@ -10,8 +11,8 @@ use super::*;
 use crate::history::Identity;
 
 impl Explorer<'_> {
-    /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that need not
-    /// be split. Returns `false` if its state turns out to be in no world.
+    /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that
+    /// need not be split. Returns `false` if its state turns out to be in no world.
     pub(super) fn transmit(
         &mut self,
         id: StateId,
@@ -70,8 +71,8 @@ impl Explorer<'_> {
         self.reach((id, state), target, everybody, receive, listener)
     }
 
-    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the state, and in no others.
-    /// Returns `false` if the state turns out to be in no world.
+    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the state, and in no
+    /// others. Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(
         &mut self,
         (id, state): (StateId, &State),
@@ -81,6 +82,9 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) -> bool {
         self.with_mapping(|mapping, table, copy| mapping.part(table, id, copy));
+        if !self.leave_beyond(id) {
+            return false;
+        }
         // Worlds that are at their end already need no copies.
         self.finish_settled(listener);
         let receivers =
@@ -96,7 +100,8 @@ impl Explorer<'_> {
                 }
                 continue;
             };
-            if self.meets(&mut other, state) {
+            let is_within = self.are_within(&other, state);
+            if is_within && self.meets(&mut other, state) {
                 self.forget_history(other.net().history, receiver);
                 happens(&mut other, &self.world.network.faults);
                 self.frontier.put(receiver, Stored::Live(other));
@@ -104,10 +109,15 @@ impl Explorer<'_> {
                 self.merge(receiver);
                 continue;
             }
-            self.world.counted.impossible += 1;
             // The weights of its worlds are counted with it.
             self.frontier.put(receiver, Stored::Live(other));
-            if self.finish_worlds_with(receiver).contains(&id) {
+            let gone = if is_within {
+                self.world.counted.impossible += 1;
+                self.finish_worlds_with(receiver)
+            } else {
+                self.exclude_worlds_with(receiver)
+            };
+            if gone.contains(&id) {
                 return false;
             }
         }
@@ -144,8 +154,8 @@ impl Explorer<'_> {
         self.join(&mut receiver.path, &sender.path, false)
     }
 
-    /// Adds the condition of one path to that of another. Returns `false` if they contradict each other, or, with `must_know`, if
-    /// the solver cannot tell.
+    /// Adds the condition of one path to that of another. Returns `false` if they contradict each other, or, with
+    /// `must_know`, if the solver cannot tell.
     pub(super) fn join(&mut self, path: &mut Path, other: &Path, must_know: bool) -> bool {
         if path.is_loose() || other.is_loose() {
             // All values are given; the receiver needs those that the packet is made of.

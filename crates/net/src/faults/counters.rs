@@ -34,8 +34,24 @@ impl FaultCounters {
     /// How often a fault happened, on a host or on all hosts that this one has heard of.
     pub fn used(&self, fault: FaultIndex, scope: Scope, host: HostIndex) -> u32 {
         let all = self.counts.iter().filter(|count| count.fault == fault);
-        let meant = all.filter(|count| scope == Scope::Path || count.host == host);
+        let meant = all.filter(|count| scope != Scope::Host || count.host == host);
         meant.fold(0, |sum, count| sum.saturating_add(count.used))
+    }
+
+    /// How often a fault has happened at least in a world of which all of these are true: on each host as often as one
+    /// of them knows.
+    pub fn used_together<'c>(
+        fault: FaultIndex,
+        known: impl IntoIterator<Item = &'c FaultCounters>,
+    ) -> u32 {
+        let known = known.into_iter().flat_map(|counters| &counters.counts);
+        let known = known.filter(|count| count.fault == fault && count.used > 0);
+        let mut used: Vec<(HostIndex, u32)> = known.map(|count| (count.host, count.used)).collect();
+        // The most of each host is its last.
+        used.sort_unstable();
+        let by_host = used.chunk_by(|one, other| one.0 == other.0);
+        let most = by_host.filter_map(|counts| counts.last());
+        most.fold(0, |sum, (_, used)| sum.saturating_add(*used))
     }
 
     /// How often any fault was possible or happened, all in all: it grows with everything that is counted.
@@ -57,7 +73,7 @@ impl FaultCounters {
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Merges how often faults happened on other hosts, for faults counted over the whole path.
+    /// Merges how often faults happened on other hosts, for faults that are not counted on each host separately.
     pub(super) fn learn(
         &mut self,
         other: &FaultCounters,

@@ -31,9 +31,12 @@ impl FaultIndex {
 /// The scope over which a fault is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// The causal past, on all hosts.
+    /// The whole world, on all hosts. A host knows of its causal past only, so it may take one too many: such a world
+    /// is not one of the scenario ([`Faults::world_bounds`]).
     #[default]
-    Path,
+    World,
+    /// The causal past, on all hosts.
+    Causal,
     /// This host only.
     Host,
 }
@@ -88,6 +91,20 @@ impl Fault {
         let at = names.position(|parameter| parameter.name == name);
         let slot = at.and_then(|at| self.values.get_mut(at));
         slot.map(|slot| *slot = value).is_some()
+    }
+
+    /// Whether it happens is asked for each packet or point of a host. Other faults happen wherever they can, or are
+    /// decided once for a world.
+    pub fn is_choice(&self) -> bool {
+        !self.always && !self.kind.per_world && self.kind.target != FaultTarget::Bytes
+    }
+
+    /// Whether it can happen on a host.
+    fn can_hit(&self, host: HostIndex) -> bool {
+        match self.kind.target {
+            FaultTarget::Host => self.concerns("hosts", host),
+            FaultTarget::Packet | FaultTarget::Bytes => self.filter.to.contains(host),
+        }
     }
 
     pub(crate) fn number(&self, name: &str) -> u64 {
@@ -343,15 +360,30 @@ impl Faults {
     /// [`FaultCounters::decide`] records the decision on each host.
     pub fn world_faults(&self) -> Vec<FaultIndex> {
         let packets = self.of(FaultTarget::Packet);
-        let undecided = packets.filter(|(_, fault)| fault.kind.per_world && !fault.always);
+        let undecided = packets
+            .filter(|(_, fault)| fault.kind.per_world && !fault.always && fault.max_count > 0);
         undecided.map(|(index, _)| index).collect()
+    }
+
+    /// The bounds that hosts cannot keep by themselves: how often a fault may happen in a world, where it can happen
+    /// on several of so many hosts. A world is one of the scenario only if its hosts keep them together.
+    pub fn world_bounds(&self, hosts: usize) -> Vec<(FaultIndex, u32)> {
+        let all = self.list.iter().zip((0..).map(FaultIndex));
+        let bounded = all.filter(|(fault, _)| {
+            let is_bounded = fault.scope == Scope::World && fault.max_count < u32::MAX;
+            let can_hit = (0..hosts as u32).filter(|host| fault.can_hit(HostIndex(*host)));
+            is_bounded && fault.is_choice() && can_hit.take(2).count() > 1
+        });
+        bounded
+            .map(|(fault, index)| (index, fault.max_count))
+            .collect()
     }
 
     /// Merges the sender's counters into the receiver's when a message arrives. Not earlier: what a
     /// host knows must not depend on the order in which hosts run.
     pub fn learn(&self, receiver: &mut FaultCounters, sender: &FaultCounters) {
-        // Occurrences on other hosts matter only if the fault is counted over the path.
-        receiver.learn(sender, |fault| self.get(fault).scope == Scope::Path);
+        // Occurrences on other hosts matter only if the fault is not counted on each host separately.
+        receiver.learn(sender, |fault| self.get(fault).scope != Scope::Host);
     }
 
     /// The possible effects at a point of a host. The first alternative is the default.

@@ -289,9 +289,7 @@ impl Table {
             !Arc::ptr_eq(all, some) && all != *some
         });
         let Some((link, states)) = smaller else {
-            let gone = self.dissolve(id.slot);
-            self.forget(&gone);
-            return gone;
+            return self.remove_dstate(id);
         };
         let (set, host) = (link.set, self.sets.get(link.set).host);
         if let [_] = self.sets.get(set).dstates[..] {
@@ -307,6 +305,16 @@ impl Table {
         let gone: Vec<MemberId> = gone
             .filter(|state| self.sets_of(*state).is_empty())
             .collect();
+        self.forget(&gone);
+        gone
+    }
+
+    /// Takes all worlds of a dstate out. Returns the states that are in no world any more.
+    pub fn remove_dstate(&mut self, id: DstateId) -> Vec<MemberId> {
+        if self.entry(id).is_none() {
+            return Vec::new();
+        }
+        let gone = self.dissolve(id.slot);
         self.forget(&gone);
         gone
     }
