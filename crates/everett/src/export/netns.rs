@@ -28,7 +28,7 @@ pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<St
     let trace = WorldTrace::read(path, false)?;
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     // The replay shows which packets are lost.
-    let (_, seen) = world.replay(&trace)?;
+    let seen = world.replay(&trace)?.seen;
     let messages = seen.map_or_else(Vec::new, |seen| seen.messages);
     let Some(around) = &world.surroundings else {
         bail!(NotExportable, "a program has no network");
