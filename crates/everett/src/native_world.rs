@@ -103,6 +103,11 @@ impl Replayed {
         }
     }
 
+    /// The checks of the build that confirms it; `None` if the plain build does, or none.
+    pub(crate) fn confirming_checks(&self) -> Option<Checks> {
+        self.checks.filter(|_| self.verdict == Verdict::Confirmed)
+    }
+
     /// The build on which it was confirmed.
     pub(crate) fn confirmed_on(&self) -> Option<Build> {
         (self.verdict == Verdict::Confirmed).then_some(Build(self.checks))
