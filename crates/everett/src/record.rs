@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::bootstrap::SetUp;
 use crate::checkpoint::{Checkpoint, Checkpoints};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
 use crate::follow::Model;
@@ -51,7 +51,7 @@ pub(crate) struct Recorder<'o> {
     /// The findings of this run, with their indices in `findings`.
     found: Vec<(usize, WorldFinding)>,
     /// Writing a result failed. The search continues, and findings are still reported.
-    failed: bool,
+    pub(crate) failed: bool,
     folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
     replacing: Vec<NamedFile>,
@@ -229,6 +229,13 @@ impl<'o> Recorder<'o> {
         }
     }
 
+    /// Waits until all results of the search are written. Returns `false` if one could not be.
+    pub(crate) fn flush(&mut self) -> bool {
+        self.writer.flush();
+        self.failed |= self.writer.has_failed();
+        !self.failed
+    }
+
     /// Queues the files of a test. Those of its trace are made by the writer.
     fn write_test(&mut self, trace: WorldTrace, files: Vec<NamedFile>, stem: &str) {
         let (format, name) = (self.format.clone(), stem.to_owned());
@@ -373,6 +380,9 @@ impl<'o> Recorder<'o> {
                 found.finding.values.clone_from(&again.finding.values);
             }
         }
+        if self.failed && original.is_none() {
+            files.extend(self.format.files("finding", &trace));
+        }
         files.extend(finding_files(&found, original.as_deref(), natively));
         if let Some(seen) = seen {
             let (messages, standing) = seen.on_the_way(&trace);
@@ -407,11 +417,12 @@ impl<'o> Recorder<'o> {
         }
         let folder = self.folder.path();
         self.observer.event(&Event::Finished { summary, folder });
-        self.writer.finish()?;
+        // Findings are written again, even where writing has failed: there is the reserve.
+        let mut written: Result<()> = self.writer.finish().map_err(Error::from);
         for (name, bytes) in &self.replacing {
-            self.folder.write(name, bytes)?;
+            written = written.and(self.folder.write(name, bytes).map_err(Error::from));
         }
-        Ok(())
+        written
     }
 }
 
