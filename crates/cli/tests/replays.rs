@@ -344,14 +344,14 @@ fn a_script_lets_a_finding_happen_again_with_nothing_of_everett() {
         0,
     );
     let mut script = std::process::Command::new("./again.sh");
-    let output = expect(script.current_dir(&folder), 0);
+    let output = expect(script.current_dir(&folder), 1);
     assert!(
-        text(&output).contains("it happened again: exit status 134"),
+        text(&output).contains("it happened: exit status 134"),
         "{}",
         text(&output)
     );
     let mut other = std::process::Command::new("./again.sh");
-    let output = expect(other.arg("/bin/true").current_dir(&folder), 1);
+    let output = expect(other.arg("/bin/true").current_dir(&folder), 0);
     assert!(
         text(&output).contains("it did not happen: exit status 0"),
         "{}",
@@ -363,6 +363,53 @@ fn a_script_lets_a_finding_happen_again_with_nothing_of_everett() {
         "{}",
         text(&several)
     );
+}
+
+/// A panic of a thread, which does not end the program.
+const THREAD: &str = r#"
+fn main() {
+    let thread = std::thread::spawn(|| {
+        let text = std::env::args().nth(1).unwrap_or_default();
+        assert!(text != "x", "it is x");
+    });
+    std::process::exit(i32::from(thread.join().is_err() as u8 > 1));
+}
+"#;
+
+#[test]
+fn scripts_show_what_the_plain_program_survives() {
+    let folder = folder("exporting-survived");
+    build(&folder, "survived", SURVIVED, &["-g"]);
+    fs::write(folder.join("thread.rs"), THREAD).expect("a source");
+    let rustc = ["rustc", "-g", "-o", "thread", "thread.rs"];
+    expect(everett(&folder).args(rustc), 0);
+    let elsewhere = folder.join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a folder");
+    let cases: [(&str, &[&str], &str); 2] = [
+        ("memory", &["./survived"], "exit status 134"),
+        ("panic", &["./thread", "--sym-arg", "1"], "a panic"),
+    ];
+    for (out, program, sign) in cases {
+        let run = ["run", "--quiet", "--out", out];
+        expect(everett(&folder).args(run).args(program), 1);
+        // From another folder, and run in another one.
+        let found = format!("../{out}/findings/0001");
+        let script = format!("../{out}.sh");
+        expect(
+            everett(&elsewhere).args(["export", &found, "--out", &script]),
+            0,
+        );
+        let mut script = std::process::Command::new(folder.join(format!("{out}.sh")));
+        let said = text(&expect(script.current_dir("/"), 1));
+        assert!(said.contains(&format!("it happened: {sign}")), "{said}");
+        expect(everett(&elsewhere).args(["replay", &found]), 0);
+    }
+    // The plain program survives it.
+    let mut script = std::process::Command::new(folder.join("memory.sh"));
+    let said = text(&expect(script.arg(folder.join("survived")), 0));
+    assert!(said.contains("it did not happen"), "{said}");
+    let mut script = std::process::Command::new(folder.join("memory.sh"));
+    expect(script.arg("/nowhere"), 2);
 }
 
 #[test]

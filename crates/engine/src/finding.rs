@@ -2,6 +2,7 @@
 
 use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::source::SourceFrame;
@@ -65,6 +66,10 @@ pub struct Finding {
     pub allocated: Vec<SourceFrame>,
     /// Where it was freed.
     pub freed: Vec<SourceFrame>,
+    /// Failures that were injected since the host was started last: what failed, and where.
+    pub failures: Vec<(String, Vec<SourceFrame>)>,
+    /// The exposed data that a broken invariant has read.
+    pub values: Vec<ShownValue>,
     /// Inputs and choices that lead there.
     pub trace: Trace,
     /// Virtual time at the host.
@@ -75,6 +80,23 @@ pub struct Finding {
     pub output: [Vec<u8>; 2],
     /// Files that the path changed, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
+}
+
+/// Data that a host exposes and that an invariant has read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ShownValue {
+    /// The host.
+    pub host: String,
+    /// The state that it is exposed under.
+    pub state: String,
+    /// Its key there.
+    pub key: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The stacks of the writes that set it, if they are known.
+    pub written: Vec<Vec<SourceFrame>>,
+    /// The stack at which it was exposed or sampled, if that is known.
+    pub observed: Vec<SourceFrame>,
 }
 
 /// The finding of an uncaught signal.

@@ -105,14 +105,52 @@ pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     Some(reason)
 }
 
+/// The names of the functions of a stack as they are linked, innermost first.
+fn names<'i>(images: &'i [Image], sites: &'i [CallSite]) -> impl Iterator<Item = &'i str> {
+    sites.iter().map(|site| {
+        let program = images[usize::from(site.image.0)].program();
+        program.functions[site.function.0 as usize].name.as_str()
+    })
+}
+
+/// Rust's runtime aborts because an allocation has failed. No program can handle that, wherever it allocates.
+pub fn is_out_of_memory(images: &[Image], sites: &[CallSite]) -> bool {
+    // As both ways of mangling write them.
+    const HANDLERS: &[&str] = &["18handle_alloc_error", "8rust_oom"];
+    names(images, sites).any(|name| HANDLERS.iter().any(|part| name.contains(part)))
+}
+
+/// Where the `main` of a program ends, for what is noticed after it has returned.
+pub fn end_of_main(program: &Program) -> Option<SourceFrame> {
+    let mut end: Option<SourceFrame> = None;
+    for function in &program.functions {
+        let everett_ir::code::Body::Code(code) = &function.body else {
+            continue;
+        };
+        for id in code.locations.iter().flatten() {
+            let place = program.location(*id);
+            let (name, file) = (program.string(place.function), program.string(place.file));
+            if name != "main" || program.library.contains(file) || file.is_empty() {
+                continue;
+            }
+            if end.as_ref().is_none_or(|end| end.line < place.line) {
+                end = Some(SourceFrame {
+                    function: name.to_owned(),
+                    file: file.to_owned(),
+                    line: place.line,
+                    column: place.column,
+                    library: false,
+                });
+            }
+        }
+    }
+    end
+}
+
 /// The kind of finding of an abort: the runtimes of C++ and Rust abort when an exception or a panic can
 /// go nowhere.
 pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
-    let name = |site: &CallSite| {
-        let program = images[usize::from(site.image.0)].program();
-        program.functions[site.function.0 as usize].name.as_str()
-    };
-    let names = || sites.iter().map(name);
+    let names = || names(images, sites);
     // As both ways of mangling write `core::panicking` and `std::panicking`.
     const PANIC: &[&str] = &["4core9panicking", "3std9panicking", "rust_panic"];
     const TERMINATE: &[&str] = &[

@@ -110,9 +110,13 @@ impl State {
         self.host.as_ref().map_or(&[], Host::warnings)
     }
 
-    /// Its clock.
+    /// Its clock; where it is powered off, when that happened.
     pub fn clock_ns(&self) -> u64 {
-        self.host.as_ref().map_or(0, Host::clock_ns)
+        match (&self.host, &self.net) {
+            (Some(host), _) => host.clock_ns(),
+            (None, Some(net)) => net.sim.off_since_ns,
+            (None, None) => 0,
+        }
     }
 
     /// When the next event of a host in a world happens; `u64::MAX` for never.

@@ -13,7 +13,10 @@ use crate::finding::{Finding, FindingKey, PathEnding};
 
 use crate::oracle::{Fork, PathOracle};
 use crate::path::Answer;
-use crate::source::{SourceFrame, describe_ends, kind_of_abort, principal, take_trap_reason};
+use crate::source::{
+    SourceFrame, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
+    take_trap_reason,
+};
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 
@@ -173,12 +176,17 @@ pub struct Place {
     stack: Vec<SourceFrame>,
     allocated: Vec<SourceFrame>,
     message: String,
+    /// Rust's runtime aborts wherever an allocation fails: one finding for all places.
+    is_out_of_memory: bool,
 }
 
 impl Place {
     /// Its key among findings.
     pub fn key(&self, bug: &Bug) -> FindingKey {
         let kind = bug.kind.name().to_owned();
+        if self.is_out_of_memory {
+            return (kind, String::new(), 0, "out of memory".to_owned());
+        }
         match principal(&self.stack) {
             Some(at) => (kind, at.file.clone(), at.line, at.function.clone()),
             None => (kind, String::new(), 0, String::new()),
@@ -237,7 +245,12 @@ impl Worker<'_> {
         let (BugKind::Abort, Some(host)) = (bug.kind, &state.host) else {
             return;
         };
-        bug.kind = kind_of_abort(self.images, &host.stack());
+        let sites = host.stack();
+        if is_out_of_memory(self.images, &sites) {
+            bug.message = "an allocation failed, and Rust aborts the program".to_owned();
+            return;
+        }
+        bug.kind = kind_of_abort(self.images, &sites);
         match bug.kind {
             BugKind::Panic => bug.message = "a panic aborted the program".to_owned(),
             BugKind::UncaughtException => {
@@ -256,6 +269,13 @@ impl Worker<'_> {
             BugKind::Leak if !allocated.is_empty() => allocated.clone(),
             _ => describe_ends(self.images, &sites),
         };
+        // What is noticed at the end of a program that has returned from its `main` belongs there.
+        let is_late = matches!(bug.kind, BugKind::Expectation | BugKind::Invariant);
+        if is_late && stack.iter().all(SourceFrame::is_library) {
+            let image = sites.first().map(|site| usize::from(site.image.0));
+            let main = image.and_then(|image| end_of_main(self.images[image].program()));
+            stack.splice(0..0, main);
+        }
         let message = match take_trap_reason(&mut stack) {
             Some(reason) => format!("{} ({reason})", bug.message),
             None => bug.message.clone(),
@@ -264,10 +284,12 @@ impl Worker<'_> {
             stack,
             allocated,
             message,
+            is_out_of_memory: bug.kind == BugKind::Abort && is_out_of_memory(self.images, &sites),
         }
     }
 
-    fn stack_of(&self, id: Option<StackId>) -> Vec<SourceFrame> {
+    /// The frames of an interned stack.
+    pub fn stack_of(&self, id: Option<StackId>) -> Vec<SourceFrame> {
         id.map_or_else(Vec::new, |id| {
             describe_ends(self.images, &self.stacks.sites(id))
         })
@@ -292,6 +314,8 @@ impl Worker<'_> {
                 .collect(),
         };
         Finding {
+            failures: host.map_or_else(Vec::new, |host| self.failures(host)),
+            values: Vec::new(),
             threads,
             kind: bug.kind,
             message: place.message,
@@ -299,11 +323,19 @@ impl Worker<'_> {
             freed: self.stack_of(bug.freed),
             stack: place.stack,
             trace,
-            clock_ns: host.map_or(0, Host::clock_ns),
+            clock_ns: state.clock_ns(),
             instructions: state.instructions(),
             output,
             files: Vec::new(),
         }
+    }
+
+    /// The failures that were injected into a host, and where.
+    pub fn failures(&self, host: &Host) -> Vec<(String, Vec<SourceFrame>)> {
+        let failures = host.injected_failures().iter();
+        failures
+            .map(|failure| (failure.what.to_string(), self.stack_of(failure.stack)))
+            .collect()
     }
 
     /// Where something happened, as traces keep it.

@@ -208,7 +208,12 @@ impl Checkpoints {
         let dir = self.folder.path();
         let name = format!("{STATES}{}.{EXTENSION}", self.number);
         self.number += 1;
-        let saved = explorer.save(&dir.join(name), sync);
+        let states = dir.join(name);
+        let saved = explorer.save(&states, sync);
+        if saved.is_err() {
+            // What was written of it would only take up the disk; the last checkpoint stays.
+            let _ = fs::remove_file(&states);
+        }
         let saved = saved.context("cannot write down what is left to explore")?;
         let kept = saved.files.iter().cloned().collect();
         let checkpoint = Checkpoint {
@@ -231,7 +236,11 @@ impl Checkpoints {
                 false => Ok(()),
             }
         };
-        write().context("cannot write the checkpoint")?;
+        let written = write();
+        if written.is_err() {
+            let _ = fs::remove_file(&new).and(fs::remove_file(&states));
+        }
+        written.context("cannot write the checkpoint")?;
         remove_states(dir, &kept)?;
         let end = clock();
         let took = end.saturating_sub(start);

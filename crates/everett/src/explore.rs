@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bootstrap::{self, Booted, boots};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
-use crate::error::{Error, Result, bail};
+use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
 use crate::record::Recorder;
@@ -61,6 +61,8 @@ pub fn resume(
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
     let mut spec = RunSpec::of(&resume.dir)?;
+    // Locked before anything in it is changed.
+    let folder = Folder::open(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
     if checkpoint.is_none() && resume.dir.join(SUMMARY).exists() {
         return Err(Error::NothingToResume {
@@ -77,7 +79,6 @@ pub fn resume(
         Some(checkpoint) => checkpoint.remove_later_results(&resume.dir)?,
         None => Checkpoint::remove_all_results(&resume.dir)?,
     }
-    let folder = Folder::open(&resume.dir)?;
     search(
         &spec,
         session,
@@ -151,6 +152,10 @@ fn search(
     outcome
 }
 
+/// The warning of a run whose results are incomplete.
+const NOT_WRITTEN: &str = "not all results could be written, because the disk is full or fails: tests are missing, and \
+                           the run may not be resumable";
+
 fn search_with(
     spec: &RunSpec,
     session: &Session,
@@ -159,7 +164,7 @@ fn search_with(
     folder: &Folder,
 ) -> Result<RunResult> {
     let stopped = explorer.run(&session.stop, &mut recorder);
-    recorder.write_samples(explorer)?;
+    let mut written = recorder.write_samples(explorer);
     let hosts = std::mem::take(&mut recorder.hosts);
     let booted = Booted {
         others: explorer.statistics().paths_completed - hosts.len() as u64,
@@ -169,6 +174,7 @@ fn search_with(
     let boots_world = !booted.hosts.is_empty();
     if boots_world && recorder.findings.is_empty() {
         // The bootstrap search cannot be resumed: a checkpoint does not hold the hosts that were set up.
+        written?;
         Checkpoint::remove(folder.path())?;
         return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
     }
@@ -177,15 +183,23 @@ fn search_with(
         recorder.flush();
         Checkpoint::remove(folder.path())?;
     } else {
-        recorder.write_checkpoint(explorer, false)?;
+        written = written.and(recorder.write_checkpoint(explorer, false));
     }
+    // From here on there is the reserve of the folder, for the most important results.
+    recorder.failed |= written.is_err();
+    let is_full = !recorder.flush();
+    folder.free_reserve();
     recorder.work_on_findings(config, images)?;
-    let summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
-    summary.write(folder)?;
+    let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
+    if is_full {
+        summary.warnings.push(NOT_WRITTEN.to_owned());
+    }
+    written = written.and(summary.write(folder));
     if boots_world {
         recorder.warn(&booted.after_findings());
     }
-    recorder.finish(&summary)?;
+    written = written.and(recorder.finish(&summary));
+    written.context("not all results could be written; the summary lists what was found")?;
     Ok(RunResult {
         folder: folder.path().to_owned(),
         summary,

@@ -1,12 +1,20 @@
 //! Findings as files and as entries of a summary: texts for people, and what lies beside them.
 
-use everett_engine::{Finding, SourceFrame, Trace, WorldFinding, principal};
+use everett_engine::{
+    Finding, ShownValue, SourceFrame, Trace, TraceChoice, WorldFinding, principal,
+};
 use everett_linux::{ChangedFile, FileChange};
 use everett_report::{KTest, NamedFile};
+use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::native_world::Build;
+use crate::replay::Verdict;
+
+/// Functions of libraries that are named around the user's own.
+const MAX_FOLDED: usize = 6;
 /// Longest guest path whose file is written.
 const MAX_PATH: usize = 1000;
 
@@ -34,6 +42,33 @@ pub struct FindingEntry {
     /// Why it was not confirmed.
     #[serde(default)]
     pub confirmed_reason: Option<String>,
+    /// The build on which it was confirmed: `plain`, or what the build checks: `memory`, `bounds` or `initialised`.
+    #[serde(default)]
+    pub confirmed_on: Option<String>,
+}
+
+/// What the native programs say about a finding.
+#[derive(Copy, Clone)]
+pub(crate) enum Natively<'v> {
+    /// They were not asked, and why.
+    NotTried(&'static str),
+    /// The verdict, and the build that confirms it.
+    Tried(&'v Verdict, Option<Build>),
+}
+
+impl std::fmt::Display for Natively<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Natively::NotTried(why) => write!(f, "not tried ({why})"),
+            Natively::Tried(verdict, build) => {
+                f.write_str(verdict.name())?;
+                if let Some(build) = build {
+                    write!(f, " on {build}")?;
+                }
+                verdict.reason().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
+        }
+    }
 }
 
 impl FindingEntry {
@@ -51,12 +86,17 @@ impl FindingEntry {
             dir,
             confirmed: None,
             confirmed_reason: None,
+            confirmed_on: None,
         }
     }
 }
 
 /// The files that describe a finding, besides its trace. `original` names the file of its trace before shrinking.
-pub(crate) fn finding_files(found: &WorldFinding, original: Option<&str>) -> [NamedFile; 2] {
+pub(crate) fn finding_files(
+    found: &WorldFinding,
+    original: Option<&str>,
+    natively: Natively<'_>,
+) -> [NamedFile; 2] {
     let finding = &found.finding;
     let place = principal(&finding.stack).cloned().unwrap_or_default();
     let json = serde_json::json!({
@@ -64,9 +104,10 @@ pub(crate) fn finding_files(found: &WorldFinding, original: Option<&str>) -> [Na
         "function": place.function, "host": found.host, "stack": finding.stack,
         "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
         "instructions": finding.instructions, "clock_ns": finding.clock_ns,
+        "failures": finding.failures, "values": finding.values, "natively": natively.to_string(),
     });
     let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
-    let text = describe(finding, original) + &others(&found.traces, &found.host);
+    let text = describe(finding, original, natively) + &others(&found.traces, &found.host);
     [
         ("finding.txt".to_owned(), text.into_bytes()),
         ("finding.json".to_owned(), json),
@@ -139,30 +180,114 @@ fn readable_path(path: &[u8]) -> String {
     escaped.collect()
 }
 
-/// A finding as text: kind, location with source, stacks and inputs.
-fn describe(finding: &Finding, original: Option<&str>) -> String {
-    let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
-    if let Some(place) = principal(&finding.stack) {
+/// A place as text.
+fn place_text(frame: &SourceFrame) -> String {
+    match frame.line {
+        0 => frame.function.clone(),
+        line => format!("{} at {}:{line}", frame.function, frame.file),
+    }
+}
+
+/// The name of a function without the types that it is instantiated with.
+fn without_types(name: &str) -> &str {
+    match name.find('<') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+/// A stack as text, one line a frame. It begins with the innermost frame of what the user wrote and ends with the
+/// outermost; what libraries do below and above that is folded into one line each.
+pub(crate) fn stack_text(frames: &[SourceFrame], indent: &str) -> String {
+    let is_own = |frame: &SourceFrame| !frame.is_library() && frame.line != 0;
+    let first = frames.iter().position(is_own).unwrap_or(0);
+    let end = frames.iter().rposition(is_own);
+    let end = end.map_or(frames.len(), |last| last + 1);
+    let mut text = String::new();
+    for (number, frame) in frames.iter().enumerate().take(end).skip(first) {
+        let _ = writeln!(text, "{indent}#{number} {}", place_text(frame));
+    }
+    let mut fold = |title: &str, frames: &mut dyn Iterator<Item = &SourceFrame>| {
+        let mut names: Vec<&str> = frames.map(|frame| without_types(&frame.function)).collect();
+        if names.len() > MAX_FOLDED {
+            names.splice(MAX_FOLDED - 1..names.len() - 1, ["…"]);
+        }
+        if !names.is_empty() {
+            let _ = writeln!(text, "{indent}{title} {}", names.join(", "));
+        }
+    };
+    fold("calls, in libraries:", &mut frames[..first].iter().rev());
+    fold("called, in libraries, by:", &mut frames[end..].iter());
+    text
+}
+
+/// The values that a broken invariant has read, host by host, and the lines that set them.
+fn values_text(values: &[ShownValue]) -> String {
+    let mut text = String::new();
+    for value in values {
         let _ = writeln!(
             text,
-            "in {} at {}:{}\n",
-            place.function, place.file, place.line
+            "    {}: {} of state {} = {}",
+            value.host,
+            value.key,
+            value.state,
+            readable(&value.bytes)
         );
-        text.push_str(&excerpt(place));
+        let line = |text: &mut String, how: &str, stack: &[SourceFrame]| {
+            if let Some(place) = principal(stack) {
+                let _ = writeln!(text, "        {how} in {}", place_text(place));
+            }
+        };
+        for stack in &value.written {
+            line(&mut text, "set", stack);
+        }
+        line(&mut text, "seen", &value.observed);
+    }
+    text
+}
+
+/// The choices of a trace that are not the default, with the stacks of injected failures.
+fn choices_text(trace: &Trace, failures: &[(String, Vec<SourceFrame>)]) -> String {
+    let picked = || trace.choices.iter().filter(|choice| choice.picked > 0);
+    let is_failure = |choice: &&TraceChoice| {
+        choice.site.failing_call().is_some() || choice.site == ChoiceSite::AllocationFault
+    };
+    // A host that was started again knows those since then.
+    let unknown = picked()
+        .filter(is_failure)
+        .count()
+        .saturating_sub(failures.len());
+    let mut known = failures.iter();
+    let (mut text, mut number) = (String::new(), 0);
+    for choice in picked() {
+        let _ = writeln!(text, "    {}", choice.describe());
+        if is_failure(&choice) {
+            number += 1;
+            let failure = (number > unknown).then(|| known.next()).flatten();
+            if let Some((_, stack)) = failure {
+                text.push_str(&stack_text(stack, "        "));
+            }
+        }
+    }
+    text
+}
+
+/// A finding as text: kind, location with source, stacks and inputs.
+fn describe(finding: &Finding, original: Option<&str>, natively: Natively<'_>) -> String {
+    let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
+    let place = principal(&finding.stack);
+    if let Some(place) = place {
+        let _ = writeln!(text, "in {}", place_text(place));
+    }
+    let _ = writeln!(text, "natively: {natively}\n");
+    text.extend(place.map(excerpt));
+    if !finding.values.is_empty() {
+        let _ = writeln!(text, "values:\n{}", values_text(&finding.values));
     }
     let mut stack = |title: &str, frames: &[SourceFrame]| {
-        if frames.is_empty() {
-            return;
+        if !frames.is_empty() {
+            let _ = writeln!(text, "{title}:\n{}", stack_text(frames, "    "));
         }
-        let _ = writeln!(text, "{title}:");
-        for (number, frame) in frames.iter().enumerate() {
-            let place = match frame.line {
-                0 => String::new(),
-                line => format!(" at {}:{line}", frame.file),
-            };
-            let _ = writeln!(text, "    #{number} {}{place}", frame.function);
-        }
-        text.push('\n');
     };
     stack("stack", &finding.stack);
     stack("allocated", &finding.allocated);
@@ -170,18 +295,14 @@ fn describe(finding: &Finding, original: Option<&str>) -> String {
     for (who, frames) in &finding.threads {
         stack(who, frames);
     }
-    if !finding.trace.inputs.is_empty() || original.is_some() {
+    let choices = choices_text(&finding.trace, &finding.failures);
+    if !finding.trace.inputs.is_empty() || !choices.is_empty() || original.is_some() {
         text.push_str("inputs:\n");
     }
     for input in finding.trace.inputs.iter() {
         let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
     }
-    for choice in finding.trace.choices.iter() {
-        // Default choices are not worth mentioning.
-        if choice.picked > 0 {
-            let _ = writeln!(text, "    {}", choice.describe());
-        }
-    }
+    text.push_str(&choices);
     if let Some(original) = original {
         let _ = writeln!(text, "    (made simpler; as it was found: {original})");
     }

@@ -17,7 +17,7 @@ use crate::events::{Event, Observer};
 use crate::explore::explorer_config;
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::trace::{HOST, WorldTrace, Wrong, traces_of};
+use crate::trace::{HOST, INVARIANT, WorldTrace, Wrong, traces_of};
 use crate::world;
 use crate::world::hosts::draw_by;
 
@@ -214,6 +214,15 @@ impl<'i> Model<'i> {
         }
     }
 
+    /// Follows the trace of a finding; a broken invariant says which writes have set what it reads.
+    pub(crate) fn follow_finding(&self, trace: &WorldTrace) -> Result<Seen> {
+        let is_invariant = trace.kind() == Some(INVARIANT);
+        let mut config = self.config.clone();
+        config.vm.log_writes = is_invariant;
+        let images = self.images;
+        Model { config, images }.follow(trace)
+    }
+
     fn run(&self, start: Start, random_seed: Option<u64>) -> Result<Seen> {
         let mut config = self.config.clone();
         for (host, at) in config.hosts.iter_mut().zip(0..) {
@@ -292,6 +301,7 @@ impl Listener for Seen {
             clock_ns: 0,
             doing: String::new(),
             threads: Vec::new(),
+            failures: Vec::new(),
             calls: end.calls.clone(),
             files: end.files.clone(),
             points: end.points.clone(),

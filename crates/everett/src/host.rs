@@ -86,9 +86,14 @@ fn preempt(text: &str) -> Result<PreemptAt, String> {
 pub fn parse_fault(text: &str) -> Result<String, String> {
     let filter = FaultFilter::parse(text);
     let failure = filter.failure.as_deref();
+    let mut rows = everett_linux::rows();
     let known = match filter.call.as_str() {
+        FaultFilter::ANY => failure.is_none_or(|name| {
+            matches!(name, "short" | "spurious")
+                || rows.any(|row| row.errnos.iter().any(|errno| errno.name() == name))
+        }),
         "malloc" => matches!(failure, None | Some("ENOMEM")),
-        call => match everett_linux::rows().find(|row| row.name == call) {
+        call => match rows.find(|row| row.name == call) {
             None => return Err(format!("{call:?} is no system call of the model")),
             Some(row) => failure.is_none_or(|name| {
                 matches!(name, "short" | "spurious")

@@ -84,6 +84,56 @@ pub(crate) struct NativeWorld {
     notices: Notices,
 }
 
+/// A replay: its verdict and what decided it.
+pub(crate) struct Replayed {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The run that decided.
+    pub seen: Option<WorldRun>,
+    /// The checks of the build that ran; `None` for the plain build.
+    pub checks: Option<Checks>,
+}
+
+impl Replayed {
+    fn plain((verdict, seen): (Verdict, Option<WorldRun>)) -> Replayed {
+        Replayed {
+            verdict,
+            seen,
+            checks: None,
+        }
+    }
+
+    /// The checks of the build that confirms it; `None` if the plain build does, or none.
+    pub(crate) fn confirming_checks(&self) -> Option<Checks> {
+        self.checks.filter(|_| self.verdict == Verdict::Confirmed)
+    }
+
+    /// The build on which it was confirmed.
+    pub(crate) fn confirmed_on(&self) -> Option<Build> {
+        (self.verdict == Verdict::Confirmed).then_some(Build(self.checks))
+    }
+}
+
+/// A build of the programs of a run: the plain one, or one with checks.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Build(Option<Checks>);
+
+impl Build {
+    /// Its name in `summary.json`.
+    pub(crate) fn name(self) -> &'static str {
+        self.0.map_or("plain", Checks::name)
+    }
+}
+
+impl std::fmt::Display for Build {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            None => f.write_str("the native program"),
+            Some(checks) => write!(f, "its build that checks {checks}"),
+        }
+    }
+}
+
 /// A watcher for each host.
 pub(crate) type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
 
@@ -189,20 +239,23 @@ impl NativeWorld {
     }
 
     /// Confirms a trace natively. Errors become the verdict `NotReplayable`.
-    pub(crate) fn confirm(&self, trace: &WorldTrace) -> Verdict {
+    pub(crate) fn confirm(&self, trace: &WorldTrace) -> (Verdict, Option<Build>) {
         if !trace.has_end() {
-            return Verdict::NotReplayable("the trace does not say how it ends".to_owned());
+            let why = "the trace does not say how it ends";
+            return (Verdict::NotReplayable(why.to_owned()), None);
         }
         match self.replay(trace) {
-            Ok((verdict, _)) => verdict,
-            Err(error) => Verdict::NotReplayable(error.chain()),
+            Ok(replayed) => {
+                let build = replayed.confirmed_on();
+                (replayed.verdict, build)
+            }
+            Err(error) => (Verdict::NotReplayable(error.chain()), None),
         }
     }
 
-    /// Replays a trace and judges it; also returns the run that decided.
-    pub(crate) fn replay(&self, trace: &WorldTrace) -> Result<(Verdict, Option<WorldRun>)> {
-        let (verdict, seen, _) = self.replay_with_points(trace)?;
-        Ok((verdict, seen))
+    /// Replays a trace and judges it.
+    pub(crate) fn replay(&self, trace: &WorldTrace) -> Result<Replayed> {
+        Ok(self.replay_with_points(trace)?.0)
     }
 
     /// The hosts, with random bytes from this seed.
@@ -230,20 +283,17 @@ impl NativeWorld {
         if scripts.is_empty() || !trace.has_end() {
             return Ok(scripted(&hosts, &scripts));
         }
-        Ok(self.replay_with_points(trace)?.2)
+        Ok(self.replay_with_points(trace)?.1)
     }
 
     /// Replays a trace. Preemptions between system calls are known only by source line, so this tries several places;
     /// only a run that ends the same counts. Also returns the hosts of that run, or of the likeliest one.
-    fn replay_with_points(
-        &self,
-        trace: &WorldTrace,
-    ) -> Result<(Verdict, Option<WorldRun>, Vec<NativeHost>)> {
+    fn replay_with_points(&self, trace: &WorldTrace) -> Result<(Replayed, Vec<NativeHost>)> {
         let hosts = self.hosts_of(trace);
         let scripts = self.points.scripts(&hosts, trace);
         if scripts.is_empty() {
-            let (verdict, seen) = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
-            return Ok((verdict, seen, hosts));
+            let replayed = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
+            return Ok((replayed, hosts));
         }
         let most = match trace.kind() {
             Some(_) => MAX_ATTEMPTS,
@@ -253,17 +303,18 @@ impl NativeWorld {
         let (mut last, tried) = (None, attempts.len());
         for attempt in attempts {
             let hosts = scripted(&hosts, &attempt);
-            let (verdict, seen) = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
-            if !matches!(verdict, Verdict::NotReproduced(_)) {
-                return Ok((verdict, seen, hosts));
+            let replayed = self.replay_on(&hosts, trace, &mut nobody(&hosts))?;
+            if !matches!(replayed.verdict, Verdict::NotReproduced(_)) {
+                return Ok((replayed, hosts));
             }
-            last = seen;
+            last = replayed.seen;
         }
         let verdict = Verdict::NotReplayable(format!(
             "threads were preempted between system calls, and none of {tried} native runs with nearby places ended \
              the same"
         ));
-        Ok((verdict, last, scripted(&hosts, &scripts)))
+        let replayed = Replayed::plain((verdict, last));
+        Ok((replayed, scripted(&hosts, &scripts)))
     }
 
     /// Replays a trace on hosts. If the end differs, replays on checked builds where the finding allows it, since
@@ -273,7 +324,7 @@ impl NativeWorld {
         hosts: &[NativeHost],
         trace: &WorldTrace,
         watchers: &mut Watchers<'_>,
-    ) -> Result<(Verdict, Option<WorldRun>)> {
+    ) -> Result<Replayed> {
         let (mut plain, mut seen) = self.try_on(hosts, trace, watchers)?;
         if trace.kind() == Some("data-race") {
             for race_skips in 1..MAX_SPARED {
@@ -288,16 +339,17 @@ impl NativeWorld {
             }
         }
         let Some(why) = plain.reason() else {
-            return Ok((plain, seen));
+            return Ok(Replayed::plain((plain, seen)));
         };
-        let checks = trace.end().map_or_else(Vec::new, checks_for);
-        if checks.is_empty() {
-            return Ok((plain, seen));
+        let builds = trace.end().map_or_else(Vec::new, checks_for);
+        if builds.is_empty() {
+            return Ok(Replayed::plain((plain, seen)));
         }
         let mut why = why.to_owned();
-        let mut checked = (plain.clone(), None);
-        for checks in checks {
-            checked = self.replay_checked(hosts, trace, why, checks)?;
+        let (mut checked, mut checks) = ((plain.clone(), None), None);
+        for build in builds {
+            checked = self.replay_checked(hosts, trace, why, build)?;
+            checks = Some(build);
             match &checked.0 {
                 Verdict::NotReproduced(other) => why = other.clone(),
                 _ => break,
@@ -308,9 +360,13 @@ impl NativeWorld {
         if seen.as_ref().is_some_and(|seen| diverged(seen).is_some())
             && checked.0 != Verdict::Confirmed
         {
-            return Ok((plain, seen));
+            return Ok(Replayed::plain((plain, seen)));
         }
-        Ok((checked.0, checked.1.or(seen)))
+        Ok(Replayed {
+            verdict: checked.0,
+            seen: checked.1.or(seen),
+            checks,
+        })
     }
 
     /// Replays with checked builds on the host of the finding. `why` says how the end of the plain builds differs.

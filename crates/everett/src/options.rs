@@ -431,7 +431,10 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .key("host", "faults", SMALL),
     values!("fault", host.fault, Takes::List("CALL[:ERRNO]"), parse_fault)
-        .help("Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.")
+        .help(
+            "Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; * stands for all \
+             calls. With ! before it, all but these.",
+        )
         .requires("faults")
         .scope(Scope::Host)
         .key("host", "fault_calls", OptionKind::Texts),

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use crate::bootstrap::SetUp;
 use crate::checkpoint::{Checkpoint, Checkpoints};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
-use crate::finding::{FindingEntry, finding_files, ktest, written_files};
+use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
 use crate::follow::Model;
-use crate::native_world::NativeWorld;
+use crate::native_world::{Build, NativeWorld};
 use crate::replay::{BuildSpec, Verdict, tell_revealing};
 use crate::session::Session;
 use crate::shrink::{Goal, Shrunk, shrink_trace};
@@ -51,7 +51,7 @@ pub(crate) struct Recorder<'o> {
     /// The findings of this run, with their indices in `findings`.
     found: Vec<(usize, WorldFinding)>,
     /// Writing a result failed. The search continues, and findings are still reported.
-    failed: bool,
+    pub(crate) failed: bool,
     folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
     replacing: Vec<NamedFile>,
@@ -183,11 +183,6 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Waits until all results so far are written.
-    pub(crate) fn flush(&self) {
-        self.writer.flush();
-    }
-
     /// Writes a checkpoint. What it counts as written is.
     pub(crate) fn write_checkpoint(&mut self, explorer: &Explorer<'_>, sync: bool) -> Result<()> {
         let Some(checkpoints) = &mut self.checkpoints else {
@@ -232,6 +227,13 @@ impl<'o> Recorder<'o> {
             self.failed = true;
             self.warn("results cannot be written any more; the search goes on");
         }
+    }
+
+    /// Waits until all results of the search are written. Returns `false` if one could not be.
+    pub(crate) fn flush(&mut self) -> bool {
+        self.writer.flush();
+        self.failed |= self.writer.has_failed();
+        !self.failed
     }
 
     /// Queues the files of a test. Those of its trace are made by the writer.
@@ -286,15 +288,27 @@ impl<'o> Recorder<'o> {
                 .is_none_or(|until| self.session.now() >= until);
             late |= is_late;
             let (verdict, shrunk) = match &native {
-                Some(native) if !is_late => confirm(native, &trace, shrunk),
-                _ => (None, shrunk),
+                Some(native) if !is_late => {
+                    let (verdict, shrunk) = confirm(native, &trace, shrunk);
+                    (Ok(verdict), shrunk)
+                }
+                _ if self.spec.no_confirm => (Err("--no-confirm"), shrunk),
+                Some(_) => (Err("there was no time"), shrunk),
+                None => (Err("the native programs cannot be run"), shrunk),
             };
-            self.settle(number, (found, trace), shrunk, (config, images))?;
-            let Some(verdict) = verdict else { continue };
+            let natively = match &verdict {
+                Ok((verdict, build)) => Natively::Tried(verdict, *build),
+                Err(why) => Natively::NotTried(why),
+            };
+            self.settle(number, (found, trace), shrunk, natively, (config, images))?;
+            let Ok((verdict, build)) = verdict else {
+                continue;
+            };
             confirmed += usize::from(verdict == Verdict::Confirmed);
             let entry = &mut self.findings[number];
             entry.confirmed = Some(verdict.name().to_owned());
             entry.confirmed_reason = verdict.reason().map(str::to_owned);
+            entry.confirmed_on = build.map(|build| build.name().to_owned());
             self.observer.event(&Event::FindingReplayed {
                 entry,
                 verdict: &verdict,
@@ -341,6 +355,7 @@ impl<'o> Recorder<'o> {
         number: usize,
         (mut found, mut trace): (WorldFinding, WorldTrace),
         shrunk: Option<Shrunk>,
+        natively: Natively<'_>,
         (config, images): (&ExplorerConfig, &[Image]),
     ) -> Result<()> {
         let dir = self.findings[number].dir.clone();
@@ -358,15 +373,22 @@ impl<'o> Recorder<'o> {
             (found, trace, original) = (other, simpler, Some(name));
             self.findings[number].message = found.finding.message.clone();
         }
-        if original.is_some() || !trace.is_program {
-            files.extend(finding_files(&found, original.as_deref()));
-        }
+        let mut seen = None;
         if !trace.is_program {
-            let seen = Model::new(config.clone(), images).follow(&trace)?;
+            let seen = seen.insert(Model::new(config.clone(), images).follow_finding(&trace)?);
+            if let Some(again) = seen.finding_of(&trace) {
+                found.finding.values.clone_from(&again.finding.values);
+            }
+        }
+        if self.failed && original.is_none() {
+            files.extend(self.format.files("finding", &trace));
+        }
+        files.extend(finding_files(&found, original.as_deref(), natively));
+        if let Some(seen) = seen {
             let (messages, standing) = seen.on_the_way(&trace);
             let text = files.iter_mut().find(|(name, _)| name == "finding.txt");
             if let Some((_, text)) = text {
-                text.extend(standing_text(&standing).into_bytes());
+                text.extend(standing_text(&standing, &found.host).into_bytes());
             }
             files.extend(messages_files(&topology(config), &messages));
             for host in standing {
@@ -395,11 +417,12 @@ impl<'o> Recorder<'o> {
         }
         let folder = self.folder.path();
         self.observer.event(&Event::Finished { summary, folder });
-        self.writer.finish()?;
+        // Findings are written again, even where writing has failed: there is the reserve.
+        let mut written: Result<()> = self.writer.finish().map_err(Error::from);
         for (name, bytes) in &self.replacing {
-            self.folder.write(name, bytes)?;
+            written = written.and(self.folder.write(name, bytes).map_err(Error::from));
         }
-        Ok(())
+        written
     }
 }
 
@@ -441,15 +464,18 @@ fn confirm(
     native: &NativeWorld,
     trace: &WorldTrace,
     shrunk: Option<Shrunk>,
-) -> (Option<Verdict>, Option<Shrunk>) {
+) -> ((Verdict, Option<Build>), Option<Shrunk>) {
     let Some(shrunk) = shrunk else {
-        return (Some(native.confirm(trace)), None);
+        return (native.confirm(trace), None);
     };
-    let verdict = native.confirm(&shrunk.trace);
-    if verdict != Verdict::Confirmed && native.confirm(trace) == Verdict::Confirmed {
-        return (Some(Verdict::Confirmed), None);
+    let confirmed = native.confirm(&shrunk.trace);
+    if confirmed.1.is_none() {
+        let original = native.confirm(trace);
+        if original.1.is_some() {
+            return (original, None);
+        }
     }
-    (Some(verdict), Some(shrunk))
+    (confirmed, Some(shrunk))
 }
 
 impl Listener for Recorder<'_> {
@@ -475,7 +501,8 @@ impl Listener for Recorder<'_> {
     fn finding(&mut self, found: &WorldFinding) {
         let number = self.findings.len();
         let dir = format!("findings/{:04}", number + 1);
-        let mut files = finding_files(found, None).to_vec();
+        let mut files =
+            finding_files(found, None, Natively::NotTried("the search goes on")).to_vec();
         files.extend(written_files("fs", &found.finding.files));
         let (format, folder) = (self.format.clone(), dir.clone());
         let trace = WorldTrace::of(found, format.is_program);

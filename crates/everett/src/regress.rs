@@ -227,11 +227,12 @@ impl Replayed {
     fn replay(&mut self, suite: &Suite) {
         let start = Instant::now();
         match suite.native.replay(&self.trace) {
-            Ok((verdict, seen)) => {
+            Ok(replayed) => {
                 // A diverged replay may still be confirmed by checked builds.
-                self.diverged = verdict != Verdict::Confirmed
-                    && seen.is_some_and(|seen| diverged(&seen).is_some());
-                self.verdict = verdict;
+                let seen = replayed.seen.as_ref();
+                self.diverged = replayed.verdict != Verdict::Confirmed
+                    && seen.is_some_and(|seen| diverged(seen).is_some());
+                self.verdict = replayed.verdict;
             }
             Err(error) => self.verdict = Verdict::NotReplayable(error.chain()),
         }

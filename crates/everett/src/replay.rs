@@ -12,7 +12,7 @@ use crate::capture::{capture, packets_of};
 use crate::error::{Context, Result, bail};
 use crate::events::{Event, Observer};
 use crate::load::OtherBuild;
-use crate::native_world::{NativeWorld, Watchers, nobody};
+use crate::native_world::{NativeWorld, Replayed, Watchers, nobody};
 use crate::repeat::repeat;
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -223,7 +223,7 @@ fn replay_one(
             return Ok(None);
         }
     }
-    let (verdict, seen) = match spec.steps {
+    let Replayed { verdict, seen, .. } = match spec.steps {
         true => {
             let shared = shared(observer);
             world.replay_on(&hosts, trace, &mut steps(world, &shared))?

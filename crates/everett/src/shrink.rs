@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Result, bail};
-use crate::finding::{FindingEntry, finding_files, ktest};
+use crate::finding::{FindingEntry, Natively, finding_files, ktest};
 use crate::follow::{Model, Seen, prepare};
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -554,7 +554,9 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
             && stem == "finding"
         {
             let beside = path.parent().unwrap_or(Path::new("."));
-            for (name, bytes) in finding_files(found, Some(&trace.original_file(&stem))) {
+            let original = trace.original_file(&stem);
+            let natively = Natively::NotTried("since it was made simpler");
+            for (name, bytes) in finding_files(found, Some(&original), natively) {
                 write(&beside.join(name), &bytes)?;
             }
         }

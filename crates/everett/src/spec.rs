@@ -24,6 +24,8 @@ pub const VERSION: u32 = 2;
 pub struct RunSpec {
     /// The version of the format; `None` for the current one.
     pub version: Option<u32>,
+    /// The folder that relative paths start at; `None` for the current one.
+    pub started_in: Option<PathBuf>,
     /// Folder for the results; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
     /// The time limit of the run, which includes writing the results.
@@ -140,13 +142,30 @@ impl RunSpec {
         if spec.command.is_empty() {
             return Err(damaged(Error::Invalid("it names no program".to_owned())));
         }
+        let spec = RunSpec {
+            world: spec.world.as_deref().map(|world| spec.file(world)),
+            ..spec
+        };
         Ok(spec)
+    }
+
+    /// Where a file of the run lies, whatever the current folder is. If it is not there any more, the run may have been
+    /// moved together with its programs: then the path starts at the current folder.
+    fn file(&self, path: &Path) -> PathBuf {
+        let started_in = self.started_in.as_deref();
+        let file = started_in.map(|folder| folder.join(path));
+        let file = file.filter(|file| file.exists() || file.with_extension("bc").exists());
+        file.unwrap_or_else(|| path.to_owned())
     }
 
     /// Writes the spec to the folder of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         let spec = RunSpec {
             version: Some(VERSION),
+            started_in: match &self.started_in {
+                Some(folder) => Some(folder.clone()),
+                None => std::env::current_dir().ok(),
+            },
             ..self.clone()
         };
         Ok(folder.write(FILE, &serde_json::to_vec(&spec)?)?)
@@ -260,23 +279,36 @@ impl RunSpec {
         }
     }
 
+    /// The host, with its programs where they lie.
+    fn host_with_files(&self) -> HostSpec {
+        let mut host = self.host.clone();
+        for program in &mut host.program {
+            program.file = self.file(&program.file);
+        }
+        host
+    }
+
     /// Loads the programs.
     pub(crate) fn load(&self) -> Result<Vec<Image>> {
-        self.host.load(self.program(), self.lowering())
+        self.host_with_files()
+            .load(&self.file(self.program()), self.lowering())
     }
 
     /// The native programs, the main program first.
     pub(crate) fn native_programs(&self) -> Vec<PathBuf> {
-        self.host.native_programs(self.program())
+        self.host_with_files()
+            .native_programs(&self.file(self.program()))
     }
 
     /// The same spec with other builds of some programs.
     pub(crate) fn on(&self, builds: &[OtherBuild]) -> Result<RunSpec> {
         let mut spec = self.clone();
         for build in builds {
+            // These paths start at the current folder, not at that of the run.
+            let file = std::path::absolute(&build.file)?;
             match &build.path {
-                Some(path) => spec.host.replace(path, &build.file)?,
-                None => spec.command[0] = build.file.as_os_str().to_owned(),
+                Some(path) => spec.host.replace(path, &file)?,
+                None => spec.command[0] = file.into_os_string(),
             }
         }
         Ok(spec)
@@ -285,7 +317,7 @@ impl RunSpec {
     /// The scenario, and the keys that the run overrides by name.
     pub(crate) fn scenario(&self) -> ScenarioSpec {
         ScenarioSpec {
-            file: self.program().to_owned(),
+            file: self.file(self.program()),
             settings: self.settings.clone(),
         }
     }

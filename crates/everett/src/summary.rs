@@ -228,22 +228,25 @@ impl Summary {
 
     /// Writes the files of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        let mut written = Ok(());
         for (name, contents) in RUN_FILES {
-            folder.write(name, &contents(self)?)?;
+            let one = contents(self).and_then(|bytes| Ok(folder.write(name, &bytes)?));
+            written = written.and(one);
         }
-        Ok(())
+        written
     }
 }
 
 /// The name of a file, and its contents for a run.
 type RunFile = (&'static str, fn(&Summary) -> Result<Vec<u8>>);
 
-/// The formats of a run's results, one row each.
+/// The formats of a run's results, one row each, in the order of writing.
 const RUN_FILES: &[RunFile] = &[
+    // The most important one comes first: the disk may be full.
+    (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
     ("coverage.lcov", |summary| {
         Ok(summary.line_coverage.to_lcov().into_bytes())
     }),
-    (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
 ];
 
 impl WorldFigures {

@@ -163,6 +163,7 @@ pub(crate) fn prepare(
             exit_statuses: Arc::new(vec![None; executions.len()]),
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
+            origins: Default::default(),
             watches: Arc::new(config.watches.clone()),
             setup: Arc::new(crate::Setup::new(config.boot.clone())),
         };

@@ -347,7 +347,8 @@ impl PreemptAt {
 pub struct FaultOptions {
     /// The most failures on a path.
     pub most: u32,
-    /// Only failures that match one of these filters; all if empty.
+    /// Which failures: those that one of these filters lets in, or all if none does, without those that one leaves
+    /// out.
     pub only: Arc<[FaultFilter]>,
     /// Only between `everett_faults_enable` and `everett_faults_disable`.
     pub in_regions: bool,
@@ -360,25 +361,38 @@ pub struct FaultOptions {
 /// A filter for failures.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FaultFilter {
-    /// Name of a system call, or `malloc`.
+    /// It leaves failures out.
+    pub excludes: bool,
+    /// Name of a system call, or `malloc`, or `*` for all of them.
     pub call: String,
     /// Name of an errno, `short` or `spurious`; all failures of the call if `None`.
     pub failure: Option<String>,
 }
 
 impl FaultFilter {
-    /// Parses `CALL` or `CALL:FAILURE`.
+    /// The call that stands for all calls.
+    pub const ANY: &str = "*";
+
+    /// Parses `CALL` or `CALL:FAILURE`, either of them with `!` before it.
     pub fn parse(text: &str) -> FaultFilter {
-        match text.split_once(':') {
-            Some((call, failure)) => FaultFilter {
-                call: call.to_owned(),
-                failure: Some(failure.to_owned()),
-            },
-            None => FaultFilter {
-                call: text.to_owned(),
-                failure: None,
-            },
+        let (excludes, text) = match text.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (call, failure) = match text.split_once(':') {
+            Some((call, failure)) => (call, Some(failure.to_owned())),
+            None => (text, None),
+        };
+        FaultFilter {
+            excludes,
+            call: call.to_owned(),
+            failure,
         }
+    }
+
+    fn matches(&self, call: &str, failure: &str) -> bool {
+        let is_call = self.call == Self::ANY || self.call == call;
+        is_call && self.failure.as_deref().is_none_or(|name| name == failure)
     }
 }
 
@@ -389,10 +403,16 @@ impl FaultOptions {
     }
 
     pub(crate) fn wants(&self, call: &str, failure: &str) -> bool {
-        let matches = |filter: &FaultFilter| {
-            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
-        };
-        self.only.is_empty() || self.only.iter().any(matches)
+        let (mut names_some, mut is_named) = (false, false);
+        for filter in self.only.iter() {
+            let matches = filter.matches(call, failure);
+            if filter.excludes && matches {
+                return false;
+            }
+            names_some |= !filter.excludes;
+            is_named |= !filter.excludes && matches;
+        }
+        is_named || !names_some
     }
 
     /// Whether faults apply to a program, which is named by its path or by its file name.
@@ -406,6 +426,34 @@ impl FaultOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_named_or_left_out() {
+        let wanted = |filters: &[&str], call, failure| {
+            let only = filters.iter().map(|text| FaultFilter::parse(text));
+            let options = FaultOptions {
+                only: only.collect(),
+                ..FaultOptions::default()
+            };
+            options.wants(call, failure)
+        };
+        assert!(wanted(&[], "malloc", "ENOMEM"));
+        for filters in [
+            &["*", "!malloc"][..],
+            &["!malloc"],
+            &["!malloc:ENOMEM", "*"],
+        ] {
+            assert!(!wanted(filters, "malloc", "ENOMEM"), "{filters:?}");
+            assert!(wanted(filters, "read", "EIO"), "{filters:?}");
+        }
+        let filters = ["read", "!read:EINTR", "!*:short"];
+        assert!(wanted(&filters, "read", "EIO"));
+        assert!(!wanted(&filters, "read", "EINTR"));
+        assert!(!wanted(&filters, "read", "short"));
+        assert!(!wanted(&filters, "write", "EIO"));
+        assert!(wanted(&["*:EIO"], "write", "EIO"));
+        assert!(!wanted(&["*:EIO"], "write", "ENOSPC"));
+    }
 
     #[test]
     fn programs_are_meant_by_path_or_name() {

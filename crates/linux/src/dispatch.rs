@@ -96,7 +96,9 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         let faults = self.kernel.malloc_faults_left();
         self.kernel.vm.malloc_faults = faults;
         let exit = self.kernel.vm.run(budget);
-        self.kernel.host.faults.used += faults - self.kernel.vm.malloc_faults;
+        for stack in std::mem::take(&mut self.kernel.vm.failed_allocations) {
+            self.kernel.host.faults.add_allocation(stack);
+        }
         self.count();
         exit
     }

@@ -3,23 +3,49 @@
 //! A call is executed first. Only if it succeeds or blocks is the oracle asked whether it fails instead; then
 //! its effects are rolled back. So no failure is injected where the call fails anyway.
 
-use everett_vm::{ChoiceSite, SystemCall, Value};
+use everett_vm::{ChoiceSite, StackId, SystemCall, Value};
+use std::borrow::Cow;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::{Answer, ArgKind, Row};
+
+/// A failure that was injected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InjectedFailure {
+    /// What failed, and how.
+    pub what: Cow<'static, str>,
+    /// Where, for explored programs.
+    pub stack: Option<StackId>,
+}
 
 /// Failures injected on this path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultState {
     /// Failures so far.
     pub used: u32,
+    /// The failures, in order.
+    pub injected: Vec<InjectedFailure>,
     /// Nesting depth of the fault regions that the program is in.
     pub regions: u32,
     /// The current call transfers fewer bytes than it could.
     pub short: bool,
     /// The current call reports every descriptor as ready, whether it is or not.
     pub spurious: bool,
+}
+
+impl FaultState {
+    /// Counts a failure.
+    fn add(&mut self, what: impl Into<Cow<'static, str>>, stack: Option<StackId>) {
+        self.used += 1;
+        let what = what.into();
+        self.injected.push(InjectedFailure { what, stack });
+    }
+
+    /// Counts a failed allocation.
+    pub(crate) fn add_allocation(&mut self, stack: Option<StackId>) {
+        self.add("malloc fails: ENOMEM", stack);
+    }
 }
 
 /// A short transfer: fewer bytes than possible.
@@ -105,7 +131,7 @@ impl Kernel<'_, '_> {
         let Some((name, errno)) = failures.get(picked? as usize - 1) else {
             return result;
         };
-        self.host.faults.used += 1;
+        self.note_failure(row, name);
         if let Some(errno) = errno {
             return Err(Stop::Errno(*errno));
         }
@@ -130,8 +156,15 @@ impl Kernel<'_, '_> {
             .vm
             .choose(&site(row, &failures), 1 + failures.len() as u32);
         let failure = failures.get((picked.ok()? as usize).checked_sub(1)?)?;
-        self.host.faults.used += 1;
+        self.note_failure(row, failure.0);
         failure.1
+    }
+
+    /// Counts an injected failure of the running call.
+    fn note_failure(&mut self, row: &Row, failure: &str) {
+        let what = format!("{} fails: {failure}", row.name);
+        let stack = self.vm.stack();
+        self.host.faults.add(what, stack);
     }
 
     /// The failures that are possible for a call with this result, by name. `None` as errno is a short

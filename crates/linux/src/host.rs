@@ -153,6 +153,8 @@ pub struct HostState {
     pub wire: crate::wire::Wire,
     /// Data that programs expose to invariants, by state and key.
     pub exposed: ExposedData,
+    /// Where exposed data comes from, if writes to memory are logged.
+    pub origins: Arc<Origins>,
     /// Variables that invariants read although no program exposes them.
     pub watches: Arc<Vec<crate::Watch>>,
     /// What the program has declared about the world that it becomes a host of.
@@ -161,6 +163,18 @@ pub struct HostState {
 
 /// Data that programs expose to invariants, by state and key.
 pub type ExposedData = Arc<std::collections::BTreeMap<(String, String), Arc<everett_vm::Buffer>>>;
+
+/// Where exposed data comes from, by state and key.
+pub type Origins = std::collections::BTreeMap<(String, String), Origin>;
+
+/// Where exposed data comes from.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// The writes that set its bytes, in the order of addresses.
+    pub written: Vec<everett_vm::StackId>,
+    /// Where the program exposed it, or was when it was sampled.
+    pub observed: Option<everett_vm::StackId>,
+}
 
 impl HostState {
     /// The next 8 random bytes, from SplitMix64: every run draws the same sequence.

@@ -65,9 +65,10 @@ pub use config::{
 };
 pub use documentation::documentation;
 pub use errno::Errno;
+pub use faults::InjectedFailure;
 pub use files::{ChangedFile, Disk, FileChange, InodeId};
 pub use guest::{Guest, Injected, MappedFile, MemoryChange};
-pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
+pub use host::{Ending, ExposedData, Host, HostExit, Origin, Origins, Stream, split_mix};
 pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};

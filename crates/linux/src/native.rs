@@ -277,7 +277,9 @@ impl Host {
             }
             let picked = slice.kernel.vm.choose(&ChoiceSite::AllocationFault, 2);
             let fails = matches!(picked, Ok(1));
-            slice.kernel.host.faults.used += u32::from(fails);
+            if fails {
+                slice.kernel.host.faults.add_allocation(None);
+            }
             fails
         });
         failed.unwrap_or(false)

@@ -6,6 +6,7 @@ use everett_vm::{Buffer, ImageId};
 use triomphe::Arc;
 
 use crate::boot::FIRST_PID;
+use crate::host::Origin;
 use crate::kernel::Kernel;
 
 /// A watched variable, or a part of one.
@@ -42,10 +43,11 @@ impl Kernel<'_, '_> {
             let known = self.host.exposed.get(&watch.name);
             match (found, known) {
                 (None, None) => continue,
-                (Some(new), Some(old)) if new == **old => continue,
-                (Some(new), _) => {
+                (Some((_, new)), Some(old)) if new == **old => continue,
+                (Some((at, new)), _) => {
                     let shown = Arc::make_mut(&mut self.host.exposed);
                     shown.insert(watch.name.clone(), Arc::new(new));
+                    self.note_origin(&watch.name, at, watch.len);
                 }
                 (None, Some(_)) => {
                     Arc::make_mut(&mut self.host.exposed).remove(&watch.name);
@@ -59,8 +61,20 @@ impl Kernel<'_, '_> {
         is_changed
     }
 
-    /// Reads the data; `None` if a pointer on the way is invalid.
-    fn find_watched(&mut self, watch: &Watch) -> Option<Buffer> {
+    /// Notes where data comes from that is exposed under a name, if writes are logged.
+    pub(crate) fn note_origin(&mut self, name: &(String, String), address: u64, len: u64) {
+        if !self.vm.options.log_writes {
+            return;
+        }
+        let origin = Origin {
+            written: self.vm.memory.writes.of(address, len),
+            observed: self.vm.stack(),
+        };
+        Arc::make_mut(&mut self.host.origins).insert(name.clone(), origin);
+    }
+
+    /// Finds the data, with its address; `None` if a pointer on the way is invalid.
+    fn find_watched(&mut self, watch: &Watch) -> Option<(u64, Buffer)> {
         const POINTER: u64 = 8;
         let mut start = watch.address;
         for at in &watch.through {
@@ -73,7 +87,8 @@ impl Kernel<'_, '_> {
             }
             start = u64::from_le_bytes(pointer.bytes().try_into().ok()?);
         }
-        self.look_at(start.checked_add(watch.offset)?, watch.len)
+        let start = start.checked_add(watch.offset)?;
+        Some((start, self.look_at(start, watch.len)?))
     }
 
     /// A copy of guest memory; `None` if it is not mapped, which is no error of the program.

@@ -5,7 +5,8 @@ use everett_expr::ExprId;
 use std::net::SocketAddr;
 
 use crate::errno::Errno;
-use crate::host::{ExposedData, Host, HostExit, HostState};
+use crate::faults::InjectedFailure;
+use crate::host::{ExposedData, Host, HostExit, HostState, Origins};
 use crate::kernel::Kernel;
 use crate::numbers;
 use crate::objects::event;
@@ -185,6 +186,16 @@ impl Host {
     /// Data that the programs of the host expose to invariants.
     pub fn exposed(&self) -> &ExposedData {
         &self.state.exposed
+    }
+
+    /// Where exposed data comes from, if writes to memory are logged.
+    pub fn origins(&self) -> &Origins {
+        &self.state.origins
+    }
+
+    /// Failures that were injected, in order.
+    pub fn injected_failures(&self) -> &[InjectedFailure] {
+        &self.state.faults.injected
     }
 
     /// Shares equal exposed data with another host state, to save memory.

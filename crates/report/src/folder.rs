@@ -1,9 +1,10 @@
 //! The output folder of a run: `everett-out/0001`, …, with `everett-out/latest` linking to the
 //! newest.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
@@ -22,15 +23,50 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     }
 }
 
-/// The folder of a run.
+/// Bytes of the disk that are kept for the end of a run: summary and findings are small.
+const RESERVE: usize = 1 << 20;
+
+/// The folder of a run. One process at a time has it; when that ends in whatever way, the system releases it.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
+    /// The folder itself, locked.
+    _lock: Arc<File>,
+    /// A file without a name that takes up space of the disk.
+    reserve: Arc<Mutex<Option<File>>>,
+}
+
+/// Locks a folder.
+fn lock(path: &Path) -> Result<File, WriteError> {
+    let folder = File::open(path).map_err(failed(path))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => {
+            let source =
+                io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to it");
+            Err(failed(path)(source))
+        }
+        // Some file systems of networks have no locks; the run is worth more than the lock.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(folder),
+        Err(TryLockError::Error(error)) => Err(failed(path)(error)),
+    }
+}
+
+/// Takes up space of the disk until the file is closed.
+fn reserve(folder: &Path) -> Result<File, WriteError> {
+    let path = folder.join(format!(".reserve-{}", std::process::id()));
+    let mut file = File::create(&path).map_err(failed(&path))?;
+    // Without a name it does not outlive the process.
+    fs::remove_file(&path).map_err(failed(&path))?;
+    // Zeros and not a hole: a hole takes no space.
+    file.write_all(&vec![0; RESERVE]).map_err(failed(folder))?;
+    Ok(file)
 }
 
 impl Folder {
     /// Creates a folder at this path. It must not contain a run.
     pub fn create(path: &Path) -> Result<Folder, WriteError> {
+        let folder = Folder::open(path)?;
         if path.join("summary.json").exists() {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, "it holds an earlier run");
             return Err(WriteError {
@@ -38,18 +74,30 @@ impl Folder {
                 source,
             });
         }
-        Folder::open(path)
+        Ok(folder)
     }
 
-    /// Opens the folder at this path; creates it if needed.
+    /// Opens the folder at this path; creates it if needed. It must not be in use.
     pub fn open(path: &Path) -> Result<Folder, WriteError> {
+        fs::create_dir_all(path).map_err(failed(path))?;
+        let lock = lock(path)?;
         for part in ["findings", "tests"] {
             let path = path.join(part);
             fs::create_dir_all(&path).map_err(failed(&path))?;
         }
         Ok(Folder {
             root: path.to_owned(),
+            _lock: Arc::new(lock),
+            reserve: Arc::new(Mutex::new(Some(reserve(path)?))),
         })
+    }
+
+    /// Gives back the space of the disk that was kept for the end.
+    pub fn free_reserve(&self) {
+        self.reserve
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
     /// Creates the next numbered folder below `parent`, and links `parent/latest` to it.
@@ -100,5 +148,35 @@ impl Folder {
             }
             written => written.map_err(failed(&path)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_folder_has_one_user_and_a_reserve() {
+        let root = std::env::temp_dir().join(format!("everett-folder-{}", std::process::id()));
+        let folder = Folder::create(&root).unwrap();
+        let error = Folder::open(&root).unwrap_err().to_string();
+        assert!(error.ends_with("another run is writing to it"), "{error}");
+        {
+            let reserve = folder.reserve.lock().unwrap();
+            let metadata = reserve.as_ref().unwrap().metadata().unwrap();
+            assert_eq!((metadata.len(), metadata.nlink()), (RESERVE as u64, 0));
+        }
+        folder.free_reserve();
+        assert!(folder.reserve.lock().unwrap().is_none());
+        let names = fs::read_dir(&root).unwrap().count();
+        assert_eq!(names, 2, "findings and tests");
+        drop(folder);
+        let folder = Folder::open(&root).unwrap();
+        folder.write("summary.json", b"{}").unwrap();
+        drop(folder);
+        let error = Folder::create(&root).unwrap_err().to_string();
+        assert!(error.ends_with("it holds an earlier run"), "{error}");
+        fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Writes files in the background, so that the search waits neither for the disk nor for producing
 //! the content.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -48,6 +49,7 @@ pub struct Writer {
     sender: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<Option<WriteError>>>,
     waiting: Arc<Waiting>,
+    failed: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -56,14 +58,16 @@ impl Writer {
         let (sender, receiver) = sync_channel(WAITING);
         // All threads end when one does, because they share the receiver.
         let jobs = Arc::new(Mutex::new(Some(receiver)));
+        let failed = Arc::new(AtomicBool::new(false));
         let thread = |_| {
-            let (folder, jobs) = (folder.clone(), jobs.clone());
-            std::thread::spawn(move || write_all(&folder, &jobs))
+            let (folder, jobs, failed) = (folder.clone(), jobs.clone(), failed.clone());
+            std::thread::spawn(move || write_all(&folder, &jobs, &failed))
         };
         Writer {
             sender: Some(sender),
             threads: (0..THREADS).map(thread).collect(),
             waiting: Arc::default(),
+            failed,
         }
     }
 
@@ -91,6 +95,11 @@ impl Writer {
         }
     }
 
+    /// Whether writing has failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
     /// Waits until everything is written; returns an error that occurred, if any.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.sender = None;
@@ -102,13 +111,18 @@ impl Writer {
 }
 
 /// Stops at the first failure: on a full disk, trying again for every test does not help.
-fn write_all(folder: &Folder, jobs: &Mutex<Option<Receiver<Job>>>) -> Option<WriteError> {
+fn write_all(
+    folder: &Folder,
+    jobs: &Mutex<Option<Receiver<Job>>>,
+    failed: &AtomicBool,
+) -> Option<WriteError> {
     let lock = || jobs.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let job = lock().as_ref()?.recv().ok()?;
         let Job { make, _counted } = job;
         for (name, bytes) in make() {
             if let Err(error) = folder.write(&name, &bytes) {
+                failed.store(true, Ordering::Release);
                 *lock() = None;
                 return Some(error);
             }

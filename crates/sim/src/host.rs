@@ -130,6 +130,8 @@ pub struct SimHost {
     pub disk: Option<Arc<Disk>>,
     /// How often it was powered off.
     pub restarts: u32,
+    /// When it was powered off last.
+    pub off_since_ns: u64,
     /// How often a packet overtook another one on its way here.
     pub overtaken: u32,
     /// Observations so far, where an invariant asks for them.
@@ -158,6 +160,7 @@ impl SimHost {
             start,
             disk: None,
             restarts: 0,
+            off_since_ns: 0,
             overtaken: 0,
             observations: ObservationLog::default(),
             has_forgotten: false,
@@ -314,6 +317,7 @@ impl SimHost {
 
     /// The host loses its power, and boots again where the fault says so.
     fn power_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
+        self.off_since_ns = now_ns;
         let nothing = Observation::nothing(now_ns);
         self.observed = nothing.data.clone();
         self.remember(nothing);

@@ -31,7 +31,8 @@ pub use inbox::{Inbox, InboxClock, NextEvent, RunState};
 pub use list::{BLOCK, SharedList};
 pub use message_log::{Message, MessageLog};
 pub use observation::{
-    History, Observation, ObservationLog, broken_message, never_held, timeline, view,
+    History, KnownData, Observation, ObservationLog, broken_message, never_held, read_by, timeline,
+    view,
 };
 pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;

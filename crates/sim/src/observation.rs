@@ -4,9 +4,12 @@
 //! clock gives the history of that world, however states are shared between worlds.
 
 use everett_expr::{Arena, ExprId};
-use everett_invariant::{Byte, Exposed, Invariant, When, evaluate};
+use everett_invariant::{Byte, Exposed, Invariant, View, When, evaluate};
 use everett_linux::ExposedData;
 use everett_vm::Value;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::list::SharedList;
@@ -100,6 +103,52 @@ pub fn view<'d>(
     view
 }
 
+/// Known data of a host, by state and key.
+pub type KnownData = BTreeMap<(String, String), Vec<u8>>;
+
+/// The data that an invariant reads: number of the host, state and key.
+pub fn read_by(
+    invariant: &Invariant,
+    names: &[String],
+    shown: &[KnownData],
+    arena: &mut Arena,
+) -> BTreeSet<(usize, (String, String))> {
+    let mut all = Exposed::new();
+    for (name, data) in names.iter().zip(shown) {
+        let node = all.add_node(name.clone());
+        for ((state, key), bytes) in data {
+            all.expose_known(node, state, key, bytes);
+        }
+    }
+    let reads = RefCell::default();
+    let view = Recording { all, reads };
+    // An invariant that has no value has read something, too.
+    let _ = evaluate(invariant, &view, arena);
+    view.reads.into_inner()
+}
+
+/// A view that remembers what is read.
+struct Recording {
+    all: Exposed,
+    reads: RefCell<BTreeSet<(usize, (String, String))>>,
+}
+
+impl View for Recording {
+    fn nodes(&self) -> Vec<String> {
+        self.all.nodes()
+    }
+
+    fn exposed(&self, node: usize) -> Vec<(String, String)> {
+        self.all.exposed(node)
+    }
+
+    fn data(&self, node: usize, state: &str, key: &str) -> Option<Cow<'_, [Byte]>> {
+        let name = (state.to_owned(), key.to_owned());
+        self.reads.borrow_mut().insert((node, name));
+        self.all.data(node, state, key)
+    }
+}
+
 /// The condition that an invariant held at no point of a timeline, and the errors of evaluating it at the last one. At earlier
 /// points the data that it reads may not exist yet, so an invariant that cannot be evaluated there did not hold.
 pub fn never_held(
@@ -142,7 +191,6 @@ pub fn never_held(
 mod tests {
     use super::*;
     use everett_vm::Buffer;
-    use std::collections::BTreeMap;
 
     fn shown(value: u8) -> ExposedData {
         let key = ("0".to_owned(), "x".to_owned());
@@ -188,6 +236,19 @@ mod tests {
             ]
         );
         assert_eq!(values(&timeline(&[&history(&[])])), [[None]]);
+    }
+
+    #[test]
+    fn what_is_read_is_known() {
+        let text = "invariant same() { return sys.data(\"a\", 0, \"x\").int() == \
+                    sys.data(\"b\", 0, \"x\").int(); }";
+        let invariants = everett_invariant::parse(text).expect("it is right");
+        let invariant = invariants.get("same").expect("it is there");
+        let names = ["a".to_owned(), "b".to_owned()];
+        let name = |key: &str| ("0".to_owned(), key.to_owned());
+        let data = |value| BTreeMap::from([(name("x"), vec![value]), (name("y"), vec![9])]);
+        let read = read_by(invariant, &names, &[data(1), data(2)], &mut Arena::new());
+        assert_eq!(read, BTreeSet::from([(0, name("x")), (1, name("x"))]));
     }
 
     #[test]

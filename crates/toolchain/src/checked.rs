@@ -40,6 +40,15 @@ impl std::fmt::Display for Checks {
 }
 
 impl Checks {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Checks::Memory => "memory",
+            Checks::Bounds => "bounds",
+            Checks::Initialised => "initialised",
+        }
+    }
+
     fn suffix(self) -> &'static str {
         match self {
             Checks::Memory => ".asan",

@@ -67,6 +67,9 @@ impl Vm<'_> {
         let value = self.fit(value, len);
         match place {
             AccessTarget::At(address) => {
+                if self.options.log_writes {
+                    self.log_write(address, len as u64);
+                }
                 if let Some(object) = self.memory.object_at_mut(address, len as u64) {
                     let offset = address - object.start;
                     object.store(self.arena, offset, len, value);
@@ -288,6 +291,9 @@ impl Vm<'_> {
                     atomic: false,
                 })?;
             }
+            if write && self.options.log_writes {
+                self.log_write(address, len);
+            }
         }
         Ok(())
     }
@@ -457,6 +463,9 @@ impl Vm<'_> {
         };
         for index in 0..count {
             let at = first + index * step;
+            if self.options.log_writes {
+                self.log_write(start + at, len as u64);
+            }
             let here = self.arena.constant(64, at);
             let hit = self.arena.eq(offset, here);
             for part in 0..pieces {

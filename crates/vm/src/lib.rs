@@ -30,6 +30,7 @@ mod uninitialised;
 mod unwind;
 mod value;
 mod vm;
+mod writes;
 
 pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, NativeSign};
@@ -50,3 +51,4 @@ pub use vm::{
     Arguments, Coverage, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
     SystemCall, Vm, VmOptions,
 };
+pub use writes::WriteLog;

@@ -38,7 +38,7 @@ pub(crate) struct Access {
 impl Vm<'_> {
     /// Whether the loop that checks every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
-        self.points != PreemptionPoints::None || self.races_enabled()
+        self.points != PreemptionPoints::None || self.races_enabled() || self.options.log_writes
     }
 
     /// Yields once before an access that is a preemption point.
@@ -58,6 +58,9 @@ impl Vm<'_> {
         }
         if self.races_enabled() {
             self.check_race(access)?;
+        }
+        if self.options.log_writes && access.write && access.pointer.term.is_none() {
+            self.log_write(access.pointer.bits, access.len);
         }
         Ok(())
     }

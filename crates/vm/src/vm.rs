@@ -41,6 +41,8 @@ pub struct VmOptions {
     pub check_uninitialised: bool,
     /// Report data races.
     pub check_races: bool,
+    /// Remember where memory was written last, for reports about one path.
+    pub log_writes: bool,
     /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
     /// its own end.
     pub report_uncaught: bool,
@@ -60,6 +62,7 @@ impl Default for VmOptions {
             max_heap: 8 << 30,
             check_uninitialised: false,
             check_races: false,
+            log_writes: false,
             report_uncaught: false,
             report_caught_panics: false,
         }
@@ -266,6 +269,8 @@ pub struct Vm<'a> {
     pub max_heap: u64,
     /// How many calls of malloc and its family may still be made to fail.
     pub malloc_faults: u32,
+    /// The stacks of those that were.
+    pub failed_allocations: Vec<Option<StackId>>,
     /// The preemption points.
     pub points: PreemptionPoints,
     /// Whether it is the only thread of its process.
@@ -319,6 +324,7 @@ impl<'a> Vm<'a> {
             instructions: 0,
             max_heap: options.max_heap,
             malloc_faults: 0,
+            failed_allocations: Vec::new(),
             points: PreemptionPoints::None,
             alone: false,
             asked: false,

@@ -6,7 +6,7 @@ use everett_sim::{Expected, Expects, Message, RunState, first_expects};
 use everett_vm::{Bug, Value};
 
 use super::*;
-use crate::finding::{Finding, PathEnding, uncaught_signal};
+use crate::finding::{Finding, PathEnding, ShownValue, uncaught_signal};
 use crate::mapping::Dstate;
 
 /// A finding in a world.
@@ -134,7 +134,7 @@ impl Explorer<'_> {
             };
             self.findings.count(key);
             let traces = self.traces(&path, &chosen, own);
-            self.report_finding(id, state, bug, traces, &path, listener);
+            self.report_finding(id, state, (bug, Vec::new()), traces, &path, listener);
             return;
         }
         // No world has it: the states that could have met it never do.
@@ -159,12 +159,12 @@ impl Explorer<'_> {
         traces
     }
 
-    /// Reports a finding on a host.
+    /// Reports a finding on a host; `values` is what a broken invariant has read.
     pub(super) fn report_finding(
         &mut self,
         id: StateId,
         state: &State,
-        bug: &Bug,
+        (bug, values): (&Bug, Vec<ShownValue>),
         mut traces: BTreeMap<String, Trace>,
         path: &Path,
         listener: &mut dyn Listener,
@@ -180,7 +180,11 @@ impl Explorer<'_> {
         let output = self.worker.output(&witness);
         let files = self.changed_files(&witness);
         let finding = self.worker.finding(&witness, bug, place, trace, output);
-        let finding = Finding { files, ..finding };
+        let finding = Finding {
+            files,
+            values,
+            ..finding
+        };
         self.note_standing(Some((id, state)));
         listener.finding(&WorldFinding {
             finding,

@@ -3,11 +3,14 @@
 use everett_expr::ExprId;
 use everett_invariant::{Invariant, When, evaluate};
 use everett_linux::ExposedData;
-use everett_sim::{History, MAX_OBSERVATIONS, broken_message, never_held, timeline, view};
-use everett_vm::{Bug, BugKind};
+use everett_sim::{
+    History, KnownData, MAX_OBSERVATIONS, broken_message, never_held, read_by, timeline, view,
+};
+use everett_vm::{Bug, BugKind, Value};
 
 use super::bounds::{FaultUse, add, least_from};
 use super::*;
+use crate::finding::ShownValue;
 use crate::frontier::SpilledNet;
 use crate::mapping::Dstate;
 
@@ -361,9 +364,56 @@ impl Explorer<'_> {
         });
         if let Some((id, state)) = shown {
             let start = self.config.clock.now();
-            self.report_finding(id, &state, &bug, traces, &path, listener);
+            let values = self.values_read(question.invariant, &chosen, &path, own);
+            self.report_finding(id, &state, (&bug, values), traces, &path, listener);
             self.world.reporting += self.config.clock.now().saturating_sub(start);
         }
+    }
+
+    /// The data that an invariant reads in a world of these states, under a model of their path conditions.
+    fn values_read(
+        &mut self,
+        invariant: &Invariant,
+        chosen: &[StateId],
+        path: &Path,
+        own: Option<(StateId, &State)>,
+    ) -> Vec<ShownValue> {
+        let (names, mut shown, mut origins) = (self.host_names(), Vec::new(), Vec::new());
+        for id in chosen {
+            let own = own.filter(|(own, _)| own == id).map(|(_, state)| state);
+            let Some(state) = own.or(self.frontier.live(*id)) else {
+                return Vec::new();
+            };
+            origins.push(state.host.as_ref().map(|host| host.origins().clone()));
+            let (arena, scratch) = (&mut self.worker.arena, &mut self.worker.scratch);
+            let mut known = KnownData::new();
+            for (name, bytes) in data_of(state).iter() {
+                let byte = |at| match bytes.byte(arena, at) {
+                    Value { term: None, bits } => bits as u8,
+                    Value {
+                        term: Some(term), ..
+                    } => arena.eval(term, &path.model, scratch) as u8,
+                };
+                known.insert(name.clone(), (0..bytes.len()).map(byte).collect());
+            }
+            shown.push(known);
+        }
+        let read = read_by(invariant, &names, &shown, &mut self.worker.arena);
+        let values = read.into_iter().filter_map(|(host, name)| {
+            let origins = origins.get(host)?.as_ref();
+            let origin = origins.and_then(|all| all.get(&name)).cloned();
+            let origin = origin.unwrap_or_default();
+            let written = origin.written.into_iter();
+            Some(ShownValue {
+                host: names.get(host)?.clone(),
+                bytes: shown.get(host)?.get(&name)?.clone(),
+                written: written.map(|id| self.worker.stack_of(Some(id))).collect(),
+                observed: self.worker.stack_of(origin.observed),
+                state: name.0,
+                key: name.1,
+            })
+        });
+        values.collect()
     }
 }
 

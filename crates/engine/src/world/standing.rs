@@ -17,6 +17,8 @@ pub struct HostStanding {
     pub doing: String,
     /// Its threads: name, activity and stack.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
+    /// Failures that were injected since it was started last: what failed, and where.
+    pub failures: Vec<(String, Vec<SourceFrame>)>,
     /// The log of its system calls, where it keeps one.
     pub calls: Vec<String>,
     /// Files that are kept, with their contents.
@@ -88,6 +90,7 @@ impl Explorer<'_> {
                 .into_iter()
                 .map(|(who, sites)| (who, describe_ends(self.worker.images, &sites)))
                 .collect(),
+            failures: running.map_or_else(Vec::new, |host| self.worker.failures(host)),
             calls: running.map_or_else(Vec::new, |host| host.log().to_vec()),
             points: points.iter().map(place).collect(),
             restarts: state.sim().restarts,

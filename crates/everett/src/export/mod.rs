@@ -5,6 +5,7 @@ mod netns;
 use everett_engine::{Trace, TraceChoice, TraceEnd, TraceInput};
 use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
 use everett_report::KTest;
+use everett_toolchain::Checks;
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,9 +18,11 @@ use std::path::{Path, PathBuf};
 use crate::compare::signals_of;
 use crate::error::{Context, Result, bail};
 use crate::explore::{explorer_config, program_host};
+use crate::native_world::{NativeWorld, Replayed};
+use crate::replay::BuildSpec;
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::trace::{one_trace, read_trace, run_of};
+use crate::trace::{WorldTrace, one_trace, read_trace, run_of};
 
 /// Which trace to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,7 +70,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
         let trace = read_trace(&path)?;
         let host = program_host(explorer_config(&run, session, None)?);
         let title = title_of(&path, &trace);
-        script(&run, &host, &trace, &title)
+        script(&run, &host, &trace, &title, session)
     };
     let text = text.with_context(|| format!("{} cannot be exported", path.display()))?;
     Ok(Script { text })
@@ -82,7 +85,8 @@ fn title_of(path: &Path, trace: &Trace) -> String {
     };
     let mut lines = text.lines().map(str::to_owned);
     match (lines.next(), lines.next()) {
-        (Some(what), Some(place)) => format!("{what}\n# {place}"),
+        (Some(what), Some(place)) if place.starts_with("in ") => format!("{what}\n# {place}"),
+        (Some(what), _) => what,
         _ => match &trace.end {
             Some(TraceEnd {
                 exit: Some(status), ..
@@ -271,7 +275,13 @@ fn is_here(spec: &FileSpec, contents: &[u8]) -> bool {
 }
 
 /// The whole script.
-fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Result<String> {
+fn script(
+    run: &RunSpec,
+    host: &HostConfig,
+    trace: &Trace,
+    title: &str,
+    session: &Session,
+) -> Result<String> {
     forbid_deviations(trace)?;
     if !host.programs.is_empty() {
         bail!(
@@ -279,12 +289,14 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
             "the run has several programs, which a shell does not put where they are looked for"
         );
     }
-    let native = run.native_programs();
-    let program = std::path::absolute(&native[0])?;
+    let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
+    let replayed = world.replay(&WorldTrace::of_program(trace.clone()))?;
+    let program = build_of(&run.native_programs()[0], &replayed)?;
     let mut text = String::from("#!/bin/sh\n");
     let _ = writeln!(text, "# {title}");
     text.push_str("# Written by `everett export`; needs nothing of it. Another build of the program can be given as\n");
-    text.push_str("# the first argument. Exit code 0: it happened again.\n");
+    let _ = writeln!(text, "# the first argument. {EXIT_CODES}");
+    let _ = writeln!(text, "# {}", confirmed_by(&replayed));
     text.push_str("LC_ALL=C\nexport LC_ALL\n");
     let _ = writeln!(
         text,
@@ -303,8 +315,34 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
         words: run.words(),
     };
     start.write(host.files.iter(), &mut text)?;
-    finish(&mut text, trace.end.as_ref());
+    finish(
+        &mut text,
+        &Sign::of(trace.end.as_ref(), replayed.confirming_checks()),
+    );
     Ok(text)
+}
+
+/// What the exit codes of scripts mean.
+pub(crate) const EXIT_CODES: &str = "Exit code 1: it happened, 0: it did not, 2: that cannot be said, or the script could not do its work.";
+
+/// The build of a program on which a replay was decided, as an absolute path.
+pub(crate) fn build_of(program: &Path, replayed: &Replayed) -> Result<PathBuf> {
+    let program = match replayed.confirming_checks() {
+        Some(checks) => everett_toolchain::checked_path(program, checks),
+        None => program.to_owned(),
+    };
+    Ok(std::path::absolute(program)?)
+}
+
+/// What confirms a finding, in a line.
+pub(crate) fn confirmed_by(replayed: &Replayed) -> String {
+    match (replayed.confirmed_on(), replayed.verdict.reason()) {
+        (Some(build), _) => format!("Confirmed on {build}."),
+        (None, why) => {
+            let why = why.unwrap_or_default().replace('\n', " ");
+            format!("NOT confirmed: {why}")
+        }
+    }
 }
 
 /// The start of a host's program in a script.
@@ -361,53 +399,111 @@ impl HostStart<'_> {
 
 /// The exit status that `timeout` reports for a program that does not end.
 const NEVER_ENDS: i32 = 124;
+/// The exit statuses of checked builds at an error: SIGABRT of the runtime, and traps.
+const CHECKED: [i32; 3] = [134, 132, 133];
 
-/// Exit statuses that a shell sees for this end of a path; empty if the status is inconclusive.
-pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
-    let finding = end.and_then(|end| end.finding.as_deref());
-    let never_ends =
-        matches!(finding, Some("hang" | "deadlock")) || end.is_some_and(|end| end.idle);
-    match (finding, end) {
-        _ if never_ends => vec![NEVER_ENDS],
-        (Some("panic"), _) => vec![101, 134],
-        (Some(kind), _) => {
-            let signals = signals_of(kind).unwrap_or_default().iter();
-            signals.map(|signal| 128 + signal).collect()
+/// How a shell sees that something happened.
+pub(crate) struct Sign {
+    /// The exit statuses that show it.
+    pub statuses: Vec<i32>,
+    /// A basic regular expression for `grep`: a line of standard error that shows it.
+    pub message: Option<String>,
+}
+
+impl Sign {
+    /// The sign of this end of a path, on a build with these checks.
+    pub(crate) fn of(end: Option<&TraceEnd>, checks: Option<Checks>) -> Sign {
+        let finding = end.and_then(|end| end.finding.as_deref());
+        let never_ends =
+            matches!(finding, Some("hang" | "deadlock")) || end.is_some_and(|end| end.idle);
+        let mut statuses = match (finding, end) {
+            _ if never_ends => vec![NEVER_ENDS],
+            (Some(kind), _) => {
+                let signals = signals_of(kind).unwrap_or_default().iter();
+                signals.map(|signal| 128 + signal).collect()
+            }
+            (None, Some(end)) => {
+                let signal = end.signal.map(|signal| 128 + signal);
+                end.exit.or(signal).into_iter().collect()
+            }
+            (None, None) => Vec::new(),
+        };
+        if checks.is_some() && finding.is_some() {
+            statuses.extend(CHECKED);
+            statuses.sort_unstable();
+            statuses.dedup();
         }
-        (None, Some(end)) => {
-            let signal = end.signal.map(|signal| 128 + signal);
-            end.exit.or(signal).into_iter().collect()
+        // A panic of a thread does not end the program, so its message is the sign.
+        let message = (finding == Some("panic")).then(|| panic_message(end));
+        Sign { statuses, message }
+    }
+
+    /// A shell cannot see it.
+    pub(crate) fn is_unseen(&self) -> bool {
+        self.statuses.is_empty() && self.message.is_none()
+    }
+
+    /// The commands that decide whether it happened, by `$status` and the file of standard error.
+    pub(crate) fn write(&self, subject: &str, stderr: &str, text: &mut String) {
+        let patterns: Vec<String> = self.statuses.iter().map(i32::to_string).collect();
+        if let Some(message) = &self.message {
+            let _ = writeln!(
+                text,
+                "if grep -q {} \"{stderr}\"; then echo \"it happened: {subject}a panic\"; exit 1; fi",
+                word(message.as_bytes())
+            );
         }
-        (None, None) => Vec::new(),
+        if !patterns.is_empty() {
+            let _ = writeln!(
+                text,
+                "case $status in\n{}) echo \"it happened: {subject}exit status $status\"; exit 1 ;;\nesac",
+                patterns.join(" | ")
+            );
+        }
+        let wanted = match &self.message {
+            Some(_) => "a panic there".to_owned(),
+            None => patterns.join(" or "),
+        };
+        let _ = writeln!(
+            text,
+            "echo \"it did not happen: {subject}exit status $status, not {wanted}\"\nexit 0"
+        );
+    }
+}
+
+/// What Rust prints at a panic, at one of the places of a stack: which of them it names depends on where the panic
+/// says that its callers are to blame. The place may be missing if none of them is the user's.
+fn panic_message(end: Option<&TraceEnd>) -> String {
+    let frames = end.map_or(&[][..], |end| &end.stack);
+    let is_whole = frames.iter().any(|frame| !frame.is_library());
+    let known = frames.iter().filter(|frame| is_whole && frame.line != 0);
+    let places = known.map(|frame| {
+        let file = frame.file.rsplit('/').next().unwrap_or_default();
+        format!("{}:{}:", file.replace('.', "\\."), frame.line)
+    });
+    let places: Vec<String> = places.collect();
+    match places.is_empty() {
+        true => "panicked at".to_owned(),
+        false => format!("panicked at .*\\({}\\)", places.join("\\|")),
     }
 }
 
 /// Runs the program and checks how it ends.
-fn finish(text: &mut String, end: Option<&TraceEnd>) {
-    let statuses = statuses_of(end);
-    let never_ends = statuses == [NEVER_ENDS];
-    if never_ends {
+fn finish(text: &mut String, sign: &Sign) {
+    if sign.statuses == [NEVER_ENDS] {
         text.push_str("set -- timeout 10 \"$@\"\n");
     }
-    text.push_str("\"$@\" < \"$folder/stdin\"\nstatus=$?\n");
-    if statuses.is_empty() {
+    text.push_str(
+        "\"$@\" < \"$folder/stdin\" 2> \"$folder/stderr\"\nstatus=$?\ncat \"$folder/stderr\" >&2\n",
+    );
+    if sign.is_unseen() {
         text.push_str("# How the program ends says nothing about it: native code goes on as if nothing were.\n");
-        text.push_str("echo \"exit status $status\"\nexit $status\n");
+        text.push_str(
+            "echo \"exit status $status, which does not say whether it happened\"\nexit 2\n",
+        );
         return;
     }
-    let patterns: Vec<String> = statuses.iter().map(i32::to_string).collect();
-    let _ = writeln!(text, "case $status in");
-    let _ = writeln!(
-        text,
-        "{}) echo \"it happened again: exit status $status\"; exit 0 ;;",
-        patterns.join(" | ")
-    );
-    let _ = writeln!(
-        text,
-        "*) echo \"it did not happen: exit status $status, not {}\"; exit 1 ;;",
-        patterns.join(" or ")
-    );
-    text.push_str("esac\n");
+    sign.write("", "$folder/stderr", text);
 }
 
 /// Creates a file of the host.

@@ -5,7 +5,8 @@ use everett_engine::{Trace, TraceChoice};
 use everett_linux::PacketKind;
 use everett_native::NativeHost;
 use everett_net::{Interface, StaticRoute, Topology};
-use everett_sim::Message;
+use everett_sim::{Expects, Message, first_expects};
+use everett_toolchain::Checks;
 use everett_vm::ChoiceSite;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,8 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Context, Result, bail};
-use crate::export::{HostStart, statuses_of, word, write_contents};
-use crate::native_world::NativeWorld;
+use crate::export::{EXIT_CODES, HostStart, Sign, build_of, confirmed_by, word, write_contents};
+use crate::native_world::{NativeWorld, Replayed};
 use crate::replay::BuildSpec;
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -28,24 +29,35 @@ pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<St
     let trace = WorldTrace::read(path, false)?;
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     // The replay shows which packets are lost.
-    let (_, seen) = world.replay(&trace)?;
-    let messages = seen.map_or_else(Vec::new, |seen| seen.messages);
+    let replayed = world.replay(&trace)?;
+    let messages = replayed
+        .seen
+        .as_ref()
+        .map_or(&[][..], |seen| &seen.messages);
     let Some(around) = &world.surroundings else {
         bail!(NotExportable, "a program has no network");
     };
     let topology = &around.scenario.topology;
-    let (losses, beyond) = what_went_wrong(&trace, &messages);
-    let mut text = head(&trace, &losses, &beyond);
+    let (losses, beyond) = what_went_wrong(&trace, messages);
+    let mut text = head(&trace, &losses, &beyond, &replayed);
     network(topology, &mut text);
     for loss in &losses {
         loss.write(topology, &mut text);
     }
     for (number, host) in world.hosts.iter().enumerate() {
         let given = trace.hosts.get(&host.name).cloned().unwrap_or_default();
-        start(number, host, topology, &given, &mut text)
+        let is_its = trace
+            .finding
+            .as_ref()
+            .is_some_and(|wrong| wrong.host == host.name);
+        let program = match is_its {
+            true => build_of(&host.config.programs[0], &replayed)?,
+            false => std::path::absolute(&host.config.programs[0])?,
+        };
+        start(number, (host, &program), topology, &given, &mut text)
             .with_context(|| format!("host {}", host.name))?;
     }
-    finish(&world, &trace, &mut text);
+    finish(&world, &trace, replayed.confirming_checks(), &mut text);
     Ok(text)
 }
 
@@ -115,7 +127,7 @@ fn deviates(choice: &TraceChoice) -> bool {
     choice.picked > 0 && !is_told
 }
 
-fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String]) -> String {
+fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String], replayed: &Replayed) -> String {
     let mut text = String::from("#!/bin/sh\n");
     let _ = match &trace.finding {
         Some(wrong) => writeln!(
@@ -129,6 +141,7 @@ fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String]) -> String {
         "# Written by `everett export netns`; needs nothing of it, but root (or `unshare -rnm`) and iproute2. It builds the network with\n\
          # namespaces of its own and removes them at the end. Programs run in real time, so what needs exact times may go otherwise.\n",
     );
+    let _ = writeln!(text, "# {EXIT_CODES}\n# {}", confirmed_by(replayed));
     for loss in losses {
         let _ = writeln!(
             text,
@@ -256,7 +269,7 @@ fn connect(
 /// Starts the program of a host in the background once the earlier ones wait.
 fn start(
     number: usize,
-    host: &NativeHost,
+    (host, program): (&NativeHost, &Path),
     topology: &Topology,
     trace: &Trace,
     text: &mut String,
@@ -268,7 +281,6 @@ fn start(
             "it has several programs, which a script does not put where they are looked for"
         );
     }
-    let program = std::path::absolute(&host.config.programs[0])?;
     let _ = writeln!(
         text,
         "# {} starts\nmkdir -p \"$folder/h{number}/cwd\" /etc/netns/$p-h{number} && cd \"$folder/h{number}/cwd\" || exit 2",
@@ -294,7 +306,7 @@ fn start(
 }
 
 /// Waits for the host that the finding is on, or for all hosts, and reports how they ended.
-fn finish(world: &NativeWorld, trace: &WorldTrace, text: &mut String) {
+fn finish(world: &NativeWorld, trace: &WorldTrace, checks: Option<Checks>, text: &mut String) {
     let _ = writeln!(
         text,
         "[ -z \"$late\" ] || echo \"not reproduced: $late (tc cannot be used)\"\n\
@@ -326,23 +338,29 @@ fn finish(world: &NativeWorld, trace: &WorldTrace, text: &mut String) {
         .hosts
         .get(&wrong.host)
         .and_then(|trace| trace.end.as_ref());
-    let statuses: Vec<String> = match wrong.kind.as_str() {
-        "expectation" => Vec::new(),
-        _ => statuses_of(end).iter().map(i32::to_string).collect(),
-    };
     let name = &world.hosts[at].name;
-    if statuses.is_empty() {
+    let sign = match wrong.kind.as_str() {
+        "expectation" => {
+            if let Some(Expects::Exit(Some(wanted))) = first_expects(&world.hosts[at].expects) {
+                let _ = writeln!(
+                    text,
+                    "if [ $wrong -ne {wanted} ]; then echo \"it happened: {name}: exit status $wrong\"; exit 1; fi\n\
+                     echo \"it did not happen: {name}: exit status $wrong\"\nexit 0"
+                );
+                return;
+            }
+            Sign::of(None, None)
+        }
+        _ => Sign::of(end, checks),
+    };
+    if sign.is_unseen() {
         let _ = writeln!(
             text,
-            "# How the host ends says nothing, or not all, about it.\necho \"{name}: exit status $wrong\"\nexit 0"
+            "# How the host ends says nothing, or not all, about it.\n\
+             echo \"{name}: exit status $wrong, which does not say whether it happened\"\nexit 2"
         );
         return;
     }
-    let _ = writeln!(
-        text,
-        "case $wrong in\n{}) echo \"it happened again: {name}: exit status $wrong\"; exit 0 ;;\n\
-         *) echo \"it did not happen: {name}: exit status $wrong, not {}\"; exit 1 ;;\nesac",
-        statuses.join(" | "),
-        statuses.join(" or ")
-    );
+    text.push_str("status=$wrong\n");
+    sign.write(&format!("{name}: "), &format!("$folder/h{at}/out"), text);
 }

@@ -7,6 +7,7 @@ use everett_sim::Message;
 use std::fmt::Write;
 
 use crate::capture::capture;
+use crate::finding::stack_text;
 
 /// All files about messages: a text, a sequence chart, and a packet capture for each host.
 pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<NamedFile> {
@@ -64,21 +65,19 @@ fn picture(names: &[String], messages: &[Message]) -> String {
     sequence_chart(names, &arrows)
 }
 
-/// The final state of each host, as text.
-pub(crate) fn standing_text(standing: &[HostStanding]) -> String {
+/// The final state of each host, as text. The finding itself tells the injected failures of the host that it is on.
+pub(crate) fn standing_text(standing: &[HostStanding], own: &str) -> String {
     let mut text = String::new();
     for host in standing {
         let time = host.clock_ns as f64 / 1e9;
         let _ = writeln!(text, "\nhost {} at {time:.6} s: {}", host.name, host.doing);
         for (who, frames) in &host.threads {
             let _ = writeln!(text, "    {who}");
-            for (number, frame) in frames.iter().enumerate() {
-                let place = match frame.line {
-                    0 => String::new(),
-                    line => format!(" at {}:{line}", frame.file),
-                };
-                let _ = writeln!(text, "        #{number} {}{place}", frame.function);
-            }
+            text.push_str(&stack_text(frames, "        "));
+        }
+        for (what, frames) in host.failures.iter().filter(|_| host.name != own) {
+            let _ = writeln!(text, "    {what}");
+            text.push_str(&stack_text(frames, "        "));
         }
     }
     text

@@ -150,8 +150,9 @@ fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result<(), Stop> {
     let key = kernel.short_text(shown[0])?;
     let bytes = kernel.read_buffer(shown[1], shown[2])?;
-    let exposed = &mut kernel.host.exposed;
-    Arc::make_mut(exposed).insert((state, key), Arc::new(bytes));
+    let name = (state, key);
+    kernel.note_origin(&name, shown[1], shown[2]);
+    Arc::make_mut(&mut kernel.host.exposed).insert(name, Arc::new(bytes));
     kernel.host.wire.mark_exposed();
     Ok(())
 }

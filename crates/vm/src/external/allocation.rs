@@ -99,6 +99,8 @@ impl Vm<'_> {
         }
         if self.malloc_faults > 0 && self.choose(&ChoiceSite::AllocationFault, 2)? == 1 {
             self.malloc_faults -= 1;
+            let stack = self.stack();
+            self.failed_allocations.push(stack);
             return Ok(self.exhausted());
         }
         if self.memory.heap_bytes().saturating_add(bytes) > self.max_heap {

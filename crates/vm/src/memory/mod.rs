@@ -22,6 +22,7 @@ use crate::bug::{Bug, BugKind, bytes};
 use crate::races::Races;
 use crate::stacks::StackId;
 use crate::value::Value;
+use crate::writes::WriteLog;
 use table::Table;
 
 /// Maximal number of threads with stacks of their own in one process.
@@ -60,6 +61,8 @@ pub struct Memory {
     lowest: u64,
     /// The access history for race detection.
     pub(crate) races: Arc<Races>,
+    /// Where it was written last, if that is logged.
+    pub writes: Arc<WriteLog>,
 }
 
 fn no_tables() -> [Table; CLASS_COUNT] {
@@ -116,6 +119,7 @@ impl Memory {
             viewers: Vec::new(),
             lowest: mapping::TOP,
             races: Arc::new(Races::default()),
+            writes: Arc::new(WriteLog::default()),
         }
     }
 
@@ -131,6 +135,7 @@ impl Memory {
             viewers: Vec::new(),
             lowest: mapping::TOP,
             races: Arc::new(Races::default()),
+            writes: Arc::new(WriteLog::default()),
         }
     }
 
