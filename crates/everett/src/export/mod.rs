@@ -284,7 +284,7 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     let mut text = String::from("#!/bin/sh\n");
     let _ = writeln!(text, "# {title}");
     text.push_str("# Written by `everett export`; needs nothing of it. Another build of the program can be given as\n");
-    text.push_str("# the first argument. Exit code 0: it happened again.\n");
+    text.push_str("# the first argument. Exit code 0: it happened again; 1: it did not; 2: that cannot be told; 3: interrupted.\n");
     text.push_str("LC_ALL=C\nexport LC_ALL\n");
     let _ = writeln!(
         text,
@@ -293,7 +293,7 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     );
     text.push_str("case $program in /*) ;; *) program=$PWD/$program ;; esac\n");
     text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
-    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\n");
+    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\ntrap 'exit 3' INT TERM\n");
     text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
     let start = HostStart {
         host,
@@ -392,7 +392,7 @@ fn finish(text: &mut String, end: Option<&TraceEnd>) {
     text.push_str("\"$@\" < \"$folder/stdin\"\nstatus=$?\n");
     if statuses.is_empty() {
         text.push_str("# How the program ends says nothing about it: native code goes on as if nothing were.\n");
-        text.push_str("echo \"exit status $status\"\nexit $status\n");
+        text.push_str("echo \"whether it happened cannot be told: exit status $status\"\nexit 2\n");
         return;
     }
     let patterns: Vec<String> = statuses.iter().map(i32::to_string).collect();

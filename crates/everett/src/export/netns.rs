@@ -153,7 +153,7 @@ fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String]) -> String {
          cleanup() {\n    for job in $jobs; do kill -9 $job 2> /dev/null; done\n    \
          for ns in $made; do ip netns pids $ns | xargs -r kill -9 2> /dev/null; ip netns del $ns; rm -rf /etc/netns/$ns; done\n    \
          rm -rf \"$folder\"\n}\n\
-         trap cleanup EXIT\ntrap 'exit 2' INT TERM\n\
+         trap cleanup EXIT\ntrap 'exit 3' INT TERM\n\
          made= jobs=\n\
          namespace() {\n    ip netns add $1 || { echo 'namespaces of the network cannot be made here'; exit 2; }\n    \
          made=\"$made $1\"\n    ip -n $1 link set lo up\n}\n",
@@ -334,7 +334,8 @@ fn finish(world: &NativeWorld, trace: &WorldTrace, text: &mut String) {
     if statuses.is_empty() {
         let _ = writeln!(
             text,
-            "# How the host ends says nothing, or not all, about it.\necho \"{name}: exit status $wrong\"\nexit 0"
+            "# How the host ends says nothing, or not all, about it.\n\
+             echo \"whether it happened cannot be told: {name}: exit status $wrong\"\nexit 2"
         );
         return;
     }
