@@ -16,12 +16,14 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit code: no findings.
+/// Exit code: nothing found.
 const EXIT_CLEAN: u8 = 0;
-/// Exit code: findings.
+/// Exit code: findings, or traces that do not end as they say.
 const EXIT_FINDINGS: u8 = 1;
-/// Exit code: Everett itself failed.
+/// Exit code: Everett could not do its work.
 const EXIT_ERROR: u8 = 2;
+/// Exit code: somebody interrupted it.
+const EXIT_INTERRUPTED: u8 = 3;
 
 /// Explores every world that a program can end up in.
 #[derive(Parser)]
@@ -70,7 +72,10 @@ fn report(outcome: anyhow::Result<u8>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("everett: {error:#}");
-            ExitCode::from(EXIT_ERROR)
+            ExitCode::from(match session::is_interrupted() {
+                true => EXIT_INTERRUPTED,
+                false => EXIT_ERROR,
+            })
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use everett::{MemoryAccount, Notices, ProcessMemory, Session};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::EXIT_INTERRUPTED;
 
 /// The memory of the process and its allocator.
 #[derive(Debug)]
@@ -24,8 +26,27 @@ impl MemoryAccount for AllocatedMemory {
     }
 }
 
-/// The session of this process.
-pub fn session() -> Session {
+/// The session of this process, for an operation that has nothing to write when it is interrupted: the process ends.
+pub fn session() -> Result<Session> {
+    handle_interrupts(interrupt)?;
+    Ok(new_session())
+}
+
+/// The session of this process, for an operation that stops when it is interrupted, with its results written. A second
+/// interrupt ends the process at once.
+pub fn stoppable_session() -> Result<Session> {
+    let session = new_session();
+    let _ = STOP.set(session.stop.clone());
+    let stop = session.stop.clone();
+    handle_interrupts(move || {
+        if stop.swap(true, Ordering::SeqCst) {
+            interrupt();
+        }
+    })?;
+    Ok(session)
+}
+
+fn new_session() -> Session {
     let mut session = Session::new();
     session.memory = Arc::new(AllocatedMemory);
     session.ends_process = true;
@@ -38,14 +59,29 @@ pub fn notice(text: &str) {
     eprintln!("everett: {text}");
 }
 
-/// A flag that is set when the user interrupts; a second interrupt ends the process at once.
-pub fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
+/// Set where a debugger gets the interrupts of the keyboard.
+static IGNORES: AtomicBool = AtomicBool::new(false);
+/// The stop flag of the operation, if it has one.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Leaves interrupts to a child from now on.
+pub fn ignore_interrupts() {
+    IGNORES.store(true, Ordering::SeqCst);
+}
+
+/// The operation was asked to stop.
+pub fn is_interrupted() -> bool {
+    STOP.get().is_some_and(|stop| stop.load(Ordering::SeqCst))
+}
+
+fn handle_interrupts(handler: impl Fn() + Send + 'static) -> Result<()> {
+    Ok(ctrlc::set_handler(move || {
+        if !IGNORES.load(Ordering::SeqCst) {
+            handler();
         }
-    })?;
-    Ok(stop)
+    })?)
+}
+
+fn interrupt() {
+    std::process::exit(i32::from(EXIT_INTERRUPTED));
 }

@@ -198,7 +198,7 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
         println!("it stands at the instruction that faults");
     }
     // Leave keyboard interrupts to the debugger.
-    let _ = ctrlc::set_handler(|| {});
+    crate::session::ignore_interrupts();
     let mut command = Command::new(debugger());
     // The SIGSTOP that holds the process until the debugger attaches is not an event of the program. `-readnow`: some
     // units of a program have an index, and gdb would ignore everything that it does not list.

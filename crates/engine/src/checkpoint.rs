@@ -20,8 +20,15 @@ const INDEX_MEMORY: u64 = 1 << 20;
 
 /// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
 /// time, memory, paths and forks.
-const KEPT_LIMITS: [&str; 8] = [
+const KEPT_LIMITS: [&str; 15] = [
     "max-depth",
+    "max-instructions",
+    "max-events",
+    "max-output",
+    "max-files",
+    "max-processes",
+    "diverged",
+    "interrupted",
     "max-virtual-time",
     "max-tests",
     "solver",
@@ -59,6 +66,9 @@ struct SavedWorld {
     /// Faults that hit somewhere.
     fired: Vec<FaultIndex>,
     counted: WorldStatistics,
+    /// Invariants were being evaluated when it was saved.
+    #[serde(default)]
+    has_open_questions: bool,
 }
 
 /// A state of a world.
@@ -209,6 +219,7 @@ impl Explorer<'_> {
             times,
             fired,
             counted: self.world.counted.clone(),
+            has_open_questions: self.world.has_open_questions,
         })
     }
 
@@ -266,6 +277,7 @@ impl Explorer<'_> {
         }
         self.world.set_times_and_fired(saved.times, saved.fired);
         self.world.counted = saved.counted;
+        self.world.has_open_questions = saved.has_open_questions;
         Ok(())
     }
 }

@@ -105,6 +105,11 @@ impl State {
         &mut self.net_mut().sim
     }
 
+    /// Limits of its kernel that the program reached.
+    pub fn limits_hit(&self) -> &[&'static str] {
+        self.host.as_ref().map_or(&[], Host::limits_hit)
+    }
+
     /// Warnings of its kernel.
     pub fn warnings(&self) -> &[String] {
         self.host.as_ref().map_or(&[], Host::warnings)

@@ -102,6 +102,15 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
             "--dtest is for scenarios; the tests of one program are .ktest"
         );
     }
+    let of_worlds = [
+        (spec.max_events.is_some(), "max-events"),
+        (spec.max_virtual_time.is_some(), "max-virtual-time"),
+    ];
+    for (_, name) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
+        if !boots(&images) {
+            bail!(Usage, "--{name} is for scenarios; a program has no such limit");
+        }
+    }
     if spec.world.is_some() && !boots(&images) {
         bail!(
             Usage,
@@ -170,6 +179,11 @@ fn search_with(
         others: explorer.statistics().paths_completed - hosts.len() as u64,
         hosts,
         stopped,
+        cuts: {
+            // Spilling cuts nothing.
+            let limits = explorer.limits_hit().iter().copied();
+            limits.filter(|limit| *limit != "max-memory").collect()
+        },
     };
     let boots_world = !booted.hosts.is_empty();
     if boots_world && recorder.findings.is_empty() {

@@ -14,6 +14,7 @@ mod bootstrap;
 mod capture;
 mod checkpoint;
 mod compare;
+mod conclusion;
 mod error;
 mod events;
 mod exec;
@@ -44,6 +45,7 @@ mod watched;
 mod world;
 
 pub use compare::describe as describe_end;
+pub use conclusion::{Conclusion, Guest};
 pub use error::{Error, Result};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};

@@ -12,9 +12,11 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::compare::describe;
+use crate::conclusion::{has_failed, is_tool_limit};
 use crate::error::{Context, Result, bail};
 use crate::finding::others;
 use crate::host::HostSpec;
@@ -63,7 +65,8 @@ impl NativeSpec {
     /// The end of the time for all runs.
     pub(crate) fn deadline(&self, session: &Session) -> Deadline {
         let (clock, most) = (session.clock, self.max_time.unwrap_or(MAX_TIME));
-        Arc::new(move || clock.now() >= most)
+        let stop = session.stop.clone();
+        Arc::new(move || clock.now() >= most || stop.load(Ordering::Relaxed))
     }
 
     /// The equivalent spec for other operations.
@@ -87,7 +90,7 @@ pub enum NativeResult {
         folder: PathBuf,
         /// How the runs ended.
         summary: NativeSummary,
-        /// Number of distinct ends that are findings.
+        /// Number of distinct ends that are findings about the program.
         findings: u32,
         /// Whether they are runs of a world.
         is_world: bool,
@@ -169,6 +172,10 @@ pub struct NativeSummary {
     pub seed: u64,
     /// Total number of system calls.
     pub calls: u64,
+    /// Number of runs that Everett ended: at a limit, or at something that it does not support.
+    pub failed: u32,
+    /// Whether there are fewer runs than were asked for, because somebody interrupted them.
+    pub is_interrupted: bool,
     /// How the runs ended.
     pub ends: Vec<Ended>,
     /// Wall-clock time of all runs.
@@ -243,10 +250,17 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     run.write(&folder)?;
     let started = session.now();
     let mut ends: BTreeMap<String, Ended> = BTreeMap::new();
-    let (mut findings, mut calls) = (0, 0);
+    let is_stopped = || session.stop.load(Ordering::Relaxed);
+    let (mut made, mut failed, mut calls) = (0, 0, 0);
+    let (mut findings, mut places) = (0, 0);
     for number in 0..runs {
         let seed = spec.seed.wrapping_add(u64::from(number));
         let seen = run_once(&world, seed)?;
+        if is_stopped() {
+            break;
+        }
+        made += 1;
+        failed += u32::from(has_failed(&seen));
         calls += seen.hosts.values().map(|host| host.calls).sum::<u64>();
         let wrong = world.wrong_with(&seen);
         let end = match seen.hosts.get(HOST).filter(|_| world.is_program()) {
@@ -259,8 +273,9 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         }
         let finding = match wrong {
             Some(wrong) => {
-                findings += 1;
-                let place = format!("findings/{findings:04}");
+                findings += u32::from(!is_tool_limit(&wrong.kind));
+                places += 1;
+                let place = format!("findings/{places:04}");
                 write_finding(&folder, &place, &world, (seed, &seen), wrong)?;
                 Some(place)
             }
@@ -275,9 +290,11 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         ends.insert(end, ended);
     }
     let summary = NativeSummary {
-        runs,
+        runs: made,
         seed: spec.seed,
         calls,
+        failed,
+        is_interrupted: is_stopped(),
         ends: ends.into_values().collect(),
         wall_seconds: (session.now() - started).as_secs_f64(),
     };

@@ -12,7 +12,7 @@ use everett_net::HostIndex;
 use everett_scenario::Scenario;
 use everett_sim::Network;
 use everett_toolchain::{Checks, ToolchainError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -199,6 +199,9 @@ impl NativeWorld {
             && !seen.is_cut
         {
             seen.broken = confirming.look_back(&seen.histories);
+        }
+        if let Some(confirming) = confirming {
+            seen.unevaluated = confirming.failures;
         }
         Ok(seen)
     }
@@ -443,6 +446,7 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
         histories: Vec::new(),
         messages: Vec::new(),
         is_cut: false,
+        unevaluated: BTreeSet::new(),
     })
 }
 

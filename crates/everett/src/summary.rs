@@ -180,9 +180,9 @@ impl Summary {
         let limits = explorer.limits_hit().iter();
         let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
         let is_world = explorer.is_world();
-        // A world that is cut off has its full weight. Spilling cuts nothing.
+        // A path that meets a limit and goes on has its full weight. Spilling cuts nothing.
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
-        let is_cut = is_world && (stopped != Stopped::Finished || cuts.next().is_some());
+        let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
         Summary {
             complete: statistics.is_all_explored() && !is_cut,
             stopped: stopped.name().to_owned(),

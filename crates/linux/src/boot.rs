@@ -138,6 +138,7 @@ pub(crate) fn prepare(
             uncounted_writes: 0,
             random: config.random_seed,
             warnings: Arc::default(),
+            limits_hit: Arc::default(),
             options: config.options.clone(),
             objects: Slots::default(),
             network: Network::new(config.addresses.clone(), config.routes.clone()),

@@ -62,6 +62,7 @@ impl Kernel<'_, '_> {
         let live = self.host.tasks_of(self.process().pid).count();
         let most = self.host.options.limits.tasks;
         if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= most {
+            self.host.reach_limit("max-processes");
             return Err(Errno::EAGAIN.into());
         }
         let stack = self.free_stack();

@@ -112,6 +112,8 @@ pub struct HostState {
     pub random: u64,
     /// Unsupported features that the program used, each once, in order.
     pub warnings: Arc<Vec<String>>,
+    /// Limits that the program reached, each once, by the names of their options.
+    pub limits_hit: Arc<Vec<&'static str>>,
     /// Processes, by pid.
     pub processes: Vec<Arc<ProcessState>>,
     /// Tasks (threads) of all processes, by tid.
@@ -197,6 +199,13 @@ impl HostState {
         let warning = warning.into();
         if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
             Arc::make_mut(&mut self.warnings).push(warning);
+        }
+    }
+
+    /// Records that the program reached a limit, by the name of its option: it goes on otherwise than on a real machine.
+    pub fn reach_limit(&mut self, limit: &'static str) {
+        if !self.limits_hit.contains(&limit) {
+            Arc::make_mut(&mut self.limits_hit).push(limit);
         }
     }
 
@@ -310,6 +319,11 @@ impl Host {
     /// Unsupported features that the program used, each once.
     pub fn warnings(&self) -> &[String] {
         &self.state.warnings
+    }
+
+    /// Limits that the program reached, each once, by the names of their options.
+    pub fn limits_hit(&self) -> &[&'static str] {
+        &self.state.limits_hit
     }
 
     /// Memory and threads of each process.

@@ -22,6 +22,7 @@ impl Kernel<'_, '_> {
     pub fn check_output(&mut self, more: u64) -> Result<(), Stop> {
         let most = self.host.options.limits.output;
         if self.host.printed.saturating_add(more) > most {
+            self.host.reach_limit("max-output");
             let most = mebibytes(most);
             let message = format!("the program prints more than {most}; see --max-output");
             return Err(Bug::new(BugKind::Unsupported, message).into());
@@ -49,6 +50,7 @@ impl Kernel<'_, '_> {
         // The next write is counted, too.
         self.host.uncounted_writes = BETWEEN_COUNTS;
         let most = mebibytes(most);
+        self.host.reach_limit("max-files");
         self.host.warn(format!(
             "the disk is full: files hold {most}; see --max-files"
         ));

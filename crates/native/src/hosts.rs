@@ -63,6 +63,8 @@ pub struct WorldRun {
     pub messages: Vec<Message>,
     /// It was cut off although more would have happened.
     pub is_cut: bool,
+    /// Why checks could not be evaluated, if some could not.
+    pub unevaluated: BTreeSet<String>,
 }
 
 /// When invariants are evaluated.
@@ -260,6 +262,7 @@ pub fn run_world<'c>(
         histories,
         messages: all.messages.in_order(),
         is_cut: all.is_cut,
+        unevaluated: BTreeSet::new(),
     })
 }
 

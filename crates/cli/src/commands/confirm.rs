@@ -34,7 +34,7 @@ impl Subcommand for ConfirmArgs {
             jobs: self.jobs,
         };
         let mut display = Display::new(Mode::Text);
-        let result = everett::confirm(&spec, &session(), &mut display)?;
+        let result = everett::confirm(&spec, &session()?, &mut display)?;
         print(&format!(
             "{} of {} traces confirmed",
             result.confirmed, result.traces

@@ -1,13 +1,12 @@
 //! `everett exec`.
 
 use anyhow::Result;
-use everett::{BugKind, Console, ExecEnding, ExecSpec, OutputStream};
+use everett::{Conclusion, Console, ExecEnding, ExecSpec, Guest, OutputStream};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
-use crate::EXIT_ERROR;
 use crate::args::HostArgs;
-use crate::commands::Subcommand;
+use crate::commands::{Subcommand, code_of_guest};
 use crate::session::session;
 
 /// Arguments of `everett exec`.
@@ -46,7 +45,7 @@ impl Console for OurConsole {
     }
 }
 
-/// `everett exec`: exits with the exit code of the program.
+/// `everett exec`: exits as the program does, where it ends by itself.
 impl Subcommand for ExecArgs {
     fn run(&self) -> Result<u8> {
         let spec = ExecSpec {
@@ -56,42 +55,42 @@ impl Subcommand for ExecArgs {
             max_memory: self.host.max_memory,
             command: self.command.clone(),
         };
-        let result = everett::exec(&spec, &session(), &mut OurConsole)?;
+        let result = everett::exec(&spec, &session()?, &mut OurConsole)?;
         for warning in &result.warnings {
             eprintln!("everett: {warning}");
         }
-        Ok(match result.ending {
-            ExecEnding::Exit(status) => status as u8,
-            // The exit status by which shells report signals.
-            ExecEnding::Signal(signal) => 128 + signal as u8,
-            ExecEnding::Idle => {
-                eprintln!("everett: all threads wait for what nobody will send");
-                0
+        Ok(code_of_guest(ended(result.ending)))
+    }
+}
+
+/// Says how a program ended where it did not end by itself.
+fn ended(ending: ExecEnding) -> Guest {
+    match ending {
+        ExecEnding::Exit(status) => Guest::Exit(status as u8),
+        ExecEnding::Signal(signal) => Guest::Signal(signal),
+        ExecEnding::Idle => {
+            eprintln!("everett: the program waits for what nobody sends");
+            Guest::Ours(Conclusion::Clean)
+        }
+        ExecEnding::Limit(which) => {
+            eprintln!("everett: {which}");
+            Guest::Ours(Conclusion::Failed)
+        }
+        ExecEnding::NotStarted { kind, message } => {
+            eprintln!("everett: {}: {message}", kind.name());
+            Guest::Ours(Conclusion::Failed)
+        }
+        ExecEnding::Bug {
+            kind,
+            message,
+            stack,
+        } => {
+            eprintln!("everett: {}: {message}", kind.name());
+            for frame in &stack {
+                eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
             }
-            ExecEnding::Limit(which) => {
-                eprintln!("everett: {which}");
-                EXIT_ERROR
-            }
-            ExecEnding::NotStarted { kind, message } => {
-                eprintln!("everett: {}: {message}", kind.name());
-                EXIT_ERROR
-            }
-            ExecEnding::Bug {
-                kind,
-                message,
-                stack,
-            } => {
-                eprintln!("everett: {}: {message}", kind.name());
-                for frame in &stack {
-                    eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
-                }
-                match kind {
-                    BugKind::Abort | BugKind::Assertion => 134,
-                    kind if kind.is_tool_limit() => EXIT_ERROR,
-                    _ => 139,
-                }
-            }
-            _ => 0,
-        })
+            Guest::of_kind(kind)
+        }
+        _ => Guest::Ours(Conclusion::Clean),
     }
 }

@@ -32,7 +32,7 @@ impl Subcommand for ExportArgs {
             path: path.clone(),
             netns,
         };
-        let script = everett::export(&spec, &session())?;
+        let script = everett::export(&spec, &session()?)?;
         match &self.out {
             None => print!("{}", script.text),
             Some(file) => script.write(file)?,

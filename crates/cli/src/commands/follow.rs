@@ -26,7 +26,7 @@ pub struct StraceArgs {
 impl Subcommand for FollowArgs {
     fn run(&self) -> Result<u8> {
         let mut display = Display::new(Mode::Text);
-        let result = everett::follow(&self.path, &session(), &mut display)?;
+        let result = everett::follow(&self.path, &session()?, &mut display)?;
         print(&format!(
             "{} traces followed, {} end otherwise",
             result.traces, result.different
@@ -38,7 +38,7 @@ impl Subcommand for FollowArgs {
 /// `everett strace`.
 impl Subcommand for StraceArgs {
     fn run(&self) -> Result<u8> {
-        everett::strace(&self.traces.path, &session(), &mut Display::new(Mode::Text))?;
+        everett::strace(&self.traces.path, &session()?, &mut Display::new(Mode::Text))?;
         Ok(EXIT_CLEAN)
     }
 }

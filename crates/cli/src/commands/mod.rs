@@ -13,10 +13,10 @@ mod shrink;
 mod test;
 
 use anyhow::Result;
-use everett::{BuildSpec, OtherBuild};
+use everett::{BuildSpec, Conclusion, Guest, OtherBuild};
 use std::ffi::OsString;
 
-use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
 
 /// A subcommand with its arguments.
 pub trait Subcommand {
@@ -117,11 +117,30 @@ impl Subcommand for ToolArgs {
     }
 }
 
-/// The exit code for a run with or without findings.
+/// The exit code of commands that check traces: 0 if all end as they say.
 fn exit_code(is_clean: bool) -> u8 {
     match is_clean {
         true => EXIT_CLEAN,
         false => EXIT_FINDINGS,
+    }
+}
+
+/// The exit code for what an operation comes to.
+fn code_of(conclusion: Conclusion) -> u8 {
+    match conclusion {
+        Conclusion::Clean => EXIT_CLEAN,
+        Conclusion::Findings => EXIT_FINDINGS,
+        Conclusion::Failed => EXIT_ERROR,
+        Conclusion::Interrupted => EXIT_INTERRUPTED,
+    }
+}
+
+/// The exit code for a program that runs once: its own, that by which shells report signals, or one of Everett.
+fn code_of_guest(guest: Guest) -> u8 {
+    match guest {
+        Guest::Exit(status) => status,
+        Guest::Signal(signal) => 128 + signal as u8,
+        Guest::Ours(conclusion) => code_of(conclusion),
     }
 }
 

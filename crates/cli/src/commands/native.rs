@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use everett::{
-    BugKind, NativeEnd, NativeResult, NativeRun, NativeSpec, NativeSummary, Stream, Watcher,
-    parse_setting,
+    Guest, NativeEnd, NativeResult, NativeRun, NativeSpec, NativeSummary, Stream, Watcher,
+    WorldRun, Wrong, parse_setting,
 };
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -11,10 +11,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use crate::args::HostArgs;
-use crate::commands::{Subcommand, exit_code};
+use crate::commands::{Subcommand, code_of, code_of_guest};
 use crate::display::{numbered, print, show_output};
-use crate::session::session;
-use crate::{EXIT_CLEAN, EXIT_ERROR};
+use crate::session::{session, stoppable_session};
 
 /// Arguments of `everett native`.
 #[derive(clap::Args)]
@@ -70,7 +69,7 @@ impl Watcher for OurStreams {
     }
 }
 
-/// `everett native`: one run determines the exit code; many runs give 1 if something was found.
+/// `everett native`: one run of a program exits as the program does, where it ends by itself.
 impl Subcommand for NativeArgs {
     fn run(&self) -> Result<u8> {
         let spec = NativeSpec {
@@ -84,63 +83,64 @@ impl Subcommand for NativeArgs {
             max_memory: self.host.max_memory,
             command: self.command.clone(),
         };
-        Ok(match everett::native(&spec, &session(), &mut OurStreams)? {
-            NativeResult::Program(run) => native_ended(&run),
-            NativeResult::World(run, wrong) => {
-                for (name, run) in &run.hosts {
-                    for line in &run.log {
-                        eprintln!("{name} {line}");
-                    }
-                }
-                for (name, run) in &run.hosts {
-                    show_output(Some(name), &run.output);
-                }
-                if let Some(wrong) = &wrong {
-                    eprintln!(
-                        "everett: host {}: {}: {}",
-                        wrong.host, wrong.kind, wrong.message
-                    );
-                }
-                exit_code(wrong.is_none())
-            }
+        // Many runs stop with what they found; one run has nothing to write.
+        let session = match self.runs {
+            Some(_) => stoppable_session()?,
+            None => session()?,
+        };
+        let result = everett::native(&spec, &session, &mut OurStreams)?;
+        match &result {
+            NativeResult::Program(run) => return Ok(native_ended(run)),
+            NativeResult::World(run, wrong) => world_ended(run, wrong.as_ref()),
             NativeResult::Many {
                 folder,
                 summary,
                 findings,
                 is_world,
             } => {
-                let who = if is_world { "" } else { "the program " };
-                native_summary(&summary, &folder, findings, who);
-                exit_code(findings == 0)
+                let who = if *is_world { "" } else { "the program " };
+                native_summary(summary, folder, *findings, who);
             }
-        })
+        }
+        Ok(code_of(result.conclusion()))
     }
 }
-
-/// The exit status by which shells report SIGABRT.
-const ABORTED: u8 = 128 + 6;
 
 fn native_ended(run: &NativeRun) -> u8 {
     for (number, line) in (1..).zip(&run.log) {
         eprintln!("{}", numbered(number, line));
     }
-    let describe = || eprintln!("everett: the program {}", everett::describe_end(run));
-    match &run.end {
-        NativeEnd::Exit(status) => *status as u8,
-        NativeEnd::Signal { signal, .. } => {
-            describe();
-            128 + *signal as u8
+    if !matches!(run.end, NativeEnd::Exit(_)) {
+        eprintln!("everett: the program {}", everett::describe_end(run));
+    }
+    code_of_guest(Guest::of_native(&run.end))
+}
+
+fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
+    for (name, run) in &run.hosts {
+        for line in &run.log {
+            eprintln!("{name} {line}");
         }
-        NativeEnd::Idle => EXIT_CLEAN,
-        // The model reports an abort as a finding; the caller expects the exit status of a signal.
-        NativeEnd::Finding { kind, .. } if *kind == BugKind::Abort.name() => {
-            describe();
-            ABORTED
+    }
+    for (name, run) in &run.hosts {
+        show_output(Some(name), &run.output);
+    }
+    if let Some(wrong) = wrong {
+        eprintln!(
+            "everett: host {}: {}: {}",
+            wrong.host, wrong.kind, wrong.message
+        );
+    }
+    for (name, run) in &run.hosts {
+        if let NativeEnd::Limit(_) | NativeEnd::Diverged(_) = run.end {
+            eprintln!("everett: host {name} {}", everett::describe_end(run));
         }
-        _ => {
-            describe();
-            EXIT_ERROR
-        }
+    }
+    for why in &run.unevaluated {
+        eprintln!("everett: an invariant could not be evaluated: {why}");
+    }
+    if run.is_cut {
+        eprintln!("everett: the world is cut off at its limit of virtual time");
     }
 }
 

@@ -31,7 +31,7 @@ pub struct ReplayArgs {
 /// `everett replay`.
 impl Subcommand for ReplayArgs {
     fn run(&self) -> Result<u8> {
-        let (session, build) = (session(), self.build.spec());
+        let (session, build) = (session()?, self.build.spec());
         if self.look.is_interactive() {
             look(&self.look, &self.path, &build, &session)?;
             return Ok(EXIT_CLEAN);

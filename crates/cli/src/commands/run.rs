@@ -1,41 +1,28 @@
 //! `everett run` and `everett resume`.
 
 use anyhow::Result;
-use everett::RunResult;
 
 use crate::args::{ResumeArgs, RunArgs};
-use crate::commands::{Subcommand, exit_code};
+use crate::commands::{Subcommand, code_of};
 use crate::display::Display;
-use crate::session::{session, stop_flag};
-
-fn searched(result: &RunResult) -> u8 {
-    exit_code(result.summary.findings.is_empty())
-}
+use crate::session::stoppable_session;
 
 /// `everett run`.
 impl Subcommand for RunArgs {
     fn run(&self) -> Result<u8> {
-        let mut session = session();
-        session.stop = stop_flag()?;
+        let session = stoppable_session()?;
         let mut display = Display::new(self.mode);
-        Ok(searched(&everett::explore(
-            &self.spec,
-            &session,
-            &mut display,
-        )?))
+        let result = everett::explore(&self.spec, &session, &mut display)?;
+        Ok(code_of(result.summary.conclusion()))
     }
 }
 
 /// `everett resume`.
 impl Subcommand for ResumeArgs {
     fn run(&self) -> Result<u8> {
-        let mut session = session();
-        session.stop = stop_flag()?;
+        let session = stoppable_session()?;
         let mut display = Display::new(self.mode());
-        Ok(searched(&everett::resume(
-            &self.spec(),
-            &session,
-            &mut display,
-        )?))
+        let result = everett::resume(&self.spec(), &session, &mut display)?;
+        Ok(code_of(result.summary.conclusion()))
     }
 }

@@ -31,7 +31,7 @@ impl Subcommand for ShrinkArgs {
             out: self.out.clone(),
             max_time: self.max_time,
         };
-        let result = everett::shrink(&spec, &session())?;
+        let result = everett::shrink(&spec, &session()?)?;
         print(&format!("before: {}", size_text(&result.before)));
         let Some(shrunk) = result.shrunk else {
             print("nothing simpler ends the same");

@@ -5,6 +5,7 @@ use everett::TestSpec;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use crate::EXIT_ERROR;
 use crate::commands::{BuildArgs, Subcommand, exit_code};
 use crate::display::{Display, Mode, print};
 use crate::session::session;
@@ -39,11 +40,16 @@ impl Subcommand for TestArgs {
             jobs: self.jobs,
         };
         let mut display = Display::new(Mode::Text);
-        let result = everett::test(&spec, &session(), &mut display)?;
+        let result = everett::test(&spec, &session()?, &mut display)?;
         print(&format!(
             "{} passed, {} failed, {} diverged, {} skipped",
             result.passed, result.failed, result.diverged, result.skipped
         ));
-        Ok(exit_code(result.failed + result.diverged == 0))
+        let is_wrong = result.failed + result.diverged > 0;
+        Ok(match result.passed == 0 && result.skipped > 0 && !is_wrong {
+            // Nothing was tested at all.
+            true => EXIT_ERROR,
+            false => exit_code(!is_wrong),
+        })
     }
 }

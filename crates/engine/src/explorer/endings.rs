@@ -37,26 +37,16 @@ impl Explorer<'_> {
     ) {
         let ending = self.check_leaks(&state, ending);
         listener.ended(&mut StateView::new(id, &state, &mut self.worker), &ending);
-        let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_tool_limit());
+        let is_cut = matches!(&ending, Ending::Bug(bug) if self.is_cut_by(&state, bug));
         let is_silent = matches!(&ending, Ending::EndPath);
-        if is_own_limit {
-            self.statistics.unknown.add(state.path.weight);
-            self.note_limit("unsupported");
-        } else {
-            self.statistics.finished.add(state.path.weight);
+        match is_cut {
+            true => self.statistics.unknown.add(state.path.weight),
+            false => self.statistics.finished.add(state.path.weight),
         }
-        if is_own_limit || is_silent {
+        if is_cut || is_silent {
             self.statistics.paths_partial += 1;
         } else {
             self.statistics.paths_completed += 1;
-        }
-        if let Some(host) = &state.host {
-            for warning in host.warnings() {
-                let warning = warning.to_string();
-                if !self.warnings.contains(&warning) {
-                    self.warnings.push(warning);
-                }
-            }
         }
         let signal = match &ending {
             Ending::Signal(signal) => Some(*signal),
@@ -108,6 +98,24 @@ impl Explorer<'_> {
         let first = self.report(&state, &bug, trace.clone(), output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
+    }
+
+    /// What ends a path only cuts it off: a limit was reached, or Everett cannot go on. What lies behind it is not known.
+    pub(crate) fn is_cut_by(&mut self, state: &State, bug: &Bug) -> bool {
+        if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
+            self.note_limit("unsupported");
+        }
+        bug.kind.is_tool_limit() || bug.kind == BugKind::Hang
+    }
+
+    /// Takes over what the kernel of a state has to say.
+    pub(crate) fn hear(&mut self, state: &State, warned: usize) {
+        for warning in state.warnings().iter().skip(warned) {
+            self.warn(warning.clone());
+        }
+        for limit in state.limits_hit() {
+            self.note_limit(limit);
+        }
     }
 
     /// A path has declared the host of a world that it is to be.
@@ -206,6 +214,7 @@ impl Explorer<'_> {
     ) {
         self.frontier.remove(id);
         self.searcher.removed(id);
+        self.hear(state, 0);
         if let Some(trace) = &mut trace
             && trace.end.is_none()
         {

@@ -289,7 +289,13 @@ impl<'a> Explorer<'a> {
         match self.frontier.take(id)? {
             Stored::Live(state) => Some(state),
             Stored::Spilled(spilled) if self.is_world() => match self.rematerialise(&spilled) {
-                Ok(state) => Some(state),
+                Ok(mut state) => {
+                    if self.settle(&mut state.path) {
+                        return Some(state);
+                    }
+                    self.drop_contradictory(id);
+                    None
+                }
                 Err(error) => {
                     self.note_lost(&error);
                     self.cut_worlds_with(id);
@@ -318,12 +324,17 @@ impl<'a> Explorer<'a> {
         deadline.is_some_and(|end| self.config.clock.now() >= end)
     }
 
+    /// The run ends, by its time or because somebody asks: what the solver does not know any more stays open.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_late() || self.worker.solver.is_interrupted()
+    }
+
     /// The clock of the run and when the search has to stop.
     pub(crate) fn time_limit(&self) -> Deadline {
         self.deadline().map(|end| (self.config.clock, end))
     }
 
-    fn out_of_forks(&self) -> bool {
+    pub(crate) fn out_of_forks(&self) -> bool {
         let limit = self.config.limits.max_forks;
         limit.is_some_and(|limit| self.statistics.forks >= limit)
     }

@@ -85,9 +85,11 @@ impl Explorer<'_> {
             if let Some(message) = state.path.diverged.take() {
                 self.warnings
                     .push(format!("a trace could not be followed: {message}"));
+                self.note_limit("diverged");
                 return self.cut(id, state, "diverged", listener);
             }
             if self.hangs(&state) {
+                self.note_limit("max-instructions");
                 let bug = state.hang();
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
@@ -125,6 +127,10 @@ impl Explorer<'_> {
     fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
         self.statistics.forks += 1;
         match self.worker.split(state, fork) {
+            Other::State(child) if self.is_over_depth(&child) => {
+                self.statistics.unknown.add(child.path.weight);
+                self.statistics.paths_partial += 1;
+            }
             Other::State(child) => {
                 let view = &mut StateView::new(id, &child, &mut self.worker);
                 match listener.forked(view) {

@@ -124,7 +124,7 @@ impl<'e> Explorer<'e> {
             }
             Verdict::Unsat => None,
             Verdict::Unknown(reason) => {
-                self.solver_gave_up(&reason);
+                self.note_unknown(&reason);
                 None
             }
         }

@@ -14,20 +14,26 @@ impl Explorer<'_> {
     /// Finishes all settled worlds, as far as dstates need not part for that.
     pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
         while let Some((id, part)) = self.world.table.next_settled() {
-            self.finish_worlds(&part, listener);
+            if !self.finish_worlds(&part, listener) {
+                return;
+            }
             let gone = self.world.table.finish(id, &part);
             self.drop_states(&gone);
         }
     }
 
-    /// Finishes worlds that are at their end.
-    fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) {
+    /// Finishes worlds that are at their end. Returns `false` if the run is stopped meanwhile: it finishes them when it
+    /// goes on.
+    fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
         let tally = self.tally(&hosts);
         if tally.worlds > 0 {
             self.note_standing(None);
             self.check_expectations(part, listener);
             self.check_at_end(part, listener);
+        }
+        if self.world.has_open_questions {
+            return false;
         }
         self.book(&tally, |statistics| &mut statistics.finished);
         self.world.counted.worlds = self.world.counted.worlds.saturating_add(tally.worlds);
@@ -38,6 +44,7 @@ impl Explorer<'_> {
         } else if !self.config.no_tests {
             self.report_new(part, listener);
         }
+        true
     }
 
     /// Reports one world for each state of a dstate that was the first to execute some code.

@@ -80,12 +80,12 @@ impl Explorer<'_> {
         };
         let dstates = self.dstates_with(id);
         self.report_in_world(id, state, (&bug, ""), None, &dstates, listener);
-        if bug.kind.is_tool_limit() {
-            self.note_limit("unsupported");
-            self.statistics.paths_partial += 1;
-            let tally = self.tally_with(id);
-            self.book(&tally, |statistics| &mut statistics.unknown);
-            self.forget(id);
+        if self.world.has_open_questions {
+            // Whether a world has this end is not known, and the state cannot come here again.
+            self.note_limit("interrupted");
+            self.cut_worlds_with(id);
+        } else if self.is_cut_by(state, &bug) {
+            self.cut_worlds_with(id);
         } else {
             self.statistics.paths_completed += 1;
             self.finish_worlds_with(id);

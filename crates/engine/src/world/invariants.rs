@@ -94,10 +94,24 @@ impl Explorer<'_> {
 
     /// Evaluates invariants at a time that all worlds have reached and none has passed.
     pub(super) fn check_at(&mut self, time_ns: u64, listener: &mut dyn Listener) {
-        self.world.times.remove(&time_ns);
+        self.check_all(When::At { time_ns }, listener);
+        if !self.world.has_open_questions {
+            self.world.times.remove(&time_ns);
+        }
+    }
+
+    /// Evaluates invariants again that were being evaluated when an earlier run was stopped.
+    pub(super) fn check_again(&mut self, listener: &mut dyn Listener) {
+        if self.world.has_open_questions && !self.is_stopping() {
+            self.world.has_open_questions = false;
+            self.check_all(When::OnChange, listener);
+        }
+    }
+
+    fn check_all(&mut self, when: When, listener: &mut dyn Listener) {
         for id in self.world.table.dstates() {
             if let Some(dstate) = self.world.table.dstate(id) {
-                self.check(When::At { time_ns }, &dstate, listener);
+                self.check(when, &dstate, listener);
             }
         }
     }

@@ -93,6 +93,8 @@ pub struct World {
     verdicts: Verdicts,
     /// Time spent on reporting broken invariants.
     reporting: Duration,
+    /// The run was stopped while invariants were evaluated: they are evaluated again when it goes on.
+    pub(crate) has_open_questions: bool,
 }
 
 impl World {
@@ -127,6 +129,7 @@ impl World {
             not_started: BTreeSet::new(),
             verdicts: Verdicts::default(),
             reporting: Duration::ZERO,
+            has_open_questions: false,
         })
     }
 }
@@ -219,7 +222,12 @@ impl Explorer<'_> {
 
     /// Advances the next state of the worlds. Returns why the search stops, if it does.
     pub(crate) fn run_world(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
+        self.check_again(listener);
         self.finish_settled(listener);
+        if self.world.has_open_questions {
+            // The run is being stopped; settled worlds may be left.
+            return None;
+        }
         let Some((next_ns, _, id)) = self.turn() else {
             return Some(Stopped::Finished);
         };
@@ -294,6 +302,9 @@ impl Explorer<'_> {
             if !state.sim().unsent.is_empty() {
                 return true;
             }
+            if !self.is_within_limits(id, state, listener) {
+                return false;
+            }
             let was_off = state.sim().is_off();
             // A receiver may answer, so the horizon changes whenever something is sent.
             let horizon_ns = self.horizon(id);
@@ -325,10 +336,7 @@ impl Explorer<'_> {
             if !self.notify_blocked(id, state, now_ns, listener) {
                 return false;
             }
-            if !self.is_within_limits(id, state, listener) {
-                return false;
-            }
-            if self.is_late() || state.instructions() >= batch_end {
+            if self.is_late() || self.out_of_forks() || state.instructions() >= batch_end {
                 return true;
             }
         }
@@ -347,6 +355,7 @@ impl Explorer<'_> {
         match step {
             Step::Exposed => self.exposed(id, state, listener),
             Step::Livelock(events) => {
+                self.note_limit("max-events");
                 let message = format!("over {events} messages and times that it waited for");
                 let bug = Bug::new(BugKind::Hang, message);
                 return !self.ended(id, state, Ending::Bug(Box::new(bug)), listener);
@@ -376,7 +385,9 @@ impl Explorer<'_> {
         let deadline = self.time_limit();
         let stop_at_waits = self.is_waited_for(id);
         let (before, warned) = (state.instructions(), state.warnings().len());
-        let run_for = RunFor::Budget(machine::BUDGET);
+        let most = self.config.limits.max_instructions.unwrap_or(u64::MAX);
+        let left = most.saturating_sub(before).clamp(1, machine::BUDGET);
+        let run_for = RunFor::Budget(left);
         let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for, deadline);
         let executed = state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
@@ -386,9 +397,7 @@ impl Explorer<'_> {
             state.covered_new = true;
             state.since_new = 0;
         }
-        for warning in state.warnings().iter().skip(warned) {
-            self.warn(warning.clone());
-        }
+        self.hear(state, warned);
         result
     }
 
@@ -433,7 +442,7 @@ impl Explorer<'_> {
         false
     }
 
-    /// Ends a state that has more forks or instructions than it may. Returns `false` if it is gone.
+    /// Ends a state that has more forks than it may, or that would execute more instructions. Returns `false` if it is gone.
     fn is_within_limits(
         &mut self,
         id: StateId,
@@ -451,6 +460,7 @@ impl Explorer<'_> {
         let most = self.config.limits.max_instructions;
         let hangs = most.is_some_and(|most| state.instructions() >= most);
         if hangs && state.sim().run_state == RunState::Running {
+            self.note_limit("max-instructions");
             let ending = Ending::Bug(Box::new(state.hang()));
             return !self.ended(id, state, ending, listener);
         }
@@ -549,6 +559,12 @@ impl Explorer<'_> {
         self.forget(id)
     }
 
+    /// The path condition of a state contradicts itself: its worlds do not exist.
+    pub(crate) fn drop_contradictory(&mut self, id: StateId) {
+        self.world.counted.impossible += 1;
+        self.finish_worlds_with(id);
+    }
+
     /// A listener does not want a state to be explored further.
     pub(crate) fn prune_worlds_with(&mut self, id: StateId) {
         let tally = self.tally_with(id);
@@ -575,6 +591,14 @@ impl Explorer<'_> {
         let all: Vec<StateId> = self.world.table.states().collect();
         self.world.table = Table::default();
         self.drop_states(&all);
+    }
+
+    /// The solver does not know something: it gave up, or somebody stops the run, and the question is open.
+    fn note_unknown(&mut self, reason: &str) {
+        match self.is_stopping() {
+            true => self.world.has_open_questions = true,
+            false => self.solver_gave_up(reason),
+        }
     }
 
     fn solver_gave_up(&mut self, reason: &str) {

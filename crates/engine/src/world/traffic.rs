@@ -189,7 +189,14 @@ impl Explorer<'_> {
             }
             return true;
         }
+        self.add_conditions(path, new, must_know)
+    }
+
+    /// Adds conditions to a path, with a model of all. Where the run is being stopped, they are added as they are: the
+    /// model is looked for when the run goes on ([`Explorer::settle`]).
+    fn add_conditions(&mut self, path: &mut Path, new: Vec<ExprId>, must_know: bool) -> bool {
         for condition in new {
+            let worker = &mut self.worker;
             let constraints = &path.constraints;
             let verdict =
                 worker
@@ -199,13 +206,32 @@ impl Explorer<'_> {
                 Verdict::Sat(model) => path.model = model,
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
+                    self.note_unknown(&reason);
                     // Too many worlds are better than too few; a finding must be known to be feasible.
-                    self.solver_gave_up(&reason);
-                    return !must_know;
+                    if must_know || !self.is_stopping() {
+                        return !must_know;
+                    }
                 }
             }
-            path.constraints.add(&mut worker.arena, condition);
+            path.constraints.add(&mut self.worker.arena, condition);
         }
         true
+    }
+
+    /// Looks for a model of a path condition that was joined while a run was being stopped. Returns `false` if there is
+    /// none: the states that met never did.
+    pub(crate) fn settle(&mut self, path: &mut Path) -> bool {
+        let worker = &mut self.worker;
+        let conditions: Vec<ExprId> = path.constraints.iter().collect();
+        let holds = conditions.iter().all(|condition| {
+            worker
+                .arena
+                .eval_bool(*condition, &path.model, &mut worker.scratch)
+        });
+        if holds {
+            return true;
+        }
+        (path.constraints, path.model) = Default::default();
+        self.add_conditions(path, conditions, false)
     }
 }

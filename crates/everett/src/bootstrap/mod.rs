@@ -80,6 +80,8 @@ pub(crate) struct Booted {
     pub others: u64,
     /// Why the search stopped.
     pub stopped: Stopped,
+    /// Limits that cut paths off, each of which may have been a host.
+    pub cuts: Vec<&'static str>,
 }
 
 impl Booted {
@@ -91,6 +93,15 @@ impl Booted {
                 "not all hosts of the world are set up: the search stopped before ({}). Paths stand at {SETUP} on {}; \
                  give the others more time, or let fewer things be symbolic before that call",
                 self.stopped.name(),
+                names(&self.hosts)
+            );
+        }
+        if !self.cuts.is_empty() {
+            bail!(
+                Boot,
+                "not all hosts of the world are set up: paths were cut off ({}). Paths stand at {SETUP} on {}; raise the limit, or \
+                 let fewer things be symbolic before that call",
+                self.cuts.join(", "),
                 names(&self.hosts)
             );
         }

@@ -305,7 +305,7 @@ fn script(
     );
     text.push_str("case $program in /*) ;; *) program=$PWD/$program ;; esac\n");
     text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
-    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\n");
+    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\ntrap 'exit 3' INT TERM\n");
     text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
     let start = HostStart {
         host,
@@ -323,7 +323,7 @@ fn script(
 }
 
 /// What the exit codes of scripts mean.
-pub(crate) const EXIT_CODES: &str = "Exit code 1: it happened, 0: it did not, 2: that cannot be said, or the script could not do its work.";
+pub(crate) const EXIT_CODES: &str = "Exit code 1: it happened, 0: it did not, 2: that cannot be said, or the script failed, 3: interrupted.";
 
 /// The build of a program on which a replay was decided, as an absolute path.
 pub(crate) fn build_of(program: &Path, replayed: &Replayed) -> Result<PathBuf> {

@@ -166,7 +166,7 @@ fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String], replayed: &Repla
          cleanup() {\n    for job in $jobs; do kill -9 $job 2> /dev/null; done\n    \
          for ns in $made; do ip netns pids $ns | xargs -r kill -9 2> /dev/null; ip netns del $ns; rm -rf /etc/netns/$ns; done\n    \
          rm -rf \"$folder\"\n}\n\
-         trap cleanup EXIT\ntrap 'exit 2' INT TERM\n\
+         trap cleanup EXIT\ntrap 'exit 3' INT TERM\n\
          made= jobs=\n\
          namespace() {\n    ip netns add $1 || { echo 'namespaces of the network cannot be made here'; exit 2; }\n    \
          made=\"$made $1\"\n    ip -n $1 link set lo up\n}\n",

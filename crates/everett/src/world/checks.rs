@@ -6,6 +6,7 @@ use everett_linux::ExposedData;
 use everett_native::Moment;
 use everett_scenario::{CheckTime, Scenario};
 use everett_sim::{History, broken_message, never_held, timeline, view};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::{Context, Error, Result};
@@ -49,6 +50,8 @@ pub(crate) struct Confirming<'c> {
     /// The message of the finding to look for; `None` accepts any violation.
     message: Option<&'c str>,
     arena: Arena,
+    /// Why invariants could not be evaluated.
+    pub(crate) failures: BTreeSet<String>,
 }
 
 impl<'c> Confirming<'c> {
@@ -61,6 +64,7 @@ impl<'c> Confirming<'c> {
             invariants,
             message,
             arena: Arena::new(),
+            failures: BTreeSet::new(),
         }
     }
 
@@ -91,12 +95,14 @@ impl<'c> Confirming<'c> {
         let histories: Vec<&History> = histories.iter().map(|(_, history)| history).collect();
         let timeline = timeline(&histories);
         let (arena, said) = (&mut self.arena, self.message);
+        let unevaluated = &mut self.failures;
         let is_wanted = |message: &str| said.is_none_or(|said| said == message);
         let all = self.invariants.iter().flat_map(|file| file.iter());
         let mut asked = all.filter(|one| one.when().contains(&When::Eventually));
         asked.find_map(|invariant| {
             let message = broken_message(invariant, When::Eventually);
-            let (never, _) = never_held(invariant, &names, &timeline, arena);
+            let (never, failures) = never_held(invariant, &names, &timeline, arena);
+            unevaluated.extend(failures);
             (is_wanted(&message) && arena.as_const(never) == Some(1)).then_some(message)
         })
     }
@@ -104,13 +110,23 @@ impl<'c> Confirming<'c> {
     fn broken(&mut self, when: When, hosts: &[(&String, &ExposedData)]) -> Option<String> {
         let view = view(hosts.iter().copied(), &mut self.arena);
         let (arena, said) = (&mut self.arena, self.message);
+        let failures = &mut self.failures;
         let is_wanted = |message: &str| said.is_none_or(|said| said == message);
         let all = self.invariants.iter().flat_map(|file| file.iter());
         let mut asked = all.filter(|one| one.when().contains(&when));
         asked.find_map(|invariant| {
             let message = broken_message(invariant, when);
-            // An invariant that cannot be evaluated is not violated.
-            let verdict = evaluate(invariant, &view, arena).ok()?;
+            // An invariant that cannot be evaluated is not violated, but it does not hold either.
+            let verdict = match evaluate(invariant, &view, arena) {
+                Ok(verdict) => verdict,
+                Err(error) => {
+                    failures.insert(error.to_string());
+                    return None;
+                }
+            };
+            let failed = verdict.failures.iter();
+            let failed = failed.filter(|one| arena.as_const(one.when) != Some(0));
+            failures.extend(failed.map(|one| one.error.to_string()));
             let is_broken = arena.as_const(verdict.holds) == Some(0);
             (is_wanted(&message) && is_broken).then_some(message)
         })

@@ -1,6 +1,7 @@
 // run: --max-instructions 100000
-// paths: 2
+// paths: 1
 // finding: hang 12
+// complete: no
 #include <everett.h>
 
 int main(void) {

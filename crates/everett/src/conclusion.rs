@@ -1,0 +1,171 @@
+//! What an operation comes to, in the words that exit codes and other front ends need: one rule for all of them.
+
+use everett_native::{NativeEnd, WorldRun};
+use everett_vm::{BugKind, NativeSign};
+
+use crate::native::NativeResult;
+use crate::summary::Summary;
+
+/// What an operation comes to. Where several apply, the first in the order findings, failed, interrupted counts: a finding
+/// is one, whatever happened besides.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Conclusion {
+    /// It did its work and found nothing.
+    Clean,
+    /// It found something wrong with the program.
+    Findings,
+    /// It could not do its work, or not all of it, and not because of a limit that the user set.
+    Failed,
+    /// It was interrupted.
+    Interrupted,
+}
+
+/// Cuts that no limit of the user explains: something is wrong with the setup, or beyond Everett.
+const FAILURES: [&str; 6] = [
+    "begin",
+    "diverged",
+    "invariant",
+    "lost-state",
+    "solver",
+    "unsupported",
+];
+
+/// Whether a finding of this kind is about Everett, not about the program.
+pub(crate) fn is_tool_limit(kind: &str) -> bool {
+    BugKind::from_name(kind).is_some_and(BugKind::is_tool_limit)
+}
+
+impl Conclusion {
+    fn new(has_findings: bool, has_failed: bool, is_interrupted: bool) -> Conclusion {
+        match (has_findings, has_failed, is_interrupted) {
+            (true, ..) => Conclusion::Findings,
+            (_, true, _) => Conclusion::Failed,
+            (.., true) => Conclusion::Interrupted,
+            _ => Conclusion::Clean,
+        }
+    }
+}
+
+impl Summary {
+    /// What the search comes to.
+    pub fn conclusion(&self) -> Conclusion {
+        let kinds = self.findings.iter().map(|finding| &finding.kind);
+        let (ours, others): (Vec<_>, Vec<_>) = kinds.partition(|kind| is_tool_limit(kind));
+        let mut limits = self.limits_hit.iter();
+        let has_failed = limits.any(|limit| FAILURES.contains(&limit.as_str()));
+        Conclusion::new(
+            !others.is_empty(),
+            has_failed || !ours.is_empty(),
+            self.stopped == "asked",
+        )
+    }
+}
+
+/// Whether Everett ended a run, and not the program or what is wrong with it.
+pub(crate) fn is_given_up(end: &NativeEnd) -> bool {
+    match end {
+        NativeEnd::Limit(_) | NativeEnd::Diverged(_) => true,
+        NativeEnd::Finding { kind, .. } => is_tool_limit(kind),
+        _ => false,
+    }
+}
+
+/// Whether Everett could not do its work in a native run.
+pub(crate) fn has_failed(seen: &WorldRun) -> bool {
+    let mut ends = seen.hosts.values().map(|run| &run.end);
+    !seen.unevaluated.is_empty() || ends.any(is_given_up)
+}
+
+impl NativeResult {
+    /// What the runs come to. The end of a single program is its own: see [`Guest`].
+    pub fn conclusion(&self) -> Conclusion {
+        match self {
+            NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),
+            NativeResult::World(seen, wrong) => {
+                let is_found = |kind: &str| !is_tool_limit(kind);
+                let has_findings = wrong.as_ref().is_some_and(|wrong| is_found(&wrong.kind));
+                Conclusion::new(has_findings, has_failed(seen), false)
+            }
+            NativeResult::Many {
+                summary, findings, ..
+            } => Conclusion::new(*findings > 0, summary.failed > 0, summary.is_interrupted),
+        }
+    }
+}
+
+/// How a program that runs once, concretely or natively, ends for whoever started it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Guest {
+    /// With its own exit status.
+    Exit(u8),
+    /// By this signal, or by what ends native code with this signal.
+    Signal(i32),
+    /// By an ending that only Everett knows.
+    Ours(Conclusion),
+}
+
+impl Guest {
+    /// The end by a finding of this kind.
+    pub fn of_kind(kind: BugKind) -> Guest {
+        match kind.native_sign() {
+            NativeSign::Signals([signal, ..]) => Guest::Signal(*signal),
+            _ if kind.is_tool_limit() => Guest::Ours(Conclusion::Failed),
+            _ => Guest::Ours(Conclusion::Findings),
+        }
+    }
+
+    /// The end of a native run.
+    pub fn of_native(end: &NativeEnd) -> Guest {
+        match end {
+            NativeEnd::Exit(status) => Guest::Exit(*status as u8),
+            NativeEnd::Signal { signal, .. } => Guest::Signal(*signal),
+            NativeEnd::Finding { kind, .. } => match BugKind::from_name(kind) {
+                Some(kind) => Guest::of_kind(kind),
+                None => Guest::Ours(Conclusion::Findings),
+            },
+            NativeEnd::Hang => Guest::of_kind(BugKind::Hang),
+            NativeEnd::Idle | NativeEnd::Off => Guest::Ours(Conclusion::Clean),
+            NativeEnd::Limit(_) | NativeEnd::Diverged(_) => Guest::Ours(Conclusion::Failed),
+            NativeEnd::Stopped => Guest::Ours(Conclusion::Interrupted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_findings_failures_and_interrupts_counts() {
+        let cases = [
+            ((false, false, false), Conclusion::Clean),
+            ((true, true, true), Conclusion::Findings),
+            ((false, true, true), Conclusion::Failed),
+            ((false, false, true), Conclusion::Interrupted),
+        ];
+        for ((found, failed, interrupted), expected) in cases {
+            assert_eq!(Conclusion::new(found, failed, interrupted), expected);
+        }
+    }
+
+    #[test]
+    fn a_guest_ends_the_same_whoever_runs_it() {
+        let native = |kind: BugKind| {
+            Guest::of_native(&NativeEnd::Finding {
+                kind: kind.name().to_owned(),
+                message: String::new(),
+            })
+        };
+        for kind in BugKind::ALL {
+            assert_eq!(native(*kind), Guest::of_kind(*kind), "{}", kind.name());
+        }
+        assert_eq!(
+            Guest::of_kind(BugKind::Deadlock),
+            Guest::Ours(Conclusion::Findings)
+        );
+        assert_eq!(
+            Guest::of_kind(BugKind::Unsupported),
+            Guest::Ours(Conclusion::Failed)
+        );
+    }
+}
