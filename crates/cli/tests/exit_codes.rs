@@ -128,8 +128,8 @@ fn commands_about_programs() {
         command.arg(folder.join(name)).args(words);
         command
     };
-    expect(&mut script("script", &[]), CLEAN);
-    expect(&mut script("script", &["/bin/true"]), FINDINGS);
+    expect(&mut script("script", &[]), FINDINGS);
+    expect(&mut script("script", &["/bin/true"]), CLEAN);
     expect(&mut script("script", &["/nothing"]), FAILED);
     expect(&mut script("untold", &[]), FAILED);
 }

@@ -280,6 +280,9 @@ fn a_partition_is_decided_once_for_a_world() {
     partition.set("between", Value::Hosts(HostSet::of(vec![A])));
     partition.set("at", Value::Duration(100));
     partition.set("heal", Value::Duration(50));
+    let mut never = partition.clone();
+    never.max_count = 0;
+    assert_eq!(Faults::new(vec![never]).world_faults(), []);
     let faults = Faults::new(vec![partition]);
     let fresh = FaultCounters::default();
     assert_eq!(

@@ -50,6 +50,9 @@ struct Part {
     weight: WeightSum,
 }
 
+/// The same by what they use.
+type ByUse = BTreeMap<FaultUse, Part>;
+
 impl Part {
     fn add(&mut self, count: u128, weight: &WeightSum) {
         self.count = self.count.saturating_add(count);
@@ -148,7 +151,7 @@ impl Bounds {
         let mut within = BTreeMap::from([(nothing, one)]);
         let mut beyond = WeightSum::default();
         for (_, states) in hosts {
-            let (mut alike, mut all) = (BTreeMap::<FaultUse, Part>::new(), WeightSum::default());
+            let (mut alike, mut all) = (ByUse::new(), WeightSum::default());
             for state in *states {
                 let part = alike.entry(used(*state).into()).or_default();
                 part.count += 1;
@@ -156,22 +159,7 @@ impl Bounds {
                 all.add(weight(*state));
             }
             beyond = beyond.times(&all);
-            let mut next = BTreeMap::<FaultUse, Part>::new();
-            for (sum, part) in &within {
-                for (used, more) in &alike {
-                    let mut sum = sum.clone();
-                    add(&mut sum, used);
-                    let weight = part.weight.times(&more.weight);
-                    match self.allow(&sum) {
-                        true => {
-                            let count = part.count.saturating_mul(more.count);
-                            next.entry(sum).or_default().add(count, &weight);
-                        }
-                        false => beyond.add_sum(&weight),
-                    }
-                }
-            }
-            within = next;
+            within = self.joined(&within, &alike, &mut beyond);
         }
         let mut all = Part::default();
         for part in within.values() {
@@ -182,6 +170,25 @@ impl Bounds {
             within: all.weight,
             beyond,
         }
+    }
+
+    /// Combinations of some hosts with the states of one more. The weight of those that exceed a bound goes `beyond`.
+    fn joined(&self, some: &ByUse, more: &ByUse, beyond: &mut WeightSum) -> ByUse {
+        let mut joined = ByUse::new();
+        for (used, part) in some {
+            for (also, other) in more {
+                let mut sum = used.clone();
+                add(&mut sum, also);
+                let weight = part.weight.times(&other.weight);
+                if self.allow(&sum) {
+                    let count = part.count.saturating_mul(other.count);
+                    joined.entry(sum).or_default().add(count, &weight);
+                } else {
+                    beyond.add_sum(&weight);
+                }
+            }
+        }
+        joined
     }
 
     /// Every combination is within the bounds.

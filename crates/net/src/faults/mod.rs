@@ -329,8 +329,11 @@ impl Faults {
     ) -> bool {
         let number = counters.seen(index, at) + 1;
         // A per-world fault is decided once, however many packets it applies to.
-        let is_left =
-            fault.kind.per_world || counters.used(index, fault.scope, at) < fault.max_count;
+        let used = match fault.kind.per_world {
+            true => 0,
+            false => counters.used(index, fault.scope, at),
+        };
+        let is_left = used < fault.max_count;
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
     }
 
