@@ -185,6 +185,10 @@ fn options_that_make_no_sense() {
             &["--sym-stdin needs a size, not \"-4\""],
         ),
         (
+            &["--sym-stdin", "4000000000"],
+            &["a symbolic input of 4000000000 bytes is too large"],
+        ),
+        (
             &["--sym-file", "name"],
             &["--sym-file needs a name and a size"],
         ),
