@@ -169,7 +169,7 @@ fn options_that_make_no_sense() {
             [&["run", "--max-instructions", "5000"], options, &["./spin"]].concat();
         refused(&folder, &arguments, words);
     }
-    let cases: [(&[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["--sym-arg"], &["--sym-arg needs a length"]),
         (
             &["--sym-arg", "x"],
@@ -183,6 +183,10 @@ fn options_that_make_no_sense() {
         (
             &["--sym-stdin", "-4"],
             &["--sym-stdin needs a size, not \"-4\""],
+        ),
+        (
+            &["--sym-stdin", "4000000000"],
+            &["a symbolic input of 4000000000 bytes is too large"],
         ),
         (
             &["--sym-file", "name"],

@@ -190,3 +190,49 @@ fn rust_without_memory_is_one_finding() {
         "an allocation failed, and Rust aborts the program"
     );
 }
+
+/// Writes behind the end of a block, which only a checked build notices.
+const SURVIVED: &str = r#"
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    char *p = malloc(5);
+    if (argv[1][0] == 'x') p[5] = 1;
+    return p == 0;
+}
+"#;
+
+#[test]
+fn a_run_does_not_install_the_toolchain_to_confirm() {
+    let folder = folder("finding-no-toolchain");
+    build(&folder, "survived", SURVIVED, &["-g"]);
+    let run = |out: &str| {
+        let mut command = everett(&folder);
+        command
+            .env("EVERETT_CACHE", folder.join("cache"))
+            .env_remove("EVERETT_ZIG");
+        command.args([
+            "run",
+            "--smt-solver",
+            "none",
+            "--out",
+            out,
+            "./survived",
+            "--sym-arg",
+            "1",
+        ]);
+        expect(&mut command, 1);
+        summary(&folder.join(out))["findings"][0].clone()
+    };
+    let entry = run("without");
+    assert_eq!(entry["confirmed"], "not-reproduced", "{entry}");
+    let reason = entry["confirmed_reason"].as_str().expect("a reason");
+    assert!(
+        reason.contains("the toolchain is not installed"),
+        "{reason}"
+    );
+    // A build that is there already is used.
+    expect(everett(&folder).args(["confirm", "without"]), 0);
+    let entry = run("with");
+    assert_eq!(entry["confirmed"], "confirmed", "{entry}");
+    assert_eq!(entry["confirmed_on"], "memory", "{entry}");
+}

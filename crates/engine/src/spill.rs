@@ -2,6 +2,7 @@
 //!
 //! States have most of their way in common, and a way may have thousands of inputs and choices. So the blocks of their lists
 //! are written once, and a state is a list of blocks, stored as its difference from the state that was spilled before it.
+//! A large block that differs little from an earlier one, such as a long input, is stored as its difference from that one.
 
 use everett_expr::{Arena, Digest128};
 use everett_sim::{Received, SharedList, StoredReceived};
@@ -30,6 +31,15 @@ const BUFFER: usize = 1 << 18;
 const MOST_HALVINGS: u32 = 1 << 24;
 /// Bytes of a block's length and checksum.
 const HEADER: u64 = 8;
+
+/// In the length of a block: it is stored as its difference from another one.
+const DELTA: u32 = 1 << 31;
+/// Blocks of this many bytes may be stored so.
+const LARGE: usize = 1 << 10;
+/// Blocks that a block is compared with.
+const MOST_BASES: usize = 4;
+/// Bytes of a difference that are taken together.
+const RUN: usize = 8;
 
 /// A state on the spill.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -107,6 +117,14 @@ pub struct SpillWriter {
     buffer: Vec<u8>,
     known: Known,
     last: Option<Last>,
+    /// Large blocks that others may differ little from, the newest last.
+    bases: Vec<Base>,
+}
+
+/// A large block that is in the file as it is.
+struct Base {
+    offset: u64,
+    bytes: Vec<u8>,
 }
 
 /// The spill file of a run, and those of checkpoints that it was resumed from.
@@ -189,6 +207,7 @@ impl SpillWriter {
             buffer: Vec::new(),
             known: Known::new(memory),
             last: None,
+            bases: Vec::new(),
         }
     }
 
@@ -213,6 +232,7 @@ impl SpillWriter {
             self.buffer.clear();
             self.known.clear();
             self.last = None;
+            self.bases.clear();
         }
         written.and(ids)
     }
@@ -327,10 +347,21 @@ impl SpillWriter {
             return Ok(offset);
         }
         let offset = self.end();
-        self.append(&length(bytes)?.to_le_bytes())?;
-        self.append(&checksum(bytes).to_le_bytes())?;
-        self.append(bytes)?;
+        let delta = self.bases.iter().rev().find_map(|base| base.delta(bytes));
+        let is_whole = delta.is_none();
+        let flag = if is_whole { 0 } else { DELTA };
+        let stored = delta.as_deref().unwrap_or(bytes);
+        self.append(&(length(stored)? | flag).to_le_bytes())?;
+        self.append(&checksum(stored).to_le_bytes())?;
+        self.append(stored)?;
         self.known.set(digest, offset);
+        if is_whole && bytes.len() >= LARGE {
+            if self.bases.len() == MOST_BASES {
+                self.bases.remove(0);
+            }
+            let bytes = bytes.to_vec();
+            self.bases.push(Base { offset, bytes });
+        }
         Ok(offset)
     }
 
@@ -353,6 +384,64 @@ impl SpillWriter {
         self.buffer.clear();
         Ok(())
     }
+}
+
+impl Base {
+    /// A block as its difference from this one: where this one is, and for each run of other bytes its place, its
+    /// length and the bytes. `None` if that would not be much shorter.
+    fn delta(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if bytes.len() != self.bytes.len() {
+            return None;
+        }
+        let mut delta = self.offset.to_le_bytes().to_vec();
+        let mut at = 0;
+        while let Some(next) = first_difference(&self.bytes[at..], &bytes[at..]) {
+            let start = at + next;
+            let pairs = self.bytes[start..]
+                .chunks(RUN)
+                .zip(bytes[start..].chunks(RUN));
+            let run: usize = pairs
+                .take_while(|(one, other)| one != other)
+                .map(|(_, other)| other.len())
+                .sum();
+            delta.extend((start as u32).to_le_bytes());
+            delta.extend((run as u32).to_le_bytes());
+            delta.extend(&bytes[start..start + run]);
+            if delta.len() > bytes.len() / 8 {
+                return None;
+            }
+            at = start + run;
+        }
+        Some(delta)
+    }
+}
+
+/// Where two slices differ first.
+fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    const STEP: usize = 256;
+    let (mut left, mut right) = (one.chunks(STEP), other.chunks(STEP));
+    let chunk = left
+        .by_ref()
+        .zip(right.by_ref())
+        .position(|(a, b)| a != b)?;
+    let from = chunk * STEP;
+    let mut pairs = one[from..].iter().zip(&other[from..]);
+    pairs.position(|(a, b)| a != b).map(|at| from + at)
+}
+
+/// Applies a difference to a block.
+fn apply_delta(base: &mut [u8], mut runs: &[u8]) -> io::Result<()> {
+    while !runs.is_empty() {
+        let (start, rest) = runs.split_first_chunk().ok_or_else(damaged)?;
+        let (len, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let [start, len] = [*start, *len].map(|number| u32::from_le_bytes(number) as usize);
+        let (bytes, rest) = rest.split_at_checked(len).ok_or_else(damaged)?;
+        let end = start.checked_add(len).ok_or_else(damaged)?;
+        let target = base.get_mut(start..end).ok_or_else(damaged)?;
+        target.copy_from_slice(bytes);
+        runs = rest;
+    }
+    Ok(())
 }
 
 impl SpillFile {
@@ -429,12 +518,28 @@ impl SpillFile {
     }
 
     fn block<T: DeserializeOwned>(&self, file: u16, offset: u64) -> io::Result<T> {
+        let (bytes, is_delta) = self.stored_block(file, offset)?;
+        if !is_delta {
+            return Ok(serde_json::from_slice(&bytes)?);
+        }
+        let (base, runs) = bytes.split_first_chunk().ok_or_else(damaged)?;
+        let (mut whole, is_delta) = self.stored_block(file, u64::from_le_bytes(*base))?;
+        if is_delta {
+            return Err(damaged());
+        }
+        apply_delta(&mut whole, runs)?;
+        Ok(serde_json::from_slice(&whole)?)
+    }
+
+    /// A block as it is in the file, and whether it is a difference from another one.
+    fn stored_block(&self, file: u16, offset: u64) -> io::Result<(Vec<u8>, bool)> {
         let mut header = [[0; 4]; 2];
         let (source, _) = self.source(file)?;
         source.read_exact_at(header.as_flattened_mut(), offset)?;
         let [len, check] = header.map(u32::from_le_bytes);
         let start = offset.checked_add(HEADER).ok_or_else(damaged)?;
-        self.parse(file, start, len, check)
+        let bytes = self.read(file, start, len & !DELTA, check)?;
+        Ok((bytes, len & DELTA != 0))
     }
 
     fn parse<T: DeserializeOwned>(
@@ -444,6 +549,12 @@ impl SpillFile {
         len: u32,
         check: u32,
     ) -> io::Result<T> {
+        Ok(serde_json::from_slice(
+            &self.read(file, offset, len, check)?,
+        )?)
+    }
+
+    fn read(&self, file: u16, offset: u64, len: u32, check: u32) -> io::Result<Vec<u8>> {
         let (source, written) = self.source(file)?;
         // Numbers from a file may be anything.
         let end = offset.checked_add(u64::from(len));
@@ -455,7 +566,7 @@ impl SpillFile {
         if checksum(&bytes) != check {
             return Err(damaged());
         }
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(bytes)
     }
 }
 
@@ -517,7 +628,9 @@ fn in_common(one: &[u64], other: &[u64]) -> usize {
 }
 
 fn length(bytes: &[u8]) -> io::Result<u32> {
-    u32::try_from(bytes.len()).map_err(|_| ErrorKind::FileTooLarge.into())
+    let len = u32::try_from(bytes.len()).ok();
+    let len = len.filter(|len| len & DELTA == 0);
+    len.ok_or_else(|| ErrorKind::FileTooLarge.into())
 }
 
 fn damaged() -> io::Error {
@@ -637,6 +750,45 @@ mod tests {
             "{} of {whole}",
             spill.writer().end()
         );
+    }
+
+    #[test]
+    fn long_inputs_are_stored_as_differences() {
+        const SIZE: u32 = 20_000;
+        let scratch = Scratch::new("long");
+        let mut arena = Arena::new();
+        let array = arena.array(0, "stdin", SIZE);
+        let mut states = vec![State::starting(Path::default())];
+        states[0].path.inputs.push(crate::path::Input {
+            name: "stdin".into(),
+            array,
+            size: SIZE,
+        });
+        for number in 1..300 {
+            let mut state = states[number as usize - 1].clone();
+            state.path.model.set(array, number * 61, 7);
+            states.push(state);
+        }
+        let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
+        let ids = put(&mut spill, &states);
+        for (id, state) in ids.iter().zip(&states) {
+            assert_eq!(spill.get(*id).unwrap(), trace(state));
+        }
+        let whole = u64::from(SIZE) * 2 * states.len() as u64;
+        assert!(
+            spill.writer().end() * 10 < whole,
+            "{}",
+            spill.writer().end()
+        );
+        // Runs that lie outside of a block are an error.
+        let mut block = vec![0; 8];
+        for runs in [
+            &[9, 0, 0, 0, 1, 0, 0, 0, 5][..],
+            &[1, 0, 0, 0, 9, 0, 0, 0, 5],
+            &[1],
+        ] {
+            assert!(apply_delta(&mut block, runs).is_err());
+        }
     }
 
     #[test]

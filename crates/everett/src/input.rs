@@ -10,6 +10,35 @@ use crate::error::{Error, Result, bail};
 /// Symbolic files are named A, B, C, … as KLEE names them.
 const FILE_NAMES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/// The most bytes of one symbolic input. A path holds some of what each byte was compared with, so far less is of use.
+const MAX_SYMBOLIC: u32 = 1 << 26;
+
+/// Refuses symbolic inputs that no search can hold.
+pub(crate) fn expect_feasible(config: &HostConfig) -> Result<()> {
+    let args = config.args.iter().chain(&config.env);
+    let args = args.map(|argument| match argument {
+        Argument::Concrete(_) => 0,
+        Argument::Symbolic { max_len } | Argument::Prefixed { max_len, .. } => *max_len,
+        Argument::SymbolicMany { max, max_len, .. } => max.saturating_mul(*max_len),
+    });
+    let files = config.files.iter().map(|file| match file.contents {
+        Contents::Symbolic { size } | Contents::SymbolicBetween { most: size, .. } => size,
+        _ => 0,
+    });
+    let stdin = match config.stdin {
+        Stdin::Symbolic { size } => size,
+        _ => 0,
+    };
+    let largest = args.chain(files).chain([stdin]).max().unwrap_or(0);
+    if largest > MAX_SYMBOLIC {
+        bail!(
+            Usage,
+            "a symbolic input of {largest} bytes is too large; at most {MAX_SYMBOLIC} bytes can be symbolic"
+        );
+    }
+    Ok(())
+}
+
 /// Builds the configuration of the host from the words after the program. Words that begin with `--sym-` declare
 /// symbolic input in KLEE's syntax; all others are concrete arguments.
 pub(crate) fn host_config(
@@ -109,6 +138,7 @@ pub(crate) fn host_config(
                 .push(Argument::Concrete(word.as_bytes().to_vec())),
         }
     }
+    expect_feasible(&config)?;
     Ok(config)
 }
 

@@ -11,9 +11,9 @@ use everett_native::{
 use everett_net::HostIndex;
 use everett_scenario::Scenario;
 use everett_sim::Network;
-use everett_toolchain::{Checks, ToolchainError};
+use everett_toolchain::{BuildLimits, Checks, ToolchainError, checked_build};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::compare::checks_for;
@@ -80,6 +80,8 @@ pub(crate) struct NativeWorld {
     pub hosts: Vec<NativeHost>,
     /// What surrounds them; `None` for a program.
     pub surroundings: Option<Surroundings>,
+    /// What checked builds may take.
+    pub builds: BuildLimits,
     points: PointFinder,
     notices: Notices,
 }
@@ -152,11 +154,14 @@ impl NativeWorld {
             true => of_scenario(spec, build, session)?,
             false => (vec![of_program(spec, build, session)?], None),
         };
+        let builds = BuildLimits::NONE;
         for host in hosts.iter_mut().filter(|_| build.checked) {
             let programs = &host.config.programs;
-            host.config.programs = checked_builds(programs, Checks::Memory, &session.notices)?;
+            let checked = checked_builds(programs, Checks::Memory, builds, &session.notices)?;
+            host.config.programs = checked;
         }
         Ok(NativeWorld {
+            builds,
             hosts,
             surroundings,
             points: PointFinder::of(spec, session),
@@ -388,7 +393,7 @@ impl NativeWorld {
         };
         for host in hosts.iter_mut().filter(is_its) {
             let config = &mut host.config;
-            match checked_builds(&config.programs, checks, &self.notices) {
+            match checked_builds(&config.programs, checks, self.builds, &self.notices) {
                 Ok(programs) => {
                     is_other |= programs != config.programs;
                     config.programs = programs;
@@ -584,14 +589,16 @@ fn no_checked_build(error: &ToolchainError) -> String {
 fn checked_builds(
     programs: &[PathBuf],
     checks: Checks,
+    limits: BuildLimits,
     notices: &Notices,
 ) -> Result<Vec<PathBuf>, ToolchainError> {
     let notify = |text: &str| notices.tell(text);
+    let checked = |program: &Path| checked_build(program, checks, limits, &notify);
     let build = |program: &PathBuf| match (is_checked_build(program), checks) {
-        (false, _) => everett_toolchain::checked_build(program, checks, &notify),
+        (false, _) => checked(program),
         (true, Checks::Memory) => Ok(program.clone()),
         // Builds with other checks lie beside the plain program, too.
-        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks, &notify),
+        (true, _) => checked(&program.with_extension("")),
     };
     programs.iter().map(build).collect()
 }

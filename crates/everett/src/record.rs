@@ -6,6 +6,7 @@ use everett_engine::{
 };
 use everett_linux::Setup;
 use everett_report::{Folder, NamedFile, Writer};
+use everett_toolchain::BuildLimits;
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ use crate::world::topology;
 const SHRINK_TIME: Duration = Duration::from_secs(3);
 /// Time budget for shrinking findings and confirming them natively.
 const AFTER_TIME: Duration = Duration::from_secs(20);
+
+/// Time for one checked build, if the run has no time limit.
+const BUILD_TIME: Duration = Duration::from_secs(120);
 
 /// Writes tests and findings into the folder of a run.
 pub(crate) struct Recorder<'o> {
@@ -265,7 +269,7 @@ impl<'o> Recorder<'o> {
         }
         let until = AfterRun::of(self.spec, config, self.session.now());
         let native = || NativeWorld::of(self.spec, &BuildSpec::default(), self.session);
-        let native = match until.confirm.map(|_| native()).transpose() {
+        let mut native = match until.confirm.map(|_| native()).transpose() {
             Ok(native) => {
                 let hosts = native.iter().flat_map(|native| &native.hosts);
                 let programs = hosts.flat_map(|host| &host.config.programs);
@@ -287,8 +291,13 @@ impl<'o> Recorder<'o> {
                 .confirm
                 .is_none_or(|until| self.session.now() >= until);
             late |= is_late;
-            let (verdict, shrunk) = match &native {
+            let (verdict, shrunk) = match &mut native {
                 Some(native) if !is_late => {
+                    // The toolchain may be missing, and installing it takes minutes.
+                    native.builds = BuildLimits {
+                        installs: false,
+                        time: Some(until.build_time(self.session.now())),
+                    };
                     let (verdict, shrunk) = confirm(native, &trace, shrunk);
                     (Ok(verdict), shrunk)
                 }
@@ -440,6 +449,8 @@ struct AfterRun {
     shrink: Option<Duration>,
     /// Deadline for confirming them natively.
     confirm: Option<Duration>,
+    /// The time limit of the run.
+    limit: Option<Duration>,
 }
 
 impl AfterRun {
@@ -455,7 +466,16 @@ impl AfterRun {
             // The other half of the time is for confirming findings natively.
             shrink: (!spec.no_shrink).then(|| now + until.saturating_sub(now) / 2),
             confirm: (!spec.no_confirm).then_some(confirm),
+            limit,
         }
+    }
+}
+
+impl AfterRun {
+    /// Time for a checked build that begins now.
+    fn build_time(&self, now: Duration) -> Duration {
+        let left = self.limit.map(|limit| limit.saturating_sub(now));
+        left.unwrap_or(BUILD_TIME).min(BUILD_TIME)
     }
 }
 

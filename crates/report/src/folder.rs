@@ -88,7 +88,8 @@ impl Folder {
         Ok(Folder {
             root: path.to_owned(),
             _lock: Arc::new(lock),
-            reserve: Arc::new(Mutex::new(Some(reserve(path)?))),
+            // Where there is no room for it, the run may still fit.
+            reserve: Arc::new(Mutex::new(reserve(path).ok())),
         })
     }
 

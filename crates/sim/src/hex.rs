@@ -5,12 +5,13 @@ use serde::{Deserialize, Deserializer, Serializer, de::Error};
 /// Writes bytes as digits.
 pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut text = vec![0; bytes.len() * 2];
+    for (digits, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
     }
-    to.serialize_str(&text)
+    // Digits are text.
+    to.serialize_str(&String::from_utf8(text).unwrap_or_default())
 }
 
 /// Reads bytes from digits.

@@ -37,7 +37,7 @@ impl Model {
 
     /// The first `size` bytes of an array.
     pub fn bytes(&self, array: ArrayId, size: u32) -> Vec<u8> {
-        (0..size).map(|index| self.get(array, index)).collect()
+        self.bytes.first(array, size)
     }
 
     /// Whether two arrays always share their storage.

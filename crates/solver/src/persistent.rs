@@ -90,6 +90,26 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
         }
     }
 
+    /// The first cells of an array. Looking each of them up would take much longer.
+    pub fn first(&self, array: ArrayId, size: u32) -> Vec<T> {
+        let mut cells = vec![T::default(); size as usize];
+        let Ok(leaf) = self.find_leaf(array) else {
+            return cells;
+        };
+        let chunks = &self.leaves[leaf].chunks;
+        let start = chunks.partition_point(|chunk| chunk.array < array);
+        let own = chunks[start..]
+            .iter()
+            .take_while(|chunk| chunk.array == array);
+        for chunk in own {
+            let from = chunk.number as usize * BYTES_PER_CHUNK as usize;
+            for (cell, value) in cells.iter_mut().skip(from).zip(chunk.cells.iter()) {
+                *cell = *value;
+            }
+        }
+        cells
+    }
+
     pub fn set(&mut self, variable: Variable, value: T) {
         if self.get(variable) == value {
             return;
@@ -208,6 +228,15 @@ mod tests {
         assert_eq!(other.get(at(arrays[50], 7)), 9);
         assert_eq!(one.get(at(arrays[99], 199)), 100);
         assert_eq!((one.iter().count(), other.iter().count()), (34, 35));
+        for (array, size) in [
+            (arrays[50], 200),
+            (arrays[50], 5),
+            (arrays[99], 200),
+            (arrays[1], 3),
+        ] {
+            let all: Vec<u8> = (0..size).map(|index| other.get(at(array, index))).collect();
+            assert_eq!(other.first(array, size), all);
+        }
         let arrays_of: Vec<_> = other.iter().map(|(variable, _)| variable.array).collect();
         assert!(arrays_of.is_sorted());
         let shared = |array: &ArrayId| one.storage_of(*array) == other.storage_of(*array);

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
@@ -141,10 +142,35 @@ pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
     with_suffix(program, checks.suffix())
 }
 
+/// What a checked build may take.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BuildLimits {
+    /// Install the toolchain and build its libraries where they are missing, which takes minutes.
+    pub installs: bool,
+    /// Time for the build itself.
+    pub time: Option<Duration>,
+}
+
+impl BuildLimits {
+    /// No limits.
+    pub const NONE: BuildLimits = BuildLimits {
+        installs: true,
+        time: None,
+    };
+
+    fn sysroot(self, notify: Notify<'_>) -> Result<Option<Sysroot>, ToolchainError> {
+        match self.installs {
+            true => Sysroot::open(notify).map(Some),
+            false => Sysroot::installed(),
+        }
+    }
+}
+
 /// Builds a checked program from its bitcode, unless there is an up-to-date one.
 pub fn checked_build(
     program: &Path,
     checks: Checks,
+    limits: BuildLimits,
     notify: Notify<'_>,
 ) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
@@ -154,7 +180,12 @@ pub fn checked_build(
     let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let mut newest = changed(&bitcode).context("read", &bitcode)?;
-    let sysroot = Sysroot::open(notify)?;
+    let Some(sysroot) = limits.sysroot(notify)? else {
+        let is_there = changed(&output).is_ok_and(|made| made >= newest);
+        return is_there
+            .then_some(output)
+            .ok_or(ToolchainError::NotInstalled);
+    };
     let runtime = match checks.runtime() {
         Some(source) => Some(sysroot.checked_runtime(source)?),
         None => None,
@@ -178,7 +209,17 @@ pub fn checked_build(
         runtime.as_deref(),
         checks,
     ));
-    let done = process::capture(linker.arg("-o").arg(&unfinished), "")?;
+    let slow = || {
+        notify(&format!(
+            "building {}, which takes a while",
+            output.display()
+        ))
+    };
+    let done = process::capture_within(linker.arg("-o").arg(&unfinished), limits.time, slow);
+    if done.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    let done = done?;
     if !done.status.success() {
         let _ = fs::remove_file(&unfinished);
         return Err(ToolchainError::Checked {

@@ -58,6 +58,19 @@ pub enum ToolchainError {
         binary: &'static str,
     },
 
+    /// The toolchain is not there, and must not be installed now.
+    #[error("the toolchain is not installed, which a run does not do: `everett confirm` does")]
+    NotInstalled,
+
+    /// Another program took too long.
+    #[error("{} was not done after {seconds} s", program.display())]
+    TooSlow {
+        /// The program.
+        program: PathBuf,
+        /// The seconds that it had.
+        seconds: u64,
+    },
+
     /// An environment variable names a program that does not exist.
     #[error("{variable} is set to {}, which is not a file", path.display())]
     NoSuchOverride {

@@ -24,7 +24,7 @@ mod wheel;
 
 use std::ffi::OsString;
 
-pub use checked::{Checks, checked_build, checked_path};
+pub use checked::{BuildLimits, Checks, checked_build, checked_path};
 pub use error::ToolchainError;
 pub use wheel::{ensure_z3, ensure_zig};
 

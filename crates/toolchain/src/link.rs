@@ -159,7 +159,8 @@ fn link_bitcode(
     fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
     announce(&link.output)?;
     if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
-        checked::checked_build(&link.output, checked::Checks::Memory, notify)?;
+        let limits = checked::BuildLimits::NONE;
+        checked::checked_build(&link.output, checked::Checks::Memory, limits, notify)?;
     }
     Ok(0)
 }

@@ -53,7 +53,21 @@ pub struct Sysroot {
 impl Sysroot {
     /// The sysroot for C, built on first use.
     pub fn open(notify: Notify<'_>) -> Result<Sysroot, ToolchainError> {
-        let zig = wheel::ensure_zig(notify)?;
+        let sysroot = Sysroot::of(wheel::ensure_zig(notify)?)?;
+        cache::make_once(&sysroot.folder, |temporary| {
+            build::c_library(&sysroot.zig, temporary, notify)
+        })?;
+        Ok(sysroot)
+    }
+
+    /// The sysroot for C, if it is there: making it takes minutes.
+    pub fn installed() -> Result<Option<Sysroot>, ToolchainError> {
+        let sysroot = wheel::installed_zig().map(Sysroot::of).transpose()?;
+        Ok(sysroot.filter(|sysroot| sysroot.folder.is_dir()))
+    }
+
+    /// The sysroot that belongs to a compiler package, whether it is there or not.
+    fn of(zig: PathBuf) -> Result<Sysroot, ToolchainError> {
         let sources = [
             START_ASM,
             START_C,
@@ -70,14 +84,10 @@ impl Sysroot {
         let shim = build::shim_text("");
         parts.extend([RECIPE, identity.as_bytes(), shim.as_bytes()]);
         let name = format!("sysroot-{}", cache::fingerprint(&parts));
-        let sysroot = Sysroot {
+        Ok(Sysroot {
             zig,
             folder: cache::folder()?.join(name),
-        };
-        cache::make_once(&sysroot.folder, |temporary| {
-            build::c_library(&sysroot.zig, temporary, notify)
-        })?;
-        Ok(sysroot)
+        })
     }
 
     /// Builds the C++ library if it is missing, and returns the flags for its headers.

@@ -42,6 +42,21 @@ pub fn ensure_zig(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     ensure(&ZIG, notify)
 }
 
+/// The path of the compiler package's program, if it is there.
+pub fn installed_zig() -> Option<PathBuf> {
+    let own = env::var_os(ZIG.variable).filter(|value| !value.is_empty());
+    let program = match own {
+        Some(path) => PathBuf::from(path).canonicalize().ok()?,
+        None => folder_of(&ZIG).ok()?.join(ZIG.program),
+    };
+    program.is_file().then_some(program)
+}
+
+/// Where a package is, or will be.
+fn folder_of(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
+    Ok(cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version)))
+}
+
 /// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use.
 pub fn ensure_z3(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     ensure(&Z3, notify)
@@ -58,7 +73,7 @@ fn ensure(wheel: &Wheel, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> 
             }),
         };
     }
-    let folder = cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version));
+    let folder = folder_of(wheel)?;
     cache::make_once(&folder, |temporary| {
         notify(&format!(
             "installing {} {} (first use only)",

@@ -2,21 +2,26 @@
 
 use super::memory::live_states;
 use super::*;
-use crate::spill::BUNDLE;
 
 impl Explorer<'_> {
     /// Estimates how long [`Explorer::save`] takes by spilling samples of neighbouring states, which share most. The first
     /// states of a sample are not timed: they write what all others share.
     fn leaving_time(&mut self) -> Duration {
         const RUNS: usize = 8;
+        const SAMPLE: usize = 32;
+        // States with long inputs take long, and more samples would not say more.
+        const ENOUGH: Duration = Duration::from_millis(50);
         let Some(spill) = &mut self.spill else {
             return Duration::ZERO;
         };
         let live: Vec<&State> = live_states(&self.frontier).map(|(_, one)| one).collect();
         let (mut tried, mut time) = (0, Duration::ZERO);
         for run in live.chunks(live.len().div_ceil(RUNS).max(1)) {
-            let (first, others) = run.split_at(run.len().min(BUNDLE));
-            let others = &others[..others.len().min(BUNDLE)];
+            if time >= ENOUGH {
+                break;
+            }
+            let (first, others) = run.split_at(run.len().min(SAMPLE));
+            let others = &others[..others.len().min(SAMPLE)];
             let parts = if others.is_empty() {
                 [others, first]
             } else {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::error::{Context, Error, Result, bail};
 use crate::host::HostSpec;
+use crate::input::expect_feasible;
 use crate::layers::Mount;
 use crate::load::{Lowering, load};
 use crate::native_world::native_config;
@@ -229,6 +230,7 @@ fn config(
     options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
     HostSpec::of_scenario(&setup.options)?.apply_options(options)?;
     options.waits_for_all |= !others.is_empty();
+    expect_feasible(&config)?;
     Ok(config)
 }
 
