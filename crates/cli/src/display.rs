@@ -70,7 +70,12 @@ impl Display {
         if self.mode == Mode::Json {
             return print(&progress_json(progress).to_string());
         }
-        eprint!("\r\x1b[K{}", progress_text(progress));
+        self.show_line(&progress_text(progress));
+    }
+
+    /// Shows a line that the next one takes the place of.
+    fn show_line(&mut self, text: &str) {
+        eprint!("\r\x1b[K{text}");
         let _ = std::io::stderr().flush();
         self.line_shown = true;
     }
@@ -153,6 +158,11 @@ impl Observer for Display {
             Event::Finding {
                 number, finding, ..
             } => self.finding(finding, *number),
+            Event::Confirming { entry, findings } => {
+                if self.live {
+                    self.show_line(&format!("confirming {} of {findings} natively", entry.dir));
+                }
+            }
             Event::FindingReplayed { entry, verdict } => {
                 if let Some(why) = verdict.reason() {
                     self.say(&format!("{}: {}: {why}", entry.dir, verdict.name()));

@@ -8,6 +8,7 @@
 
 mod checkpoint;
 mod config;
+mod delta;
 mod distance;
 mod explorer;
 mod finding;

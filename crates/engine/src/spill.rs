@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
+use crate::delta::{Base, apply_delta};
 use crate::path::Sharing;
 use crate::state::State;
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
@@ -38,8 +39,6 @@ const DELTA: u32 = 1 << 31;
 const LARGE: usize = 1 << 10;
 /// Blocks that a block is compared with.
 const MOST_BASES: usize = 4;
-/// Bytes of a difference that are taken together.
-const RUN: usize = 8;
 
 /// A state on the spill.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -119,12 +118,6 @@ pub struct SpillWriter {
     last: Option<Last>,
     /// Large blocks that others may differ little from, the newest last.
     bases: Vec<Base>,
-}
-
-/// A large block that is in the file as it is.
-struct Base {
-    offset: u64,
-    bytes: Vec<u8>,
 }
 
 /// The spill file of a run, and those of checkpoints that it was resumed from.
@@ -386,64 +379,6 @@ impl SpillWriter {
     }
 }
 
-impl Base {
-    /// A block as its difference from this one: where this one is, and for each run of other bytes its place, its
-    /// length and the bytes. `None` if that would not be much shorter.
-    fn delta(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        if bytes.len() != self.bytes.len() {
-            return None;
-        }
-        let mut delta = self.offset.to_le_bytes().to_vec();
-        let mut at = 0;
-        while let Some(next) = first_difference(&self.bytes[at..], &bytes[at..]) {
-            let start = at + next;
-            let pairs = self.bytes[start..]
-                .chunks(RUN)
-                .zip(bytes[start..].chunks(RUN));
-            let run: usize = pairs
-                .take_while(|(one, other)| one != other)
-                .map(|(_, other)| other.len())
-                .sum();
-            delta.extend((start as u32).to_le_bytes());
-            delta.extend((run as u32).to_le_bytes());
-            delta.extend(&bytes[start..start + run]);
-            if delta.len() > bytes.len() / 8 {
-                return None;
-            }
-            at = start + run;
-        }
-        Some(delta)
-    }
-}
-
-/// Where two slices differ first.
-fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
-    const STEP: usize = 256;
-    let (mut left, mut right) = (one.chunks(STEP), other.chunks(STEP));
-    let chunk = left
-        .by_ref()
-        .zip(right.by_ref())
-        .position(|(a, b)| a != b)?;
-    let from = chunk * STEP;
-    let mut pairs = one[from..].iter().zip(&other[from..]);
-    pairs.position(|(a, b)| a != b).map(|at| from + at)
-}
-
-/// Applies a difference to a block.
-fn apply_delta(base: &mut [u8], mut runs: &[u8]) -> io::Result<()> {
-    while !runs.is_empty() {
-        let (start, rest) = runs.split_first_chunk().ok_or_else(damaged)?;
-        let (len, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let [start, len] = [*start, *len].map(|number| u32::from_le_bytes(number) as usize);
-        let (bytes, rest) = rest.split_at_checked(len).ok_or_else(damaged)?;
-        let end = start.checked_add(len).ok_or_else(damaged)?;
-        let target = base.get_mut(start..end).ok_or_else(damaged)?;
-        target.copy_from_slice(bytes);
-        runs = rest;
-    }
-    Ok(())
-}
-
 impl SpillFile {
     /// The states of a bundle.
     pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<SpillId>> {
@@ -527,7 +462,7 @@ impl SpillFile {
         if is_delta {
             return Err(damaged());
         }
-        apply_delta(&mut whole, runs)?;
+        apply_delta(&mut whole, runs).ok_or_else(damaged)?;
         Ok(serde_json::from_slice(&whole)?)
     }
 
@@ -780,15 +715,6 @@ mod tests {
             "{}",
             spill.writer().end()
         );
-        // Runs that lie outside of a block are an error.
-        let mut block = vec![0; 8];
-        for runs in [
-            &[9, 0, 0, 0, 1, 0, 0, 0, 5][..],
-            &[1, 0, 0, 0, 9, 0, 0, 0, 5],
-            &[1],
-        ] {
-            assert!(apply_delta(&mut block, runs).is_err());
-        }
     }
 
     #[test]

@@ -43,6 +43,13 @@ pub enum Event<'e> {
         /// The complete finding.
         finding: &'e Finding,
     },
+    /// A finding is being replayed natively, which takes long where a checked build must be made first.
+    Confirming {
+        /// Its entry in the summary.
+        entry: &'e FindingEntry,
+        /// The number of findings.
+        findings: usize,
+    },
     /// A finding was replayed natively.
     FindingReplayed {
         /// Its entry in the summary.

@@ -298,6 +298,10 @@ impl<'o> Recorder<'o> {
                         installs: false,
                         time: Some(until.build_time(self.session.now())),
                     };
+                    self.observer.event(&Event::Confirming {
+                        entry: &self.findings[number],
+                        findings: self.findings.len(),
+                    });
                     let (verdict, shrunk) = confirm(native, &trace, shrunk);
                     (Ok(verdict), shrunk)
                 }

@@ -209,13 +209,7 @@ pub fn checked_build(
         runtime.as_deref(),
         checks,
     ));
-    let slow = || {
-        notify(&format!(
-            "building {}, which takes a while",
-            output.display()
-        ))
-    };
-    let done = process::capture_within(linker.arg("-o").arg(&unfinished), limits.time, slow);
+    let done = process::capture_within(linker.arg("-o").arg(&unfinished), limits.time);
     if done.is_err() {
         let _ = fs::remove_file(&unfinished);
     }

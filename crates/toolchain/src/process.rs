@@ -23,13 +23,11 @@ pub fn capture(command: &mut Command, hint: &'static str) -> Result<Output, Tool
         .map_err(|source| start_error(command, source, hint))
 }
 
-/// As [`capture`], but ends the command when its time is over. `slow` is called once if it takes long.
+/// As [`capture`], but ends the command when its time is over.
 pub fn capture_within(
     command: &mut Command,
     time: Option<Duration>,
-    slow: impl FnOnce(),
 ) -> Result<Output, ToolchainError> {
-    const LONG: Duration = Duration::from_secs(2);
     const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -39,17 +37,11 @@ pub fn capture_within(
         .map_err(|source| start_error(command, source, ""))?;
     // Both are read to their ends while it runs: it would wait for a reader.
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
-    let mut slow = Some(slow);
     let waited = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
             Err(source) => break Err(start_error(command, source, "")),
             Ok(None) => {}
-        }
-        if start.elapsed() >= LONG
-            && let Some(slow) = slow.take()
-        {
-            slow();
         }
         if time.is_some_and(|time| start.elapsed() >= time) {
             let _ = child.kill();
@@ -110,11 +102,11 @@ mod tests {
         };
         // More than a pipe holds.
         let long = "head -c 300000 /dev/zero; echo wrong >&2; exit 3";
-        let done = capture_within(&mut shell(long), None, || {}).unwrap();
+        let done = capture_within(&mut shell(long), None).unwrap();
         assert_eq!((done.status.code(), done.stdout.len()), (Some(3), 300_000));
         assert_eq!(done.stderr, b"wrong\n");
         let time = Some(Duration::ZERO);
-        let error = capture_within(&mut shell("exec sleep 100"), time, || {}).unwrap_err();
+        let error = capture_within(&mut shell("exec sleep 100"), time).unwrap_err();
         assert!(
             error.to_string().contains("was not done after 0 s"),
             "{error}"
