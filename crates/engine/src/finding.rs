@@ -2,6 +2,7 @@
 
 use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::source::SourceFrame;
@@ -75,6 +76,38 @@ pub struct Finding {
     pub output: [Vec<u8>; 2],
     /// Files that the path changed, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
+}
+
+/// Something that a program asked for and that the kernel model refused or ignored, although Linux would do it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unsupported {
+    /// The system call.
+    pub call: String,
+    /// What was asked for.
+    pub what: String,
+    /// The function that asked.
+    pub function: String,
+    /// Its file.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// How often, at most, on one path.
+    pub count: u64,
+}
+
+impl Unsupported {
+    /// They are the same but for how often.
+    pub fn is_same(&self, other: &Unsupported) -> bool {
+        let key = |one: &Unsupported| {
+            (
+                one.call.clone(),
+                one.what.clone(),
+                one.file.clone(),
+                one.line,
+            )
+        };
+        key(self) == key(other)
+    }
 }
 
 /// The finding of an uncaught signal.

@@ -34,7 +34,7 @@ pub use config::{
     ExplorerConfig, ExplorerError, Limits, Statistics, WorldConfig, WorldHost, WorldStatistics,
 };
 pub use explorer::{Explorer, Listener, Start, Stopped};
-pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
+pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding, Unsupported};
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
