@@ -37,6 +37,8 @@ pub struct Display {
 }
 
 const INTERVAL: Duration = Duration::from_millis(200);
+/// Most names of a list that are shown.
+const MOST_SHOWN: usize = 10;
 
 impl Display {
     /// A display with this output mode.
@@ -125,6 +127,20 @@ impl Display {
         self.say(&summary_text(summary));
         if !limits.is_empty() {
             self.say(&format!("limits reached: {limits}"));
+        }
+        if !summary.unsupported.is_empty() {
+            self.say(&format!(
+                "unsupported: {} things that Linux would do were refused or ignored (summary.json lists them)",
+                summary.unsupported.len()
+            ));
+        }
+        if !summary.faults_never_fired.is_empty() {
+            let never = &summary.faults_never_fired;
+            let shown = never[..never.len().min(MOST_SHOWN)].join(", ");
+            let more = never.len().saturating_sub(MOST_SHOWN);
+            let more = (more > 0).then(|| format!(" and {more} more"));
+            let more = more.unwrap_or_default();
+            self.say(&format!("faults that never fired: {shown}{more}"));
         }
         let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
         if pending > 0 {

@@ -340,7 +340,9 @@ fn checkpoints_that_are_damaged() {
         assert!(!text(&output).contains("panicked"), "{}", text(&output));
         let summary = summary(&folder.join("out"));
         assert_eq!(summary["complete"], false, "{summary}");
-        let has_findings = summary["findings"].as_array().is_some_and(|all| !all.is_empty());
+        let has_findings = summary["findings"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
         let code = if has_findings { 1 } else { 2 };
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
         assert!(text(&output).contains(" lost: "), "{}", text(&output));

@@ -100,14 +100,8 @@ fn commands_about_programs() {
         ("test abort --fixed".to_owned(), FINDINGS),
         ("test output/findings".to_owned(), FAILED),
         ("shrink abort/findings/0001".to_owned(), CLEAN),
-        (
-            "export --out script abort/findings/0001".to_owned(),
-            CLEAN,
-        ),
-        (
-            "export --out untold output/findings/0001".to_owned(),
-            CLEAN,
-        ),
+        ("export --out script abort/findings/0001".to_owned(), CLEAN),
+        ("export --out untold output/findings/0001".to_owned(), CLEAN),
         ("export nothing".to_owned(), FAILED),
         ("native --runs 2 --out many ./odd seven".to_owned(), CLEAN),
         (
@@ -148,10 +142,7 @@ fn commands_about_worlds() {
     let include = format!("-I{}", include.display());
     build(&folder, "shows", SHOWS, &["-g", &include]);
     scenario(&folder, "clean.toml", "");
-    let checks = [
-        ("broken.toml", "number"),
-        ("unevaluated.toml", "missing"),
-    ];
+    let checks = [("broken.toml", "number"), ("unevaluated.toml", "missing")];
     for (name, key) in checks {
         let text = format!(
             "at end invariant small() {{ return sys.data(\"other\", \"node\", \"{key}\").int() == 0; }}"
@@ -193,8 +184,14 @@ fn interrupts() {
         let code = stop_at(&mut command, "INT", &folder.join(sign), enough);
         assert_eq!(code, Some(INTERRUPTED), "everett {words}");
     };
-    interrupted("run --all-tests --out run ./endless --sym-stdin 64", "run/tests", 1);
-    let tests = fs::read_dir(folder.join("run/tests")).expect("tests").count();
+    interrupted(
+        "run --all-tests --out run ./endless --sym-stdin 64",
+        "run/tests",
+        1,
+    );
+    let tests = fs::read_dir(folder.join("run/tests"))
+        .expect("tests")
+        .count();
     interrupted("resume run", "run/tests", tests + 5);
     interrupted("run --out world endless.toml", "world", 1);
     interrupted("native --runs 1000000 --out many ./odd", "many", 1);

@@ -9,7 +9,7 @@ use std::path::{Path as FilePath, PathBuf};
 
 use crate::config::{Statistics, WorldStatistics};
 use crate::explorer::Explorer;
-use crate::finding::FindingKey;
+use crate::finding::{FindingKey, Unsupported};
 use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
 use crate::history::{HistoryDigest, Identity};
 use crate::mapping::{MemberId, StoredTable};
@@ -51,6 +51,8 @@ pub struct Saved {
     findings: Vec<(FindingKey, u64)>,
     limits: Vec<String>,
     warnings: Vec<String>,
+    #[serde(default)]
+    unsupported: Vec<Unsupported>,
 }
 
 /// What is left of worlds.
@@ -149,6 +151,7 @@ impl Explorer<'_> {
             findings: findings.map(|(key, count)| (key.clone(), count)).collect(),
             limits: limits.map(|limit| (*limit).to_owned()).collect(),
             warnings: self.warnings().to_vec(),
+            unsupported: self.unsupported(),
         })
     }
 
@@ -242,6 +245,7 @@ impl Explorer<'_> {
                 self.note_limit(limit);
             }
         }
+        self.earlier_refusals = saved.unsupported;
         saved.warnings.into_iter().for_each(|text| self.warn(text));
         for bundle in saved.left {
             self.put_last(bundle);

@@ -2,7 +2,7 @@
 
 use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::source::SourceFrame;
@@ -97,6 +97,38 @@ pub struct ShownValue {
     pub written: Vec<Vec<SourceFrame>>,
     /// The stack at which it was exposed or sampled, if that is known.
     pub observed: Vec<SourceFrame>,
+}
+
+/// Something that a program asked for and that the kernel model refused or ignored, although Linux would do it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unsupported {
+    /// The system call.
+    pub call: String,
+    /// What was asked for.
+    pub what: String,
+    /// The function that asked.
+    pub function: String,
+    /// Its file.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// How often, at most, on one path.
+    pub count: u64,
+}
+
+impl Unsupported {
+    /// They are the same but for how often.
+    pub fn is_same(&self, other: &Unsupported) -> bool {
+        let key = |one: &Unsupported| {
+            (
+                one.call.clone(),
+                one.what.clone(),
+                one.file.clone(),
+                one.line,
+            )
+        };
+        key(self) == key(other)
+    }
 }
 
 /// The finding of an uncaught signal.

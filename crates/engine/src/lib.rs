@@ -35,7 +35,9 @@ pub use config::{
     ExplorerConfig, ExplorerError, Limits, Statistics, WorldConfig, WorldHost, WorldStatistics,
 };
 pub use explorer::{Explorer, Listener, Start, Stopped};
-pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding, ShownValue};
+pub use finding::{
+    Finding, FindingIndex, FindingKey, PathEnd, PathEnding, ShownValue, Unsupported,
+};
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};

@@ -1,7 +1,7 @@
 //! A state of the search: a host and how it came to be.
 
 use everett_expr::ExprId;
-use everett_linux::{Ending, Host};
+use everett_linux::{Ending, Host, Refusal};
 use everett_net::{Faults, HostIndex};
 use everett_sim::{Incoming, Received, SharedList, SimHost};
 use everett_vm::{Bug, BugKind};
@@ -103,6 +103,11 @@ impl State {
     /// The same, to change it.
     pub fn sim_mut(&mut self) -> &mut SimHost {
         &mut self.net_mut().sim
+    }
+
+    /// What its kernel refused.
+    pub fn refusals(&self) -> &[Refusal] {
+        self.host.as_ref().map_or(&[], Host::refusals)
     }
 
     /// Limits of its kernel that the program reached.

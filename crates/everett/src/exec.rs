@@ -145,7 +145,14 @@ pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Re
         Err(other) => bail!(Program, "the program cannot be started: {other:?}"),
     };
     let ending = machine.run(&images, &mut host, console)?;
-    let warnings = host.warnings().iter().map(ToString::to_string).collect();
+    let mut warnings = host.warnings().to_vec();
+    for refusal in host.refusals() {
+        let frames = everett_engine::describe(&images, &refusal.sites);
+        let place = everett_engine::principal(&frames);
+        let place = place.map(|at| format!(", in {} at {}:{}", at.function, at.file, at.line));
+        let place = place.unwrap_or_default();
+        warnings.push(format!("{} is not modelled{place}", refusal.what));
+    }
     Ok(ExecResult { ending, warnings })
 }
 

@@ -108,7 +108,10 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
     ];
     for (_, name) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
         if !boots(&images) {
-            bail!(Usage, "--{name} is for scenarios; a program has no such limit");
+            bail!(
+                Usage,
+                "--{name} is for scenarios; a program has no such limit"
+            );
         }
     }
     if spec.world.is_some() && !boots(&images) {

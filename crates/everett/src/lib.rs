@@ -70,7 +70,7 @@ pub use trace::{HOST, WorldTrace, Wrong};
 
 pub use everett_engine::{
     Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd, TraceInput,
-    principal,
+    Unsupported, principal,
 };
 pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};

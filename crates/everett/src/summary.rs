@@ -1,6 +1,6 @@
 //! `summary.json`: findings, counters and coverage of a run.
 
-use everett_engine::{Explorer, Stopped};
+use everett_engine::{Explorer, Stopped, Unsupported};
 use everett_ir::code::{Body, Inst, Program};
 use everett_report::{Folder, LineCoverage};
 use everett_vm::Image;
@@ -44,6 +44,9 @@ pub struct Summary {
     pub coverage: CoverageTotals,
     /// The limits that truncated the search.
     pub limits_hit: Vec<String>,
+    /// What programs asked for and the kernel model refused or ignored although Linux would do it. `complete` does not
+    /// speak of what lies behind that.
+    pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
     /// Faults that were never injected or happened in no world.
@@ -211,7 +214,8 @@ impl Summary {
                 true => explorer.faults_never_fired(),
                 false => never_fired(&statistics.faults),
             },
-            warnings: explorer.warnings().to_vec(),
+            unsupported: explorer.unsupported(),
+            warnings: warnings(explorer, stopped),
             findings: recorder.findings.clone(),
             program: (!is_world).then(|| ProgramFigures {
                 instructions_replayed: statistics.replayed,
@@ -248,6 +252,19 @@ const RUN_FILES: &[RunFile] = &[
         Ok(summary.line_coverage.to_lcov().into_bytes())
     }),
 ];
+
+/// Warnings of the search, and of what makes a complete search say little.
+fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
+    let mut warnings = explorer.warnings().to_vec();
+    let hosts = explorer.config().hosts.len();
+    let is_silent = explorer.world_statistics().packets == 0 && stopped == Stopped::Finished;
+    if explorer.is_world() && hosts > 1 && is_silent {
+        warnings.push(format!(
+            "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
+        ));
+    }
+    warnings
+}
 
 impl WorldFigures {
     fn of(explorer: &Explorer<'_>) -> WorldFigures {

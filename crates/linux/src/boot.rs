@@ -139,6 +139,7 @@ pub(crate) fn prepare(
             random: config.random_seed,
             warnings: Arc::default(),
             limits_hit: Arc::default(),
+            refusals: Arc::default(),
             options: config.options.clone(),
             objects: Slots::default(),
             network: Network::new(config.addresses.clone(), config.routes.clone()),

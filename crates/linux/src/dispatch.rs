@@ -173,10 +173,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
                 kernel.dispatch_or_fail(row, call)
             }
             None => {
-                kernel.host.warn(match numbers::name(number) {
-                    Some(name) => format!("system call {name} is not modelled"),
-                    None => format!("system call {number} is not modelled"),
-                });
+                let name = numbers::name(number).map_or(number.to_string(), str::to_owned);
+                kernel.refuse(&name, format!("system call {name}"));
                 Err(Errno::ENOSYS.into())
             }
         };

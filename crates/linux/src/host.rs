@@ -112,6 +112,8 @@ pub struct HostState {
     pub random: u64,
     /// Unsupported features that the program used, each once, in order.
     pub warnings: Arc<Vec<String>>,
+    /// What the program asked for and was refused although Linux would do it.
+    pub refusals: Arc<Vec<crate::Refusal>>,
     /// Limits that the program reached, each once, by the names of their options.
     pub limits_hit: Arc<Vec<&'static str>>,
     /// Processes, by pid.
@@ -319,6 +321,11 @@ impl Host {
     /// Unsupported features that the program used, each once.
     pub fn warnings(&self) -> &[String] {
         &self.state.warnings
+    }
+
+    /// What the program asked for and was refused although Linux would do it.
+    pub fn refusals(&self) -> &[crate::Refusal] {
+        &self.state.refusals
     }
 
     /// Limits that the program reached, each once, by the names of their options.

@@ -42,6 +42,7 @@ mod packets;
 mod process;
 mod queue;
 mod quota;
+mod refusals;
 mod schedule;
 mod setup;
 mod signals;
@@ -72,6 +73,7 @@ pub use host::{Ending, ExposedData, Host, HostExit, Origin, Origins, Stream, spl
 pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};
+pub use refusals::Refusal;
 pub use schedule::{Policy, PreemptionPoint, SCHEDULERS, Scheduler};
 pub use setup::{Boot, HostStart, Interface, Machine, Route, Setup, Subnet};
 pub use syscalls::{row, rows};

@@ -114,6 +114,8 @@ pub struct NativeRun {
     pub clock_ns: u64,
     /// System calls answered.
     pub calls: u64,
+    /// What the model warns of: what it refused or ignored although Linux would do it, and others.
+    pub warnings: Vec<String>,
     /// The log of system calls, if enabled.
     pub log: Vec<String>,
     /// The choices made and inputs supplied, in order.

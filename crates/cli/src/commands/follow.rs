@@ -38,7 +38,11 @@ impl Subcommand for FollowArgs {
 /// `everett strace`.
 impl Subcommand for StraceArgs {
     fn run(&self) -> Result<u8> {
-        everett::strace(&self.traces.path, &session()?, &mut Display::new(Mode::Text))?;
+        everett::strace(
+            &self.traces.path,
+            &session()?,
+            &mut Display::new(Mode::Text),
+        )?;
         Ok(EXIT_CLEAN)
     }
 }

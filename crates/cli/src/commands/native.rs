@@ -110,6 +110,9 @@ fn native_ended(run: &NativeRun) -> u8 {
     for (number, line) in (1..).zip(&run.log) {
         eprintln!("{}", numbered(number, line));
     }
+    for warning in &run.warnings {
+        eprintln!("everett: {warning}");
+    }
     if !matches!(run.end, NativeEnd::Exit(_)) {
         eprintln!("everett: the program {}", everett::describe_end(run));
     }
@@ -124,6 +127,11 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
     }
     for (name, run) in &run.hosts {
         show_output(Some(name), &run.output);
+    }
+    for (name, run) in &run.hosts {
+        for warning in &run.warnings {
+            eprintln!("everett: host {name}: {warning}");
+        }
     }
     if let Some(wrong) = wrong {
         eprintln!(

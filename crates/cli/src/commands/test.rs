@@ -46,10 +46,12 @@ impl Subcommand for TestArgs {
             result.passed, result.failed, result.diverged, result.skipped
         ));
         let is_wrong = result.failed + result.diverged > 0;
-        Ok(match result.passed == 0 && result.skipped > 0 && !is_wrong {
-            // Nothing was tested at all.
-            true => EXIT_ERROR,
-            false => exit_code(!is_wrong),
-        })
+        Ok(
+            match result.passed == 0 && result.skipped > 0 && !is_wrong {
+                // Nothing was tested at all.
+                true => EXIT_ERROR,
+                false => exit_code(!is_wrong),
+            },
+        )
     }
 }

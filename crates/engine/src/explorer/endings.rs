@@ -2,11 +2,13 @@
 
 use super::*;
 use everett_expr::Arena;
-use everett_linux::{ChangedFile, Host, PreemptionPoint};
+use everett_linux::{ChangedFile, Host, PreemptionPoint, Refusal};
 use everett_solver::Verdict;
-use everett_vm::{leak_finding, leaked_blocks};
+use everett_vm::{CallSite, leak_finding, leaked_blocks};
+use std::collections::btree_map::Entry;
 
-use crate::finding::{PathEnding, uncaught_signal};
+use crate::finding::{PathEnding, Unsupported, uncaught_signal};
+use crate::source::{SourceFrame, describe, principal};
 
 /// The finding for leaked memory.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -116,6 +118,53 @@ impl Explorer<'_> {
         for limit in state.limits_hit() {
             self.note_limit(limit);
         }
+        for refusal in state.refusals() {
+            self.note_refusal(refusal);
+        }
+    }
+
+    fn note_refusal(&mut self, refusal: &Refusal) {
+        let key = (
+            refusal.call.clone(),
+            refusal.what.clone(),
+            refusal.sites.clone(),
+        );
+        let known = self.refusals.entry(key);
+        let is_new = matches!(known, Entry::Vacant(_));
+        let count = known.or_default();
+        *count = (*count).max(refusal.count);
+        if is_new {
+            let place = self.place_of_refusal(&refusal.sites);
+            let place = place.map(|at| format!(", in {} at {}:{}", at.function, at.file, at.line));
+            let place = place.unwrap_or_default();
+            self.warn(format!("{} is not modelled{place}", refusal.what));
+        }
+    }
+
+    fn place_of_refusal(&self, sites: &[CallSite]) -> Option<SourceFrame> {
+        let frames = describe(self.worker.images, sites);
+        principal(&frames).cloned()
+    }
+
+    /// What the kernels of states refused although Linux would do it.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        let mut all = self.earlier_refusals.clone();
+        for ((call, what, sites), count) in &self.refusals {
+            let place = self.place_of_refusal(sites).unwrap_or_default();
+            let new = Unsupported {
+                call: call.clone(),
+                what: what.clone(),
+                function: place.function,
+                file: place.file,
+                line: place.line,
+                count: *count,
+            };
+            match all.iter_mut().find(|known| known.is_same(&new)) {
+                Some(known) => known.count = known.count.max(new.count),
+                None => all.push(new),
+            }
+        }
+        all
     }
 
     /// A path has declared the host of a world that it is to be.

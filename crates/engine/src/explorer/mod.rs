@@ -9,7 +9,7 @@ mod program;
 use everett_linux::{Ending, HostExit, Packet, Setup};
 use everett_net::HostIndex;
 use everett_solver::{SolverConfig, SolverStatistics};
-use everett_vm::{Bug, BugKind, Coverage, Image};
+use everett_vm::{Bug, BugKind, CallSite, Coverage, Image};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use closing::Closing;
 use crate::checkpoint::Saved;
 use crate::config::{ExplorerConfig, ExplorerError, Statistics, WorldHost, WorldStatistics};
 use crate::distance::Distances;
-use crate::finding::{Finding, FindingIndex, PathEnd};
+use crate::finding::{Finding, FindingIndex, PathEnd, Unsupported};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::observe::{Keep, StateView};
 use crate::path::{Path, Sharing};
@@ -132,6 +132,10 @@ pub struct Explorer<'a> {
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
     limits_hit: Vec<&'static str>,
+    /// What kernels refused, by call, request and place, and how often at most on one path.
+    refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
+    /// The same of the run that this one resumes.
+    pub(crate) earlier_refusals: Vec<Unsupported>,
     warnings: Vec<String>,
     pub(crate) spill: Option<SpillFile>,
     /// Names of files of states that were written by checkpoints, and that states may still be in.
@@ -180,6 +184,8 @@ impl<'a> Explorer<'a> {
             findings: FindingIndex::default(),
             statistics: Statistics::default(),
             limits_hit: Vec::new(),
+            refusals: BTreeMap::new(),
+            earlier_refusals: Vec::new(),
             warnings: Vec::new(),
             older_files: Vec::new(),
             backlog: VecDeque::new(),

@@ -260,7 +260,11 @@ impl Explorer<'_> {
     fn horizon(&self, id: StateId) -> u64 {
         let next = self.first_beside(id).map_or(u64::MAX, |(next, _, _)| next);
         let check_ns = self.world.times.first().copied();
-        let barriers = [check_ns, self.next_start_ns()].into_iter().flatten();
+        // Nothing happens beyond the limit of virtual time.
+        let limit_ns = self.config.limits.max_virtual_ns;
+        let limit_ns = limit_ns.map(|most| most.saturating_add(1));
+        let barriers = [check_ns, self.next_start_ns(), limit_ns];
+        let barriers = barriers.into_iter().flatten();
         horizon_ns(next, self.world.lookahead_ns, barriers)
     }
 
@@ -336,7 +340,7 @@ impl Explorer<'_> {
             if !self.notify_blocked(id, state, now_ns, listener) {
                 return false;
             }
-            if self.is_late() || self.out_of_forks() || state.instructions() >= batch_end {
+            if self.is_stopping() || self.out_of_forks() || state.instructions() >= batch_end {
                 return true;
             }
         }

@@ -305,7 +305,9 @@ fn script(
     );
     text.push_str("case $program in /*) ;; *) program=$PWD/$program ;; esac\n");
     text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
-    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\ntrap 'exit 3' INT TERM\n");
+    text.push_str(
+        "folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\ntrap 'exit 3' INT TERM\n",
+    );
     text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
     let start = HostStart {
         host,

@@ -216,6 +216,7 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if mode & !(KEEP_SIZE | PUNCH_HOLE | ZERO_RANGE) != 0
         || (punches && mode != PUNCH_HOLE | KEEP_SIZE)
     {
+        kernel.refuse("fallocate", format!("mode {mode:#x} of fallocate"));
         return Err(Errno::EOPNOTSUPP.into());
     }
     if !description.flags.writable() {

@@ -180,8 +180,7 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Ok(Value::concrete(kernel.process().no_new_privileges.into()));
         }
         operation => {
-            let warning = format!("prctl operation {operation} is not modelled");
-            kernel.host.warn(warning);
+            kernel.refuse("prctl", format!("prctl operation {operation}"));
             return Err(Errno::EINVAL.into());
         }
     }
@@ -202,10 +201,13 @@ impl Kernel<'_, '_> {
     }
 }
 
-fn personality(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+fn personality(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ASK: u32 = u32::MAX;
     match call.args[0] as u32 {
         0 | ASK => Ok(Value::ZERO),
-        _ => Err(Errno::EINVAL.into()),
+        other => {
+            kernel.refuse("personality", format!("personality {other:#x}"));
+            Err(Errno::EINVAL.into())
+        }
     }
 }

@@ -5,7 +5,7 @@ use everett_vm::Value;
 use super::locks;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Stop};
 use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
@@ -156,15 +156,15 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         FICLONE | FICLONERANGE => return Err(Errno::EOPNOTSUPP.into()),
         request => {
-            if let Some((open, operations)) = opened {
-                return (operations.ioctl)(kernel, open, request, call.args[2]);
+            let answer = match opened {
+                Some((open, operations)) => (operations.ioctl)(kernel, open, request, call.args[2]),
+                None => Err(Errno::ENOTTY.into()),
+            };
+            let is_refused = matches!(&answer, Err(Stop::Errno(errno)) if *errno == Errno::ENOTTY);
+            if is_refused && !TERMINAL.contains(&request) {
+                kernel.refuse("ioctl", format!("ioctl request {request:#x}"));
             }
-            if !TERMINAL.contains(&request) {
-                kernel
-                    .host
-                    .warn(format!("ioctl request {request:#x} is not modelled"));
-            }
-            return Err(Errno::ENOTTY.into());
+            return answer;
         }
     }
     Ok(Value::ZERO)
@@ -199,6 +199,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
     const GET_PIPE_SIZE: i32 = 1032;
+    const ASYNC: u32 = 0o20000;
     const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
@@ -220,6 +221,9 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             Ok(Value::concrete(u64::from(flags)))
         }
         SET_FLAGS => {
+            if call.args[2] as u32 & ASYNC != 0 {
+                kernel.refuse("fcntl", "O_ASYNC");
+            }
             if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
                 let flags = open.flags.0 & !CHANGEABLE | call.args[2] as u32 & CHANGEABLE;
                 open.flags = OpenFlags(flags);
@@ -248,12 +252,11 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let opened = kernel
                 .host
                 .open_object(descriptor.description, &description);
-            if let Some((open, operations)) = opened {
+            let is_size = matches!(command, SET_PIPE_SIZE | GET_PIPE_SIZE);
+            if let Some((open, operations)) = opened.filter(|_| is_size) {
                 return (operations.fcntl)(kernel, open, command, call.args[2]);
             }
-            kernel
-                .host
-                .warn(format!("fcntl command {command} is not modelled"));
+            kernel.refuse("fcntl", format!("fcntl command {command}"));
             Err(Errno::EINVAL.into())
         }
     }

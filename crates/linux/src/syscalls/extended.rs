@@ -46,19 +46,24 @@ pub const ROWS: &[Row] = &[
 ];
 
 const NONE: &str = "no file has extended attributes";
+/// What is refused.
+const NAMED: &str = "extended attributes";
 
 fn set(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.refuse("setxattr", NAMED);
     Err(Errno::EOPNOTSUPP.into())
 }
 
 fn set_of_link(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.find(AT_FDCWD, call.args[0], false)?;
+    kernel.refuse("lsetxattr", NAMED);
     Err(Errno::EOPNOTSUPP.into())
 }
 
 fn set_of_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.usable(call.int(0))?;
+    kernel.refuse("fsetxattr", NAMED);
     Err(Errno::EOPNOTSUPP.into())
 }
 

@@ -102,7 +102,10 @@ fn futex(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         WAKE_OP => kernel.futex_wake_op(call, key),
         LOCK_PI | TRYLOCK_PI => kernel.futex_lock(call, key, operation == TRYLOCK_PI),
         UNLOCK_PI => kernel.futex_unlock(call, key),
-        _ => Err(Errno::ENOSYS.into()),
+        operation => {
+            kernel.refuse("futex", format!("futex operation {operation}"));
+            Err(Errno::ENOSYS.into())
+        }
     }
 }
 

@@ -230,6 +230,10 @@ impl Kernel<'_, '_> {
         let (descriptor, description) = self.description(call.int(0))?;
         let flags = call.args[5] & 0xffff_ffff;
         if flags & !KNOWN != 0 {
+            self.refuse(
+                "preadv2",
+                format!("flags {:#x} of preadv2 and pwritev2", flags & !KNOWN),
+            );
             return Err(Errno::EOPNOTSUPP.into());
         }
         let at = match call.args[3] {

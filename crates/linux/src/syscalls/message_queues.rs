@@ -180,8 +180,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                     signal: signal as i32,
                 }),
                 2 => {
-                    let warning = "mq_notify with SIGEV_THREAD is not modelled";
-                    kernel.host.warn(warning);
+                    kernel.refuse("mq_notify", "mq_notify with SIGEV_THREAD");
                     return Err(Errno::ENOSYS.into());
                 }
                 _ => return Err(Errno::EINVAL.into()),

@@ -103,7 +103,7 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let flags = kernel.read_u64(how)?;
     let mode = kernel.read_u64(how.wrapping_add(8))?;
     if kernel.read_u64(how.wrapping_add(16))? != 0 {
-        kernel.host.warn("openat2: RESOLVE_ flags are not modelled");
+        kernel.refuse("openat2", "a RESOLVE_ flag");
         // As kernels without it answer: programs fall back to `openat`.
         return Err(Errno::ENOSYS.into());
     }

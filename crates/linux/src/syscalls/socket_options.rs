@@ -5,7 +5,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Credentials, Domain, Socket, SocketState, level};
+use crate::objects::socket::{Credentials, Domain, Socket, SocketState, has_missing_effect, level};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -57,6 +57,11 @@ const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DO
 /// The longest option that is read.
 const MAX: u64 = 256;
 
+/// An option in messages.
+fn option_name(level: u32, name: u32) -> String {
+    format!("socket option {name} of level {level}")
+}
+
 fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
@@ -72,11 +77,12 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Err(Errno::ENOPROTOOPT) = result
         && !only_told
     {
-        kernel.host.warn(format!(
-            "socket option {name} of level {level} is not modelled"
-        ));
+        kernel.refuse("setsockopt", option_name(level, name));
     }
     result?;
+    if has_missing_effect(level, name) && bytes.iter().any(|byte| *byte != 0) {
+        kernel.refuse("setsockopt", option_name(level, name));
+    }
     Ok(Value::ZERO)
 }
 
@@ -94,9 +100,7 @@ fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         get_of_protocol(socket, level, name)
     };
     let Some(bytes) = bytes else {
-        kernel.host.warn(format!(
-            "socket option {name} of level {level} is not modelled"
-        ));
+        kernel.refuse("getsockopt", option_name(level, name));
         return Err(Errno::ENOPROTOOPT.into());
     };
     let told = &bytes[..room.min(bytes.len())];
@@ -154,7 +158,10 @@ impl Kernel<'_, '_> {
             level::IPV6 => socket.domain == Domain::Inet6,
             level::TCP => socket.is_tcp(),
             level::UDP => socket.is_udp(),
-            _ => false,
+            _ => {
+                self.refuse("setsockopt", format!("socket options of level {level}"));
+                false
+            }
         };
         if exists {
             Ok(())

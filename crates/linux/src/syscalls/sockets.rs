@@ -97,7 +97,18 @@ impl OpenSocket {
 }
 
 fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (domain, kind, protocol, flags) = decode_socket_args(call)?;
+    let decoded = decode_socket_args(call);
+    if let Err(errno) = decoded
+        && errno != Errno::EINVAL
+    {
+        let [family, kind, protocol] = [0, 1, 2].map(|at| call.args[at] as u32);
+        let what = format!(
+            "socket of family {family}, type {}, protocol {protocol}",
+            kind & 0xf
+        );
+        kernel.refuse("socket", what);
+    }
+    let (domain, kind, protocol, flags) = decoded?;
     let socket = Socket::new(domain, kind, protocol, kernel.credentials());
     let fd = kernel.open_new(
         Object::Socket(Box::new(socket)),

@@ -1,6 +1,6 @@
 //! Start and end of a native run.
 
-use everett_linux::Disk;
+use everett_linux::{Disk, Host};
 
 use super::*;
 use crate::sandbox::resident;
@@ -194,6 +194,7 @@ impl<'c> NativeMachine<'c> {
             stack: std::mem::take(&mut self.stack),
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
+            warnings: warnings(&self.host),
             log: self.host.log().to_vec(),
             trace: self.oracle.trace(),
             packets: self.packets(),
@@ -218,4 +219,11 @@ fn place_watches(
         let program = program.display();
         NativeError::NotReplayable(format!("{program} has no variable {symbol}"))
     })
+}
+
+/// What the model of a host warns of.
+fn warnings(host: &Host) -> Vec<String> {
+    let refusals = host.refusals().iter();
+    let refused = refusals.map(|one| format!("{} is not modelled", one.what));
+    host.warnings().iter().cloned().chain(refused).collect()
 }

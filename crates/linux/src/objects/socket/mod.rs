@@ -16,7 +16,7 @@ pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified}
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use netlink::{INTERFACES, NetworkInterface};
 pub use network::{Destination, Network};
-pub use options::{Options, level};
+pub use options::{Options, has_missing_effect, level};
 pub use remote::Link;
 
 use super::{Object, ObjectId, OpenObject, Operations, event};

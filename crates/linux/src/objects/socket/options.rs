@@ -129,6 +129,38 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
+/// Options that are stored but whose effect a program would miss: multicast membership and interfaces, ancillary data of
+/// messages, foreign addresses.
+const MISSED: &[(u32, u32)] = &[
+    (level::SOCKET, 29), // SO_TIMESTAMP
+    (level::SOCKET, 34), // SO_PASSSEC
+    (level::SOCKET, 35), // SO_TIMESTAMPNS
+    (level::SOCKET, 40), // SO_RXQ_OVFL
+    (level::IP, 6),      // IP_RECVOPTS
+    (level::IP, 8),      // IP_PKTINFO
+    (level::IP, 11),     // IP_RECVERR
+    (level::IP, 12),     // IP_RECVTTL
+    (level::IP, 13),     // IP_RECVTOS
+    (level::IP, 15),     // IP_FREEBIND
+    (level::IP, 19),     // IP_TRANSPARENT
+    (level::IP, 32),     // IP_MULTICAST_IF
+    (level::IP, 35),     // IP_ADD_MEMBERSHIP
+    (level::IPV6, 17),   // IPV6_MULTICAST_IF
+    (level::IPV6, 20),   // IPV6_JOIN_GROUP
+    (level::IPV6, 25),   // IPV6_RECVERR
+    (level::IPV6, 49),   // IPV6_RECVPKTINFO
+    (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
+    (level::IPV6, 66),   // IPV6_RECVTCLASS
+    (level::IPV6, 78),   // IPV6_FREEBIND
+    (level::UDP, 104),   // UDP_GRO
+    (level::NETLINK, 1), // NETLINK_ADD_MEMBERSHIP
+];
+
+/// Whether a program that sets this option waits for something that the model does not do.
+pub fn has_missing_effect(level: u32, name: u32) -> bool {
+    MISSED.contains(&(level, name))
+}
+
 /// Bounds of buffer sizes.
 const MAX_BUFFER: u32 = 4_194_304;
 const MIN_RECEIVE_BUFFER: u32 = 2304;

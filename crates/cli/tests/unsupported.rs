@@ -1,0 +1,97 @@
+//! What the kernel model refuses although Linux would do it is said: in the summary, and at the end of every command.
+
+mod common;
+
+use common::{build, everett, expect, folder, summary, text};
+use std::fs;
+
+const REFUSED: &str = r#"
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+int main(void) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+    struct ip_mreq group = {0};
+    inet_pton(AF_INET, "224.0.0.1", &group.imr_multiaddr);
+    socket(AF_INET, SOCK_RAW, 1);
+    socket(AF_PACKET, SOCK_RAW, 0);
+    ioctl(fd, FIOASYNC, &on);
+    fcntl(fd, F_SETOWN, 1);
+    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group);
+    for (int at = 0; at < 2; at++)
+        prctl(PR_SET_MM, 0, 0, 0, 0);
+    mount("a", "b", "c", 0, 0);
+    return 0;
+}"#;
+
+/// Calls of the program, in its order, and how often each is refused.
+const CALLS: [(&str, u64); 7] = [
+    ("socket", 1),
+    ("socket", 1),
+    ("ioctl", 1),
+    ("fcntl", 1),
+    ("setsockopt", 1),
+    ("prctl", 2),
+    ("mount", 1),
+];
+
+#[test]
+fn refusals_are_said() {
+    let folder = folder("unsupported");
+    build(&folder, "refused", REFUSED, &["-g"]);
+    let scenario = "[host.one]\nprogram = \"./refused\"\n[host.other]\nprogram = \"./refused\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
+        let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
+        let said = text(&output);
+        assert!(said.contains("unsupported: 7 things"), "{said}");
+        assert!(said.contains("in main at "), "{said}");
+        let summary = summary(&folder.join(out));
+        let listed = summary["unsupported"].as_array().expect("a list");
+        let mut seen: Vec<(&str, u64)> = Vec::new();
+        for one in listed {
+            assert_eq!(one["function"], "main", "{one}");
+            assert!(one["line"].as_u64() > Some(0), "{one}");
+            seen.push((
+                one["call"].as_str().expect("a call"),
+                one["count"].as_u64().expect("a count"),
+            ));
+        }
+        seen.sort_unstable();
+        let mut expected = CALLS;
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "{listed:#?}");
+        assert_eq!(summary["findings"], serde_json::json!([]));
+    }
+    for command in ["exec", "native"] {
+        let output = expect(everett(&folder).args([command, "./refused"]), 0);
+        let said = text(&output);
+        for what in ["family 17", "system call mount", "fcntl command 8"] {
+            assert!(said.contains(what), "{command}: {said}");
+        }
+    }
+    let output = expect(everett(&folder).args(["native", "world.toml"]), 0);
+    assert!(text(&output).contains("host one: system call mount is not modelled"));
+}
+
+#[test]
+fn a_world_in_which_nothing_is_sent_says_so() {
+    let folder = folder("silent-world");
+    build(&folder, "nothing", "int main(void) { return 0; }", &[]);
+    let scenario = "[host.one]\nprogram = \"./nothing\"\n[host.other]\nprogram = \"./nothing\"\n\
+                    [fault.lost]\nkind = \"loss\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let output = expect(
+        everett(&folder).args(["run", "--out", "out", "world.toml"]),
+        0,
+    );
+    let said = text(&output);
+    assert!(
+        said.contains("no packet was sent between the 2 hosts"),
+        "{said}"
+    );
+    assert!(said.contains("faults that never fired: lost"), "{said}");
+}

@@ -1,0 +1,52 @@
+//! What the model refuses, or ignores, although Linux would do it. Handlers say so with [`Kernel::refuse`]; nothing of the
+//! kind may be silent, since a program that loses its protocol this way looks correct.
+
+use everett_vm::CallSite;
+use triomphe::Arc;
+
+use crate::kernel::Kernel;
+
+/// The most different refusals that a host keeps: a program can ask for new things without end.
+const MAX_REFUSALS: usize = 64;
+/// Frames that are kept of the place.
+const MAX_FRAMES: usize = 16;
+
+/// Something that the model refused or ignored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The system call.
+    pub call: String,
+    /// What was asked for.
+    pub what: String,
+    /// Where, innermost first; empty for native programs.
+    pub sites: Vec<CallSite>,
+    /// How often on this path.
+    pub count: u64,
+}
+
+impl Kernel<'_, '_> {
+    /// Notes that the model does not do what the current call asks for, although Linux would.
+    pub fn refuse(&mut self, call: &str, what: impl Into<String>) {
+        let what = what.into();
+        let image = self.vm.image.number();
+        let frames = self.vm.thread.frames.iter().rev().take(MAX_FRAMES);
+        let site = |frame: &everett_vm::Frame| CallSite {
+            image,
+            function: frame.function,
+            pc: frame.pc,
+        };
+        let sites: Vec<CallSite> = frames.map(site).collect();
+        let all = Arc::make_mut(&mut self.host.refusals);
+        let is_same = |one: &Refusal| one.call == call && one.what == what && one.sites == sites;
+        match all.iter().position(is_same) {
+            Some(at) => all[at].count += 1,
+            None if all.len() < MAX_REFUSALS => all.push(Refusal {
+                call: call.to_owned(),
+                what,
+                sites,
+                count: 1,
+            }),
+            None => {}
+        }
+    }
+}
