@@ -174,10 +174,8 @@ impl Observer for Display {
             Event::Finding {
                 number, finding, ..
             } => self.finding(finding, *number),
-            Event::Confirming { entry, findings } => {
-                if self.live {
-                    self.show_line(&format!("confirming {} of {findings} natively", entry.dir));
-                }
+            Event::Confirming { entry, findings } if self.live => {
+                self.show_line(&format!("confirming {} of {findings} natively", entry.dir));
             }
             Event::FindingReplayed { entry, verdict } => {
                 if let Some(why) = verdict.reason() {
