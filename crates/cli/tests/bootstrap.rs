@@ -391,7 +391,7 @@ fn a_begin_that_leads_elsewhere_is_found() {
     let elsewhere = ["--set", "host.client.begin=server.begin"];
     let mut command = everett(&folder);
     command.args(["run", "--out", "again"]).args(elsewhere);
-    let said = text(&expect(command.arg("out/world.toml"), 1));
+    let said = text(&expect(command.arg("out/world.toml"), 2));
     let wanted = "the program declares host server, the scenario expects client";
     assert!(said.contains(wanted), "{said}");
     fs::write(
@@ -401,7 +401,7 @@ fn a_begin_that_leads_elsewhere_is_found() {
     .expect("it can be written");
     let mut command = everett(&folder);
     command.args(["run", "--out", "damaged", "out/world.toml"]);
-    expect(&mut command, 0);
+    expect(&mut command, 2);
     let summary = summary(&folder.join("damaged"));
     assert_eq!(summary["complete"], false, "{summary}");
     let said = summary["warnings"].to_string();

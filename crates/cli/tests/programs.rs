@@ -32,6 +32,7 @@ use bundle::Bundle;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -357,7 +358,12 @@ impl Case {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        let program = folder.join(source.file_stem().unwrap_or_default());
+        let name = match is_rust(source) && !header.alone {
+            // A program that shares its build is found by its name.
+            true => source.file_stem().unwrap_or_default(),
+            false => OsStr::new("program"),
+        };
+        let program = folder.join(name);
         Ok(Case {
             header,
             build,

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     /// Fields that are not options.
-    const NO_OPTIONS: &[&str] = &["version", "command"];
+    const NO_OPTIONS: &[&str] = &["version", "command", "started_in"];
 
     #[test]
     fn every_field_is_an_option_and_every_option_a_field() {

@@ -81,10 +81,12 @@ impl Bundle {
         for path in &self.sources {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let _ = writeln!(text, "#[path = {path:?}] mod {name};");
-            let _ = writeln!(arms, "        {name:?} => report({name}::main()),");
+            let _ = writeln!(arms, "        {name:?} => run({name}::main),");
         }
         text + &format!(
-            "fn report(end: impl std::process::Termination) -> std::process::ExitCode {{ end.report() }}\n\
+            "fn run<T: std::process::Termination>(main: fn() -> T) -> std::process::ExitCode {{\n    \
+                 // Inlined together, programs would lose lines where they have code in common.\n    \
+                 std::hint::black_box(main)().report()\n}}\n\
              fn main() -> std::process::ExitCode {{\n    \
                  let path = std::env::args_os().next().unwrap_or_default();\n    \
                  let name = std::path::Path::new(&path).file_name().and_then(|name| name.to_str());\n    \

@@ -176,10 +176,10 @@ impl Explorer<'_> {
                         self.searcher.added(&self.frontier, id);
                     }
                 }
-                // Their weight never becomes finished, so the run is not complete.
-                Err(error) => self
-                    .warnings
-                    .push(format!("{} spilled states are lost: {error}", bundle.count)),
+                Err(error) => {
+                    self.warn(format!("{} spilled states are lost: {error}", bundle.count));
+                    self.note_limit("lost-state");
+                }
             }
         }
     }

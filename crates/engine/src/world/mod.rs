@@ -295,10 +295,14 @@ impl Explorer<'_> {
         state: &mut State,
         listener: &mut dyn Listener,
     ) -> bool {
+        /// Steps before a request to stop is heeded here: a state that stops on its way changes the order in which
+        /// others go on, so a resumed run would merge other states than an undisturbed one.
+        const PATIENCE: u32 = 10_000;
         let mut batch_end = u64::MAX;
         if self.world.order.is_by_searcher() {
             batch_end = state.instructions() + self.config.batch_instructions;
         }
+        let mut steps = 0;
         loop {
             if !self.transmit(id, state, listener) {
                 return false;
@@ -340,7 +344,9 @@ impl Explorer<'_> {
             if !self.notify_blocked(id, state, now_ns, listener) {
                 return false;
             }
-            if self.is_stopping() || self.out_of_forks() || state.instructions() >= batch_end {
+            steps += 1;
+            let must_stop = self.is_late() || steps > PATIENCE && self.is_stopping();
+            if must_stop || self.out_of_forks() || state.instructions() >= batch_end {
                 return true;
             }
         }

@@ -190,7 +190,7 @@ fn config(
     let mut config = HostConfig {
         image,
         watches: modules.watches(setup, &process.program, image)?,
-        args: arguments(process),
+        args: arguments(scenario, process),
         env: environment(process),
         stdin: stdin(process)?,
         addresses: topology.addresses(setup.index).collect(),
@@ -207,7 +207,7 @@ fn config(
     for other in others {
         config.others.push(ProcessConfig {
             image: programs.number(&other.program)?,
-            args: arguments(other),
+            args: arguments(scenario, other),
             env: environment(other),
             stdin: stdin(other)?,
             cwd: other.cwd.clone().unwrap_or_else(|| "/".to_owned()).into(),
@@ -216,7 +216,7 @@ fn config(
     for other in &setup.programs {
         let path = match &other.guest_path {
             Some(path) => path.clone().into_bytes(),
-            None => other.program.as_os_str().as_bytes().to_vec(),
+            None => name_in(scenario, &other.program),
         };
         let image = programs.number(&other.program)?;
         config.programs.push(ProgramSpec { path, image });
@@ -234,9 +234,19 @@ fn config(
     Ok(config)
 }
 
-fn arguments(process: &Process) -> Vec<Argument> {
+/// A program as the scenario names it. What programs are told must not depend on where the scenario lies and from where
+/// it is run: a run is resumed and replayed from any folder.
+fn name_in(scenario: &Scenario, program: &Path) -> Vec<u8> {
+    let path = program.as_os_str().as_bytes();
+    let folder = scenario.folder.as_os_str().as_bytes();
+    let below = path.strip_prefix(folder).filter(|_| !folder.is_empty());
+    let name = below.and_then(|below| below.strip_prefix(b"/"));
+    name.unwrap_or(path).to_vec()
+}
+
+fn arguments(scenario: &Scenario, process: &Process) -> Vec<Argument> {
     use everett_scenario::Argument as Said;
-    let name = process.program.as_os_str().as_bytes().to_vec();
+    let name = name_in(scenario, &process.program);
     let others = process.args.iter().map(|argument| match argument {
         Said::Text(text) => Argument::Concrete(text.clone().into_bytes()),
         Said::Symbolic { length } => Argument::Symbolic { max_len: *length },

@@ -1,6 +1,6 @@
 // run: --max-instructions 100000
 // paths: 1
-// finding: hang 12
+// finding: hang 13
 // complete: no
 #include <everett.h>
 
