@@ -176,10 +176,7 @@ impl Explorer<'_> {
                         self.searcher.added(&self.frontier, id);
                     }
                 }
-                Err(error) => {
-                    self.warn(format!("{} spilled states are lost: {error}", bundle.count));
-                    self.note_limit("lost-state");
-                }
+                Err(error) => self.note_lost(u64::from(bundle.count), &error.to_string()),
             }
         }
     }

@@ -303,7 +303,7 @@ impl<'a> Explorer<'a> {
                     None
                 }
                 Err(error) => {
-                    self.note_lost(&error);
+                    self.note_lost(1, &error);
                     self.cut_worlds_with(id);
                     None
                 }
@@ -311,8 +311,7 @@ impl<'a> Explorer<'a> {
             Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
                 Ok(trace) => Some(Box::new(State::starting(Path::following(Arc::new(trace))))),
                 Err(error) => {
-                    // Its weight never becomes finished, so the run is not complete.
-                    self.note_lost(&error.to_string());
+                    self.note_lost(1, &error.to_string());
                     None
                 }
             },
@@ -320,8 +319,12 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn note_lost(&mut self, error: &str) {
-        self.warn(format!("a spilled state is lost: {error}"));
+    /// Spilled states cannot be read. Their weight never becomes finished, so the run is not complete.
+    fn note_lost(&mut self, states: u64, error: &str) {
+        self.warn(match states {
+            1 => format!("a spilled state is lost: {error}"),
+            _ => format!("{states} spilled states are lost: {error}"),
+        });
         self.note_limit("lost-state");
     }
 
