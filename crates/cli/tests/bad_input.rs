@@ -237,11 +237,14 @@ fn folders_that_cannot_be_written() {
 #[test]
 fn a_full_disk_is_told_and_what_was_found_is_shown() {
     let folder = folder("full-disk");
-    build(&folder, "forks", FORKS, &[]);
+    // Traces do not fit; `args.json` does, however long the path of the folder is.
+    let large = "static char large[40000]; everett_make_symbolic(large, sizeof large, \"large\");";
+    let forks = FORKS.replace("unsigned n = 0;", &format!("unsigned n = 0; {large}"));
+    build(&folder, "forks", &forks, &[]);
     // A limit on the size of files is as good as a full disk; the signal for it is ignored.
     let everett = env!("CARGO_BIN_EXE_everett");
     let script =
-        format!("trap '' XFSZ; ulimit -f 1; exec '{everett}' run --all-tests --out out ./forks");
+        format!("trap '' XFSZ; ulimit -f 16; exec '{everett}' run --all-tests --out out ./forks");
     let mut shell = Command::new("bash");
     let output = expect(shell.args(["-c", &script]).current_dir(&folder), 2);
     let said = text(&output);

@@ -10,6 +10,7 @@ use everett_toolchain::BuildLimits;
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::bootstrap::SetUp;
@@ -21,7 +22,7 @@ use crate::follow::Model;
 use crate::native_world::{Build, NativeWorld};
 use crate::replay::{BuildSpec, Verdict, tell_revealing};
 use crate::session::Session;
-use crate::shrink::{Goal, Shrunk, shrink_trace};
+use crate::shrink::{Budget, Goal, Shrunk, shrink_trace};
 use crate::spec::RunSpec;
 use crate::summary::Summary;
 use crate::trace::{HOST, WorldTrace};
@@ -30,13 +31,15 @@ use crate::world::dtest::Tests;
 use crate::world::samples::Samples;
 use crate::world::topology;
 
-/// Time budget for shrinking one finding.
-const SHRINK_TIME: Duration = Duration::from_secs(3);
-/// Time budget for shrinking findings and confirming them natively.
+/// Work for shrinking one finding, see [`Budget`].
+const SHRINK_WORK: u64 = 60_000_000;
+/// Work for shrinking all findings of a run.
+const ALL_SHRINK_WORK: u64 = 4 * SHRINK_WORK;
+/// The most of the time limit of a run that is kept for shrinking findings and confirming them natively.
 const AFTER_TIME: Duration = Duration::from_secs(20);
 
-/// Time for one checked build, if the run has no time limit.
-const BUILD_TIME: Duration = Duration::from_secs(120);
+/// Time for one checked build, if the run has no time limit. No build takes as long, on a loaded machine either.
+const BUILD_TIME: Duration = Duration::from_secs(600);
 
 /// Writes tests and findings into the folder of a run.
 pub(crate) struct Recorder<'o> {
@@ -267,9 +270,9 @@ impl<'o> Recorder<'o> {
         if self.found.is_empty() {
             return Ok(());
         }
-        let until = AfterRun::of(self.spec, config, self.session.now());
+        let mut until = AfterRun::of(self.spec, config, self.session);
         let native = || NativeWorld::of(self.spec, &BuildSpec::default(), self.session);
-        let mut native = match until.confirm.map(|_| native()).transpose() {
+        let mut native = match (!self.spec.no_confirm).then(native).transpose() {
             Ok(native) => {
                 let hosts = native.iter().flat_map(|native| &native.hosts);
                 let programs = hosts.flat_map(|host| &host.config.programs);
@@ -286,10 +289,8 @@ impl<'o> Recorder<'o> {
         for (number, found) in std::mem::take(&mut self.found) {
             let trace = WorldTrace::of(&found, self.format.is_program);
             let goal = Goal::of_entry(&self.findings[number], &trace);
-            let shrunk = self.shrunk((config, images), &trace, &goal, until.shrink);
-            let is_late = until
-                .confirm
-                .is_none_or(|until| self.session.now() >= until);
+            let shrunk = until.shrunk((config, images), &trace, &goal);
+            let is_late = until.limit.is_some_and(|until| self.session.now() >= until);
             late |= is_late;
             let (verdict, shrunk) = match &mut native {
                 Some(native) if !is_late => {
@@ -337,22 +338,6 @@ impl<'o> Recorder<'o> {
             });
         }
         Ok(())
-    }
-
-    /// Shrinks the trace of a finding. `None` if there is no simpler trace or no time left.
-    fn shrunk(
-        &self,
-        model: (&ExplorerConfig, &[Image]),
-        trace: &WorldTrace,
-        goal: &Goal,
-        until: Option<Duration>,
-    ) -> Option<Shrunk> {
-        let until = until?.min(self.session.now() + SHRINK_TIME);
-        if self.session.now() >= until {
-            return None;
-        }
-        // If shrinking fails, the original trace stays.
-        shrink_trace(model, trace, goal, until).ok()?
     }
 
     /// Estimated time that the kernel takes to free the memory of the process at exit.
@@ -447,35 +432,58 @@ fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
         .collect()
 }
 
-/// Deadlines for the work on findings after a run; `None` disables a step.
+/// What the work on findings after a run may cost. Without a time limit there are no deadlines: a loaded machine would
+/// get other results.
 struct AfterRun {
-    /// Deadline for shrinking their traces.
+    /// Work left for shrinking traces.
+    work: u64,
+    /// Deadline for shrinking traces.
     shrink: Option<Duration>,
-    /// Deadline for confirming them natively.
-    confirm: Option<Duration>,
     /// The time limit of the run.
     limit: Option<Duration>,
 }
 
 impl AfterRun {
-    fn of(spec: &RunSpec, config: &ExplorerConfig, now: Duration) -> AfterRun {
-        let limit = config.limits.max_time;
-        let until = limit.unwrap_or(Duration::MAX).min(now + AFTER_TIME);
-        let confirm = match config.world {
-            // Replaying a world takes long.
-            Some(_) => limit.unwrap_or(Duration::MAX),
-            None => until,
+    fn of(spec: &RunSpec, config: &ExplorerConfig, session: &Session) -> AfterRun {
+        let now = session.now();
+        let soon = now + AFTER_TIME;
+        let limit = match session.stop.load(Ordering::Relaxed) {
+            true => Some(config.limits.max_time.map_or(soon, |limit| limit.min(soon))),
+            false => config.limits.max_time,
         };
+        let shrink = |limit: Duration| now + limit.saturating_sub(now).min(AFTER_TIME) / 2;
         AfterRun {
+            work: if spec.no_shrink { 0 } else { ALL_SHRINK_WORK },
             // The other half of the time is for confirming findings natively.
-            shrink: (!spec.no_shrink).then(|| now + until.saturating_sub(now) / 2),
-            confirm: (!spec.no_confirm).then_some(confirm),
+            shrink: limit.map(shrink),
             limit,
         }
     }
-}
 
-impl AfterRun {
+    /// Shrinks the trace of a finding. `None` if there is no simpler trace or nothing is left of the budget.
+    fn shrunk(
+        &mut self,
+        model: (&ExplorerConfig, &[Image]),
+        trace: &WorldTrace,
+        goal: &Goal,
+    ) -> Option<Shrunk> {
+        let is_late = self
+            .shrink
+            .is_some_and(|until| model.0.clock.now() >= until);
+        if self.work == 0 || is_late {
+            return None;
+        }
+        let mut budget = Budget {
+            work: self.work.min(SHRINK_WORK),
+            until: self.shrink,
+        };
+        self.work -= budget.work;
+        let shrunk = shrink_trace(model, trace, goal, &mut budget);
+        self.work += budget.work;
+        // If shrinking fails, the original trace stays.
+        shrunk.ok().flatten()
+    }
+
     /// Time for a checked build that begins now.
     fn build_time(&self, now: Duration) -> Duration {
         let left = self.limit.map(|limit| limit.saturating_sub(now));

@@ -213,10 +213,19 @@ impl Cost {
 /// A place in a trace: the host, the index of an input or choice, and the byte of the input.
 type Place = (String, usize, usize);
 
+/// What shrinking may cost.
+pub(crate) struct Budget {
+    /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time, it gives the same
+    /// result on a loaded machine.
+    pub work: u64,
+    /// The deadline, if the user has set one.
+    pub until: Option<Duration>,
+}
+
 struct Shrinker<'a> {
     model: Model<'a>,
     goal: &'a Goal,
-    until: Duration,
+    budget: &'a mut Budget,
     best: Shrunk,
     cost: Cost,
 }
@@ -224,19 +233,22 @@ struct Shrinker<'a> {
 /// A candidate may execute this many instructions in addition to twice those of the trace.
 const MORE_INSTRUCTIONS: u64 = 1_000_000;
 
-/// Searches for a simpler trace until a deadline. `None` if there is none.
+/// The cost of starting a candidate, in instructions that take as long.
+const CANDIDATE: u64 = 20_000;
+
+/// Searches for a simpler trace within a budget, which it uses up. `None` if there is none.
 pub(crate) fn shrink_trace(
     (config, images): (&ExplorerConfig, &[Image]),
     trace: &WorldTrace,
     goal: &Goal,
-    until: Duration,
+    budget: &mut Budget,
 ) -> Result<Option<Shrunk>> {
     let mut model = Model::new(config.clone(), images);
-    model.config.limits.max_time = Some(until);
+    model.config.limits.max_time = budget.until;
     let mut shrinker = Shrinker {
         model,
         goal,
-        until,
+        budget,
         best: Shrunk {
             trace: trace.clone(),
             found: None,
@@ -253,13 +265,22 @@ pub(crate) fn shrink_trace(
 }
 
 impl Shrinker<'_> {
-    fn is_late(&self) -> bool {
-        self.model.config.clock.now() >= self.until
+    fn is_spent(&self) -> bool {
+        let now = || self.model.config.clock.now();
+        self.budget.work == 0 || self.budget.until.is_some_and(|until| now() >= until)
+    }
+
+    /// Follows a trace loosely, on the budget.
+    fn follow(&mut self, trace: &WorldTrace) -> Result<Seen> {
+        let seen = self.model.follow_loosely(trace)?;
+        let work = seen.instructions.saturating_add(CANDIDATE);
+        self.budget.work = self.budget.work.saturating_sub(work);
+        Ok(seen)
     }
 
     /// Follows the trace itself, to bound the instructions of candidates. `false` if it does not reach the goal.
     fn bound_by(&mut self, trace: &WorldTrace) -> Result<bool> {
-        let seen = self.model.follow_loosely(trace)?;
+        let seen = self.follow(trace)?;
         if self.goal.reached(&seen).is_none() {
             return Ok(false);
         }
@@ -279,7 +300,7 @@ impl Shrinker<'_> {
     /// has choices that the candidate does not make, and has those that it makes instead.
     fn attempt(&mut self, candidate: &WorldTrace) -> Result<bool> {
         self.best.tries += 1;
-        let seen = self.model.follow_loosely(candidate)?;
+        let seen = self.follow(candidate)?;
         let Some((trace, found)) = self.goal.reached(&seen) else {
             return Ok(false);
         };
@@ -319,7 +340,7 @@ impl Shrinker<'_> {
         trace
     }
 
-    /// Applies every reduction once. `true` if one succeeded and there is time for another round.
+    /// Applies every reduction once. `true` if one succeeded and there is budget for another round.
     fn round(&mut self) -> Result<bool> {
         let mut better = self.reduce(deviations, |parts, (_, at, _)| {
             parts.choices[*at].picked = 0
@@ -330,7 +351,7 @@ impl Shrinker<'_> {
             better |= self.reduce(unprintable, |parts, place| *parts.byte(place) = byte)?;
         }
         better |= self.lower_numbers()?;
-        Ok(better && !self.is_late())
+        Ok(better && !self.is_spent())
     }
 
     /// Applies a change to as many places as possible, in groups of decreasing size.
@@ -348,7 +369,7 @@ impl Shrinker<'_> {
                 if at >= all.len() {
                     break;
                 }
-                if self.is_late() {
+                if self.is_spent() {
                     return Ok(better);
                 }
                 let candidate = self.changed(all.iter().skip(at).take(size), &change);
@@ -372,7 +393,7 @@ impl Shrinker<'_> {
             let picked = trace.choices.get(place.1).map_or(0, |choice| choice.picked);
             let mut helped = false;
             for lower in [picked / 2, picked.saturating_sub(1)] {
-                if lower == 0 || lower == picked || self.is_late() {
+                if lower == 0 || lower == picked || self.is_spent() {
                     continue;
                 }
                 let candidate = self.changed([&place], |parts, (_, at, _)| {
@@ -414,7 +435,7 @@ impl Shrinker<'_> {
     /// Searches for the smallest value that reaches the goal, by bisection: assumes that larger values do, too.
     fn lower(&mut self, value: u64, place: &Place, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
-        while good - refused > 1 && !self.is_late() {
+        while good - refused > 1 && !self.is_spent() {
             // Try 1 first, since it is likely to succeed.
             let next = if refused == 0 && good == value {
                 1
@@ -526,7 +547,10 @@ fn size_of(trace: &WorldTrace) -> TraceSize {
 
 /// Shrinks a trace.
 pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
-    let until = session.now() + spec.max_time;
+    let mut budget = Budget {
+        work: u64::MAX,
+        until: Some(session.now() + spec.max_time),
+    };
     let folder = run_of(&spec.path)?;
     let path = one_trace(&spec.path)?;
     let run = RunSpec::of(&folder)?;
@@ -534,7 +558,7 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     let (config, images) = prepare(&run, session)?;
     let goal = goal_of(Model::new(config.clone(), &images), &trace)
         .with_context(|| format!("{} cannot be made simpler", path.display()))?;
-    let shrunk = shrink_trace((&config, &images), &trace, &goal, until)?;
+    let shrunk = shrink_trace((&config, &images), &trace, &goal, &mut budget)?;
     let before = size_of(&trace);
     let Some(shrunk) = shrunk else {
         return Ok(ShrinkResult {
