@@ -44,9 +44,9 @@ use std::time::{Duration, Instant};
 /// Native runs that have to differ from the model before that counts.
 const NATIVE_RUNS: usize = 3;
 /// A program that has not ended by then never will.
-const RUNS_AT_MOST: Duration = Duration::from_secs(60);
+const RUNS_AT_MOST: Duration = Duration::from_secs(300);
 /// The same for Everett, which may have many paths to follow.
-const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(600);
+const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(1200);
 /// A path without a finding, among the kinds of findings.
 const FINISHED_PATH: &str = "path";
 
@@ -439,7 +439,7 @@ impl Case {
     fn explore(&self, options: &[String]) -> Result<(), Failed> {
         let out = self.folder.join("out");
         let mut run = everett();
-        run.args(["run", "--all-tests", "--max-time", "60s", "--out"])
+        run.args(["run", "--all-tests", "--max-time", "1000s", "--out"])
             .arg(&out)
             .args(options);
         run.arg(&self.program)

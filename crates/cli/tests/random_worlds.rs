@@ -222,7 +222,7 @@ fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
                 "-q",
                 "--all-tests",
                 "--max-time",
-                "120s",
+                "1000s",
                 "--mapping",
                 mapping,
             ]);

@@ -164,7 +164,7 @@ fn watched_data_that_is_not_there_is_told() {
     let run = |path: &str, code: i32| {
         let setting = format!("host.a.watch={{ x = \"{path}\" }}");
         let mut command = everett(&folder);
-        let command = command.args(["run", "--max-time", "60s", "--out", &format!("of {path}")]);
+        let command = command.args(["run", "--max-time", "1000s", "--out", &format!("of {path}")]);
         text(&expect(
             command.args(["--set", &setting, "world.toml"]),
             code,

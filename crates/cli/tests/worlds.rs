@@ -163,7 +163,7 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         }
         let out = folder.join(format!("out-{file}-{mapping}"));
         let mut run = everett(folder);
-        run.args(["run", "--max-time", "120s", "--mapping", mapping]);
+        run.args(["run", "--max-time", "1000s", "--mapping", mapping]);
         run.arg("--out").arg(&out);
         run.arg(if tells { "--all-tests" } else { "--no-tests" });
         expect(run.arg(&*file), i32::from(!finds.is_empty()));
