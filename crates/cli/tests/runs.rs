@@ -108,6 +108,28 @@ fn every_searcher_reaches_the_same_paths() {
 }
 
 #[test]
+fn any_number_of_workers_reaches_the_same_paths() {
+    let folder = folder("workers");
+    build(&folder, "forks", FORKS, &[]);
+    build(&folder, "words", WORDS, &[]);
+    let commands: [(&[&str], i32); 2] = [
+        (&["./forks"], FINDINGS),
+        (&["./words", "--sym-arg", "2", "--sym-stdin", "4"], CLEAN),
+    ];
+    for (number, (command, code)) in commands.into_iter().enumerate() {
+        let whole = format!("whole-{number}");
+        run(&folder, &whole, &["--batch", "50"], command, code);
+        for workers in ["2", "3", "8"] {
+            let name = format!("by-{workers}-{number}");
+            let options = ["--workers", workers, "--batch", "50"];
+            run(&folder, &name, &options, command, code);
+            check_same_as_whole(&folder, &name, &whole);
+        }
+        expect(everett(&folder).args(["follow", &whole]), CLEAN);
+    }
+}
+
+#[test]
 fn counted_limits_stop_the_search() {
     let folder = folder("limits");
     build(&folder, "forks", FORKS, &[]);
@@ -313,10 +335,12 @@ fn a_run_stopped_by_a_signal_and_resumed_finds_the_same() {
     let folder = folder("interrupt");
     build(&folder, "forks", FORKS, &[]);
     run(&folder, "whole", &[], &["./forks"], FINDINGS);
-    for (number, enough) in [1, 40, 150].into_iter().enumerate() {
-        let name = format!("stopped-{number}");
+    let workers = ["1", "1", "1", "2", "3"];
+    for (workers, enough) in workers.into_iter().zip([1, 40, 150, 1, 40]) {
+        let name = format!("stopped-{workers}-{enough}");
         let mut start = everett(&folder);
-        start.args(["run", "--all-tests", "--out", &name, "./forks"]);
+        start.args(["run", "--all-tests", "--workers", workers]);
+        start.args(["--out", &name, "./forks"]);
         let tests = folder.join(&name).join("tests");
         let code = stop_at(&mut start, "INT", &tests, enough);
         assert!(matches!(code, Some(0 | FINDINGS | 3)), "{code:?}");
@@ -335,20 +359,23 @@ fn a_run_killed_again_and_again_and_resumed_finds_the_same() {
     let folder = folder("killed");
     build(&folder, "forks", FORKS, &[]);
     run(&folder, "whole", &[], &["./forks"], FINDINGS);
-    let tests = folder.join("killed/tests");
-    let mut command = everett(&folder);
-    command.args(["run", "--all-tests", "--checkpoint", "0s"]);
-    command.args(["--out", "killed", "./forks"]);
-    for enough in [1, 2, 20, 60, 100, 200, 300] {
-        stop_at(&mut command, "KILL", &tests, enough);
-        command = everett(&folder);
-        command.args(["resume", "killed"]);
+    for workers in ["1", "3"] {
+        let name = format!("killed-{workers}");
+        let tests = folder.join(&name).join("tests");
+        let mut command = everett(&folder);
+        command.args(["run", "--all-tests", "--checkpoint", "0s"]);
+        command.args(["--workers", workers, "--out", &name, "./forks"]);
+        for enough in [1, 2, 20, 60, 100, 200, 300] {
+            stop_at(&mut command, "KILL", &tests, enough);
+            command = everett(&folder);
+            command.args(["resume", &name]);
+        }
+        if !folder.join(&name).join("summary.json").exists() {
+            resume(&folder, &name, &[], FINDINGS);
+        }
+        check_same_as_whole(&folder, &name, "whole");
+        expect(everett(&folder).args(["follow", &name]), CLEAN);
     }
-    if !folder.join("killed/summary.json").exists() {
-        resume(&folder, "killed", &[], FINDINGS);
-    }
-    check_same_as_whole(&folder, "killed", "whole");
-    expect(everett(&folder).args(["follow", "killed"]), CLEAN);
 }
 
 #[test]

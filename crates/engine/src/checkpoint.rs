@@ -139,7 +139,6 @@ impl Explorer<'_> {
         let segments = self.worker.coverage.segments.iter();
         let limits = self.limits_hit().iter();
         let limits = limits.filter(|limit| KEPT_LIMITS.contains(limit));
-        let findings = self.findings.iter();
         Ok(Saved {
             files,
             left,
@@ -148,7 +147,7 @@ impl Explorer<'_> {
             covered: segments
                 .map(|mark| if *mark == 0 { '0' } else { '1' })
                 .collect(),
-            findings: findings.map(|(key, count)| (key.clone(), count)).collect(),
+            findings: self.findings.all(),
             limits: limits.map(|limit| (*limit).to_owned()).collect(),
             warnings: self.warnings().to_vec(),
             unsupported: self.unsupported(),
@@ -168,6 +167,8 @@ impl Explorer<'_> {
         for part in spilled.chunks(BUNDLE) {
             bundles.push(writer.bundle(part)?);
         }
+        let elsewhere = self.states_elsewhere();
+        live.extend(&elsewhere);
         for part in live.chunks(BUNDLE) {
             let places = writer.put(part.iter().copied(), &self.worker.arena)?;
             bundles.push(writer.bundle(&places)?);

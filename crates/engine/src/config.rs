@@ -173,6 +173,23 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Adds what another worker counted.
+    pub(crate) fn add(&mut self, other: &Statistics) {
+        self.instructions += other.instructions;
+        self.replayed += other.replayed;
+        self.forks += other.forks;
+        self.paths_completed += other.paths_completed;
+        self.paths_partial += other.paths_partial;
+        self.spilled += other.spilled;
+        self.finished.add_sum(&other.finished);
+        self.unknown.add_sum(&other.unknown);
+        self.pruned.add_sum(&other.pruned);
+        self.excluded.add_sum(&other.excluded);
+        for (fault, count) in &other.faults {
+            *self.faults.entry(fault.clone()).or_default() += count;
+        }
+    }
+
     /// Everything was explored.
     pub fn is_all_explored(&self) -> bool {
         let mut explored = self.finished.clone();

@@ -4,6 +4,7 @@ use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::source::SourceFrame;
 use crate::trace::Trace;
@@ -160,42 +161,51 @@ pub fn uncaught_signal(signal: i32) -> Bug {
 /// The key of a finding: name of the kind, file, line and function.
 pub type FindingKey = (String, String, u32, String);
 
-/// Findings that were reported, and how many paths ended in each.
+/// Findings that were reported, and how many paths ended in each. Clones share them: workers of one search report a
+/// finding once.
 #[derive(Clone, Debug, Default)]
 pub struct FindingIndex {
-    counts: BTreeMap<FindingKey, u64>,
+    counts: Arc<Mutex<BTreeMap<FindingKey, u64>>>,
 }
 
 impl FindingIndex {
     /// Counts a path; `true` if it is the first of its finding.
     pub fn count(&mut self, key: FindingKey) -> bool {
-        let count = self.counts.entry(key).or_insert(0);
+        let mut counts = self.counts();
+        let count = counts.entry(key).or_insert(0);
         *count += 1;
         *count == 1
     }
 
     /// Sets how often it was counted, in an earlier search.
     pub(crate) fn set(&mut self, key: FindingKey, count: u64) {
-        self.counts.insert(key, count);
+        self.counts().insert(key, count);
     }
 
     /// It was counted before.
     pub fn contains(&self, key: &FindingKey) -> bool {
-        self.counts.contains_key(key)
+        self.counts().contains_key(key)
     }
 
     /// How many different findings there are.
     pub fn len(&self) -> usize {
-        self.counts.len()
+        self.counts().len()
     }
 
     /// There is none.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.counts().is_empty()
     }
 
     /// All, with the number of paths that ended in each.
-    pub fn iter(&self) -> impl Iterator<Item = (&FindingKey, u64)> {
-        self.counts.iter().map(|(key, count)| (key, *count))
+    pub fn all(&self) -> Vec<(FindingKey, u64)> {
+        let counts = self.counts();
+        let all = counts.iter().map(|(key, count)| (key.clone(), *count));
+        all.collect()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<FindingKey, u64>> {
+        // Every change is a single one, so what a panic leaves is whole.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -101,6 +101,7 @@ impl Checkpoint {
         for name in [FILE, NEW_FILE, SPILL_FILE] {
             remove_file(&dir.join(name))?;
         }
+        remove_worker_spills(dir)?;
         remove_states(dir, &BTreeSet::new())
     }
 }
@@ -112,6 +113,20 @@ fn remove_file(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Removes what workers spilled that were killed.
+fn remove_worker_spills(dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).context("cannot list the folder")?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(SPILL_FILE));
+        let number = number.and_then(|number| number.strip_prefix('-'));
+        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            remove_file(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes files of states but those that are still needed.

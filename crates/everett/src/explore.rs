@@ -164,6 +164,9 @@ fn search(
     outcome
 }
 
+/// More threads than any machine has processors.
+const MOST_WORKERS: usize = 1024;
+
 /// The warning of a run whose results are incomplete.
 const NOT_WRITTEN: &str = "not all results could be written, because the disk is full or fails: tests are missing, and \
                            the run may not be resumable";
@@ -175,7 +178,15 @@ fn search_with(
     (config, explorer, images): (&ExplorerConfig, &mut Explorer<'_>, &[Image]),
     folder: &Folder,
 ) -> Result<RunResult> {
-    let stopped = explorer.run(&session.stop, &mut recorder);
+    let workers = match boots(images) {
+        // Hosts are set up in the order of their paths.
+        true => 1,
+        false => spec.with_defaults()?.workers.unwrap_or(1),
+    };
+    let workers = usize::try_from(workers)
+        .unwrap_or(usize::MAX)
+        .min(MOST_WORKERS);
+    let stopped = explorer.run_team(workers, &session.stop, &mut recorder);
     let mut written = recorder.write_samples(explorer);
     let hosts = std::mem::take(&mut recorder.hosts);
     let booted = Booted {

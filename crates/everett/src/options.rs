@@ -337,6 +337,12 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("batch", batch, "N", positive)
         .help("Instructions before another state is picked.")
         .default("10000"),
+    maybe!("workers", workers, "N", positive)
+        .help(
+            "Explore a program with so many threads. A complete run has the same paths and findings with any number. \
+             Scenarios, and runs with --max-paths or --max-forks, have one.",
+        )
+        .default("1"),
     switch!("all-tests", all_tests)
         .help("Write a test for every path, not only for those that cover something new."),
     switch!("no-tests", no_tests)

@@ -68,6 +68,8 @@ pub(crate) struct Recorder<'o> {
     kept_time: Duration,
     /// Writes checkpoints, if the run can be resumed.
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// What the explorer was told about a checkpoint at the next tick.
+    is_saving: Option<bool>,
     /// Calls of `tick`.
     ticks: u64,
 }
@@ -143,6 +145,7 @@ impl<'o> Recorder<'o> {
             samples: (!is_program).then(Samples::new),
             kept_time: limit.map_or(Duration::ZERO, |limit| (limit / 10).min(AFTER_TIME)),
             checkpoints: None,
+            is_saving: None,
             ticks: 0,
         }
     }
@@ -206,15 +209,26 @@ impl<'o> Recorder<'o> {
         self.session.now() + earlier.unwrap_or_default()
     }
 
-    /// Writes a checkpoint if one is due. A bootstrap search has none: it would not hold the hosts that were set up.
-    fn mind_checkpoint(&mut self, explorer: &Explorer<'_>) {
+    /// Whether the next tick writes a checkpoint. A bootstrap search has none: it would not hold the hosts that were set
+    /// up.
+    fn is_checkpoint_due(&self) -> bool {
         const BETWEEN_LOOKS: u64 = 16;
+        let is_looked_at = (self.ticks + 1).is_multiple_of(BETWEEN_LOOKS);
+        let is_due = || {
+            let now = self.session.now();
+            self.checkpoints.as_ref().is_some_and(|it| it.is_due(now))
+        };
+        is_looked_at && self.hosts.is_empty() && is_due()
+    }
+
+    /// Writes a checkpoint if one is due.
+    fn mind_checkpoint(&mut self, explorer: &Explorer<'_>) {
+        let is_due = match self.is_saving.take() {
+            Some(is_due) => is_due,
+            None => self.is_checkpoint_due(),
+        };
         self.ticks += 1;
-        if !self.ticks.is_multiple_of(BETWEEN_LOOKS) || !self.hosts.is_empty() {
-            return;
-        }
-        let now = self.session.now();
-        if !self.checkpoints.as_ref().is_some_and(|it| it.is_due(now)) {
+        if !is_due {
             return;
         }
         if let Err(error) = self.write_checkpoint(explorer, true) {
@@ -559,6 +573,10 @@ impl Listener for Recorder<'_> {
             setup: setup.clone(),
             trace: trace.clone(),
         });
+    }
+
+    fn is_saving_due(&mut self) -> bool {
+        *self.is_saving.insert(self.is_checkpoint_due())
     }
 
     fn tick(&mut self, explorer: &Explorer<'_>) {

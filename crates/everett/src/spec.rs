@@ -54,6 +54,8 @@ pub struct RunSpec {
     pub search: Vec<String>,
     /// Instructions before another state is selected.
     pub batch: Option<u64>,
+    /// Workers that explore a program at the same time.
+    pub workers: Option<u64>,
     /// Write a test for every path, not only for those that cover something new.
     pub all_tests: bool,
     /// Write no tests.

@@ -75,6 +75,9 @@ pub struct ProgramFigures {
     pub states_pending: usize,
     /// Number of states spilled to disk.
     pub states_spilled: u64,
+    /// Number of states that moved from one worker to another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states_moved: Option<u64>,
     /// Queries that reached the SAT solver.
     pub queries_sat: u64,
     /// Queries that reached the SMT solver.
@@ -183,6 +186,7 @@ impl Summary {
         let limits = explorer.limits_hit().iter();
         let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
         let is_world = explorer.is_world();
+        let team = explorer.team_statistics();
         // A path that meets a limit and goes on has its full weight. Spilling cuts nothing.
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
         let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
@@ -221,6 +225,7 @@ impl Summary {
                 instructions_replayed: statistics.replayed,
                 states_pending: explorer.states(),
                 states_spilled: statistics.spilled,
+                states_moved: (team.workers > 1).then_some(team.moved),
                 queries_sat: solver.sat_queries,
                 queries_smt: solver.smt_queries,
                 faults: statistics.faults.clone(),

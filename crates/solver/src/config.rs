@@ -188,3 +188,48 @@ pub struct SolverStatistics {
     /// Queries without an answer.
     pub unknown: u64,
 }
+
+impl SolverStatistics {
+    /// Adds what another solver counted.
+    pub fn add(&mut self, other: &SolverStatistics) {
+        self.queries += other.queries;
+        self.by_model += other.by_model;
+        self.by_simplification += other.by_simplification;
+        self.by_ranges += other.by_ranges;
+        self.by_bytes += other.by_bytes;
+        self.by_cache += other.by_cache;
+        self.by_cached_model += other.by_cached_model;
+        self.by_core += other.by_core;
+        self.sat_queries += other.sat_queries;
+        self.cadical_queries += other.cadical_queries;
+        self.sat_over_budget += other.sat_over_budget;
+        self.sat_restarts += other.sat_restarts;
+        self.sat_time += other.sat_time;
+        self.smt_queries += other.smt_queries;
+        self.smt_time += other.smt_time;
+        self.unknown += other.unknown;
+    }
+
+    /// What was counted since an earlier look.
+    #[must_use]
+    pub fn since(&self, earlier: &SolverStatistics) -> SolverStatistics {
+        SolverStatistics {
+            queries: self.queries - earlier.queries,
+            by_model: self.by_model - earlier.by_model,
+            by_simplification: self.by_simplification - earlier.by_simplification,
+            by_ranges: self.by_ranges - earlier.by_ranges,
+            by_bytes: self.by_bytes - earlier.by_bytes,
+            by_cache: self.by_cache - earlier.by_cache,
+            by_cached_model: self.by_cached_model - earlier.by_cached_model,
+            by_core: self.by_core - earlier.by_core,
+            sat_queries: self.sat_queries - earlier.sat_queries,
+            cadical_queries: self.cadical_queries - earlier.cadical_queries,
+            sat_over_budget: self.sat_over_budget - earlier.sat_over_budget,
+            sat_restarts: self.sat_restarts - earlier.sat_restarts,
+            sat_time: self.sat_time - earlier.sat_time,
+            smt_queries: self.smt_queries - earlier.smt_queries,
+            smt_time: self.smt_time - earlier.smt_time,
+            unknown: self.unknown - earlier.unknown,
+        }
+    }
+}

@@ -45,7 +45,8 @@ impl Explorer<'_> {
     /// When the search has to stop, so that what comes after it is done at the limit.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let limit = self.config.limits.max_time?;
-        let closing = self.closing.expected(self.frontier.len());
+        let elsewhere = self.member.as_ref().map_or(0, Member::elsewhere);
+        let closing = self.closing.expected(self.frontier.len() + elsewhere);
         Some(limit.saturating_sub(closing + self.closing.after))
     }
 

@@ -123,7 +123,19 @@ impl Explorer<'_> {
         }
     }
 
-    fn note_refusal(&mut self, refusal: &Refusal) {
+    /// What kernels refused, to report it.
+    pub(crate) fn refused(&self) -> Vec<Refusal> {
+        let refused = self.refusals.iter();
+        let refused = refused.map(|((call, what, sites), count)| Refusal {
+            call: call.clone(),
+            what: what.clone(),
+            sites: sites.clone(),
+            count: *count,
+        });
+        refused.collect()
+    }
+
+    pub(crate) fn note_refusal(&mut self, refusal: &Refusal) {
         let key = (
             refusal.call.clone(),
             refusal.what.clone(),

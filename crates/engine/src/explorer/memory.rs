@@ -164,7 +164,16 @@ impl Explorer<'_> {
 
     /// Moves states from the backlog to the frontier where there is room.
     pub(super) fn take_from_backlog(&mut self) {
-        while self.frontier.len() < self.most_in_frontier() / 4
+        self.take_from_backlog_up_to(self.most_in_frontier() / 4);
+    }
+
+    /// Moves all states from the backlog to the frontier.
+    pub(crate) fn take_all_from_backlog(&mut self) {
+        self.take_from_backlog_up_to(usize::MAX);
+    }
+
+    fn take_from_backlog_up_to(&mut self, most: usize) {
+        while self.frontier.len() < most
             && let Some(bundle) = self.backlog.pop_front()
         {
             self.in_backlog -= bundle.count as usize;
@@ -179,6 +188,13 @@ impl Explorer<'_> {
                 Err(error) => self.note_lost(u64::from(bundle.count), &error.to_string()),
             }
         }
+    }
+
+    /// The states of other workers, which stand still.
+    pub(crate) fn states_elsewhere(&self) -> Vec<State> {
+        let traces = self.elsewhere.iter();
+        let states = traces.map(|trace| State::starting(Path::following(Arc::new(trace.clone()))));
+        states.collect()
     }
 
     /// Spilled states that have no place in the frontier.

@@ -29,6 +29,7 @@ use crate::random::Random;
 use crate::search::{Searcher, searcher};
 use crate::spill::{Bundle, SpillFile};
 use crate::state::State;
+use crate::team::{Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Deadline, Worker};
@@ -63,6 +64,10 @@ pub trait Listener {
     fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
     /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
+    /// The next tick saves the search: all workers have to stand still.
+    fn is_saving_due(&mut self) -> bool {
+        false
+    }
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, explorer: &Explorer<'_>);
     /// How long it would take to write the results if the search stopped now; the time limit includes it.
@@ -91,6 +96,8 @@ pub enum Start {
     Loosely(Trace),
     /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are logged.
     World(BTreeMap<String, Trace>),
+    /// With nothing: states come from elsewhere.
+    Nothing,
     /// Where an earlier search was saved; its files lie beside the spill file.
     Saved(Box<Saved>),
     /// With these worlds.
@@ -131,12 +138,12 @@ pub struct Explorer<'a> {
     instructions_at_renewal: u64,
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
-    limits_hit: Vec<&'static str>,
+    pub(crate) limits_hit: Vec<&'static str>,
     /// What kernels refused, by call, request and place, and how often at most on one path.
     refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
     /// The same of the run that this one resumes.
     pub(crate) earlier_refusals: Vec<Unsupported>,
-    warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     pub(crate) spill: Option<SpillFile>,
     /// Names of files of states that were written by checkpoints, and that states may still be in.
     pub(crate) older_files: Vec<PathBuf>,
@@ -155,6 +162,13 @@ pub struct Explorer<'a> {
     memory_floor: u64,
     /// Which states of different hosts belong together, and what surrounds them.
     pub(crate) world: World,
+    /// Other workers on the same search.
+    pub(crate) member: Option<Member>,
+    /// Where their states stand, while a checkpoint is written.
+    pub(crate) elsewhere: Vec<Trace>,
+    /// What their solvers counted.
+    pub(crate) others_solver: SolverStatistics,
+    pub(crate) team_statistics: TeamStatistics,
 }
 
 impl<'a> Explorer<'a> {
@@ -205,12 +219,17 @@ impl<'a> Explorer<'a> {
             forks_left: 0,
             memory_floor: 0,
             world: World::new(&config, is_followed)?,
+            member: None,
+            elsewhere: Vec::new(),
+            others_solver: SolverStatistics::default(),
+            team_statistics: TeamStatistics::default(),
             config,
         };
         match start {
             Start::Beginning if explorer.is_world() => explorer.begin_worlds(None),
             Start::World(traces) => explorer.begin_worlds(Some(&traces)),
             Start::Beginning => explorer.add_path(Path::default()),
+            Start::Nothing => {}
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
             Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
             Start::Pending(worlds) => explorer.take_up(worlds)?,
@@ -227,7 +246,7 @@ impl<'a> Explorer<'a> {
         self.config.world.is_some()
     }
 
-    fn add_path(&mut self, path: Path) {
+    pub(crate) fn add_path(&mut self, path: Path) {
         let state = Stored::Live(Box::new(State::starting(path)));
         let id = self.frontier.add_root(state, StateInfo::default());
         self.searcher.added(&self.frontier, id);
@@ -237,7 +256,10 @@ impl<'a> Explorer<'a> {
     pub fn run(&mut self, stop: &AtomicBool, listener: &mut dyn Listener) -> Stopped {
         loop {
             self.take_from_backlog();
-            if self.frontier.is_empty() {
+            if let Some(stopped) = self.exchange(listener) {
+                return stopped;
+            }
+            if self.frontier.is_empty() && self.is_team_finished() {
                 return Stopped::Finished;
             }
             if stop.load(Ordering::Relaxed) {
@@ -252,7 +274,10 @@ impl<'a> Explorer<'a> {
                 self.note_limit("max-memory");
                 return Stopped::Limit("max-memory");
             }
-            listener.tick(self);
+            self.tick(listener);
+            if self.frontier.is_empty() {
+                continue;
+            }
             self.renew_distances();
             let stopped = match self.is_world() {
                 true => self.run_world(listener),
@@ -261,6 +286,17 @@ impl<'a> Explorer<'a> {
             if let Some(stopped) = stopped {
                 return stopped;
             }
+        }
+    }
+
+    fn tick(&mut self, listener: &mut dyn Listener) {
+        let is_held = self.member.is_some() && listener.is_saving_due();
+        if is_held {
+            self.hold_team(listener);
+        }
+        listener.tick(self);
+        if is_held {
+            self.release_team();
         }
     }
 
@@ -320,7 +356,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Spilled states cannot be read. Their weight never becomes finished, so the run is not complete.
-    fn note_lost(&mut self, states: u64, error: &str) {
+    pub(crate) fn note_lost(&mut self, states: u64, error: &str) {
         self.warn(match states {
             1 => format!("a spilled state is lost: {error}"),
             _ => format!("{states} spilled states are lost: {error}"),
@@ -386,6 +422,20 @@ impl<'a> Explorer<'a> {
         &self.config.hosts[host.index()]
     }
 
+    /// Takes what was counted, to report it.
+    pub(crate) fn take_statistics(&mut self) -> Statistics {
+        let executed = self.statistics.instructions;
+        // Only the distance from it counts; 0 would mean that there was no renewal yet.
+        let renewed = self.instructions_at_renewal;
+        self.instructions_at_renewal = renewed.saturating_sub(executed).max(renewed.min(1));
+        std::mem::take(&mut self.statistics)
+    }
+
+    /// Counts findings together with other workers.
+    pub(crate) fn share_findings(&mut self, findings: FindingIndex) {
+        self.findings = findings;
+    }
+
     /// What was counted.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
@@ -397,8 +447,10 @@ impl<'a> Explorer<'a> {
     }
 
     /// What the solver counted.
-    pub fn solver_statistics(&self) -> &SolverStatistics {
-        self.worker.solver.statistics()
+    pub fn solver_statistics(&self) -> SolverStatistics {
+        let mut all = self.worker.solver.statistics().clone();
+        all.add(&self.others_solver);
+        all
     }
 
     /// What was executed.
@@ -433,7 +485,8 @@ impl<'a> Explorer<'a> {
 
     /// States that are still to be explored.
     pub fn states(&self) -> usize {
-        self.frontier.len() + self.in_backlog
+        let elsewhere = self.member.as_ref().map_or(0, Member::elsewhere);
+        self.frontier.len() + self.in_backlog + elsewhere
     }
 
     /// What was counted of worlds.

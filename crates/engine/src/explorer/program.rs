@@ -66,6 +66,9 @@ impl Explorer<'_> {
             state.since_new += executed;
             if std::mem::take(&mut self.worker.coverage.grew) {
                 self.distances_stale = true;
+                if let Some(member) = &mut self.member {
+                    member.has_grown = true;
+                }
                 state.covered_new = true;
                 state.since_new = 0;
             }

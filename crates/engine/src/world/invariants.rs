@@ -321,7 +321,7 @@ impl Explorer<'_> {
     /// An invariant that is also evaluated after changes was reported then; it is not reported again at the end.
     fn is_known(&self, question: &Question<'_>) -> bool {
         let (kind, start, line, name) = self.key(question, "");
-        let mut known = self.findings.iter().map(|(key, _)| key);
+        let mut known = self.findings.all().into_iter().map(|(key, _)| key);
         question.invariant.when().contains(&When::OnChange)
             && known.any(|key| {
                 key.0 == kind && key.1.starts_with(&start) && key.2 == line && key.3 == name
