@@ -164,9 +164,20 @@ impl CoverageTotals {
     }
 }
 
-fn never_fired(faults: &BTreeMap<String, u64>) -> Vec<String> {
-    let never = faults.iter().filter(|(_, fired)| **fired == 0);
-    never.map(|(name, _)| name.clone()).collect()
+/// Faults of the scenario and failures of calls that did not happen.
+fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
+    let mut all = explorer.faults_never_fired();
+    if !explorer.is_world() {
+        let failures = explorer.statistics().faults.iter();
+        let never = failures.filter(|(_, fired)| **fired == 0);
+        all.extend(never.map(|(name, _)| name.clone()));
+    }
+    for name in explorer.failures_never_injected() {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 impl Summary {
@@ -210,10 +221,7 @@ impl Summary {
             coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
             limits_hit,
             tests: recorder.tests,
-            faults_never_fired: match is_world {
-                true => explorer.faults_never_fired(),
-                false => never_fired(&statistics.faults),
-            },
+            faults_never_fired: never_fired(explorer),
             unsupported: explorer.unsupported(),
             warnings: warnings(explorer, stopped),
             findings: recorder.findings.clone(),
