@@ -2,18 +2,19 @@
 //! it runs, so that little is lost if it is killed. A checkpoint is a file and the states that it names; it takes the
 //! place of the one before in one step.
 
-use everett_engine::{Explorer, Saved, Start};
+use everett_engine::{Limits, Saved, Start};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Error, Result, bail};
 use crate::finding::FindingEntry;
+use crate::session::Session;
 
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.
@@ -195,26 +196,28 @@ impl Checkpoints {
         now >= self.next_at
     }
 
-    /// Writes a checkpoint, which took effect when this returns. `sync`: it lasts even if the machine stops now. A run that
-    /// is at its time limit does not wait for the disk.
+    /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one stays. `sync`: it lasts
+    /// even if the machine stops now. A run that is at its time limit does not wait for the disk.
     pub(crate) fn write(
         &mut self,
-        explorer: &Explorer<'_>,
+        save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
         (findings, tests): (&[FindingEntry], u64),
         clock: impl Fn() -> Duration,
         sync: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let start = clock();
         let dir = self.folder.path();
         let name = format!("{STATES}{}.{EXTENSION}", self.number);
         self.number += 1;
         let states = dir.join(name);
-        let saved = explorer.save(&states, sync);
-        if saved.is_err() {
+        let saved = save(&states);
+        if !matches!(saved, Ok(Some(_))) {
             // What was written of it would only take up the disk; the last checkpoint stays.
             let _ = fs::remove_file(&states);
         }
-        let saved = saved.context("cannot write down what is left to explore")?;
+        let Some(saved) = saved.context("cannot write down what is left to explore")? else {
+            return Ok(false);
+        };
         let kept = saved.files.iter().cloned().collect();
         let checkpoint = Checkpoint {
             saved,
@@ -224,8 +227,9 @@ impl Checkpoints {
         };
         let new = dir.join(NEW_FILE);
         let write = || {
-            let mut file = File::create(&new)?;
-            file.write_all(&serde_json::to_vec(&checkpoint)?)?;
+            let mut file = BufWriter::new(File::create(&new)?);
+            serde_json::to_writer(&mut file, &checkpoint)?;
+            let file = file.into_inner()?;
             if sync {
                 file.sync_data()?;
             }
@@ -245,8 +249,35 @@ impl Checkpoints {
         let end = clock();
         let took = end.saturating_sub(start);
         self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
-        Ok(())
+        Ok(true)
     }
+}
+
+/// Whether saving may go on: its time is not over, and it has not taken much memory.
+pub(crate) fn may_go_on(
+    session: &Session,
+    limits: &Limits,
+    until: Option<Duration>,
+) -> impl Fn() -> bool {
+    let most = limits.max_memory;
+    let most = most.map(|most| most.max(session.memory.used()) + part_of(most));
+    let session = session.clone();
+    move || {
+        until.is_none_or(|until| session.now() < until)
+            && most.is_none_or(|most| session.memory.used() <= most)
+    }
+}
+
+/// When the last checkpoint of a run has to be written. Even a run that is late keeps what it can.
+pub(crate) fn last_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
+    max_time.map(|most| most.max(now) + most / GRACE)
+}
+
+/// Limits are kept to this part.
+const GRACE: u32 = 20;
+
+fn part_of(memory: u64) -> u64 {
+    memory / u64::from(GRACE)
 }
 
 #[cfg(test)]
@@ -267,6 +298,41 @@ mod tests {
         left.sort();
         assert_eq!(left, ["000001.ktest", "000002.trace", "notes"]);
         fs::remove_dir_all(&root).expect("it can be removed");
+    }
+
+    #[test]
+    fn the_last_checkpoint_has_a_deadline() {
+        let s = Duration::from_secs;
+        assert_eq!(last_deadline(s(1), None), None);
+        assert_eq!(last_deadline(s(95), Some(s(100))), Some(s(105)));
+        // The search itself came late: there is a little time left all the same.
+        assert_eq!(last_deadline(s(120), Some(s(100))), Some(s(125)));
+    }
+
+    #[test]
+    fn saving_stops_at_limits() {
+        #[derive(Debug)]
+        struct Memory(u64);
+        impl everett_engine::MemoryAccount for Memory {
+            fn used(&self) -> u64 {
+                self.0
+            }
+            fn peak(&self) -> u64 {
+                self.0
+            }
+        }
+        let limits = |max_memory| Limits {
+            max_memory,
+            ..Limits::default()
+        };
+        let session = Session {
+            memory: std::sync::Arc::new(Memory(1 << 30)),
+            ..Session::new()
+        };
+        assert!(may_go_on(&session, &limits(None), None)());
+        assert!(!may_go_on(&session, &limits(None), Some(Duration::ZERO))());
+        // What is in use already does not count against saving.
+        assert!(may_go_on(&session, &limits(Some(1 << 20)), None)());
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub struct Summary {
     pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
+    /// States that could not be saved in the time or memory that was left. `resume` lacks those of a program; worlds go on
+    /// from the checkpoint before, or from their beginning.
+    pub states_unsaved: u64,
     /// Faults that were never injected or happened in no world.
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
@@ -221,6 +224,7 @@ impl Summary {
             coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
             limits_hit,
             tests: recorder.tests,
+            states_unsaved: explorer.unsaved(),
             faults_never_fired: never_fired(explorer),
             unsupported: explorer.unsupported(),
             warnings: warnings(explorer, stopped),
@@ -270,6 +274,16 @@ fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
         warnings.push(format!(
             "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
         ));
+    }
+    match (explorer.unsaved(), explorer.is_world()) {
+        (0, _) => {}
+        (states, false) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run lacks them"
+        )),
+        (states, true) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run goes on from the \
+             checkpoint before, or from the beginning"
+        )),
     }
     warnings
 }
