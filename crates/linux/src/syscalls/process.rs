@@ -77,13 +77,17 @@ fn missed_clone_flags(flags: u64) -> Option<&'static str> {
     const VM: u64 = 0x100;
     const FS: u64 = 0x200;
     const FILES: u64 = 0x400;
+    const SIGHAND: u64 = 0x800;
     const PIDFD: u64 = 0x1000;
     const VFORK: u64 = 0x4000;
     const THREAD: u64 = 0x1_0000;
     /// `NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`, `NEWUSER`, `NEWPID`, `NEWNET`.
     const NAMESPACES: u64 = 0x7e02_0000;
     let is_thread = flags & THREAD != 0;
-    if flags & NAMESPACES != 0 {
+    if is_thread && flags & (VM | SIGHAND) != VM | SIGHAND {
+        // Linux refuses it, too.
+        None
+    } else if flags & NAMESPACES != 0 {
         Some("a namespace of clone")
     } else if flags & PIDFD != 0 {
         Some("CLONE_PIDFD")
@@ -318,10 +322,12 @@ fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let base = kernel.vm.thread.fs_base;
             kernel.write_bytes(call.args[1], &base.to_le_bytes())?;
         }
-        other => {
+        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`; libraries also ask for what few kernels know.
+        other @ (0x1001 | 0x1004 | 0x1011 | 0x1012) => {
             kernel.refuse("arch_prctl", format!("arch_prctl operation {other:#x}"));
             return Err(Errno::EINVAL.into());
         }
+        _ => return Err(Errno::EINVAL.into()),
     }
     Ok(Value::ZERO)
 }
@@ -333,10 +339,14 @@ fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 /// Offers no command, so that programs use their fallback.
 fn membarrier(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// The last command that there is.
+    const GET_REGISTRATIONS: u64 = 1 << 9;
     match call.args[0] {
         0 => Ok(Value::ZERO),
         command => {
-            kernel.refuse("membarrier", format!("membarrier command {command}"));
+            if command.is_power_of_two() && command <= GET_REGISTRATIONS {
+                kernel.refuse("membarrier", format!("membarrier command {command}"));
+            }
             Err(Errno::EINVAL.into())
         }
     }

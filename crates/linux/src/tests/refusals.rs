@@ -101,6 +101,9 @@ fn what_linux_refuses_too_is_not_told() {
         ("madvise", &[0, 0, 1]),
         // A thread that shares no memory.
         ("clone", &[0x1_0600]),
+        ("clone", &[0x1_0000]),
+        ("arch_prctl", &[0x3001, much]),
+        ("membarrier", &[3]),
         ("setrlimit", &[9, much]),
         ("membarrier", &[0]),
         ("setfsuid", &[u64::MAX]),
