@@ -216,6 +216,7 @@ impl Checkpoints {
             let _ = fs::remove_file(&states);
         }
         let Some(saved) = saved.context("cannot write down what is left to explore")? else {
+            self.postpone(start, clock());
             return Ok(false);
         };
         let kept = saved.files.iter().cloned().collect();
@@ -246,10 +247,14 @@ impl Checkpoints {
         }
         written.context("cannot write the checkpoint")?;
         remove_states(dir, &kept)?;
-        let end = clock();
+        self.postpone(start, clock());
+        Ok(true)
+    }
+
+    /// Says when the next one is due, after one that took this time.
+    fn postpone(&mut self, start: Duration, end: Duration) {
         let took = end.saturating_sub(start);
         self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
-        Ok(true)
     }
 }
 
@@ -266,6 +271,11 @@ pub(crate) fn may_go_on(
         until.is_none_or(|until| session.now() < until)
             && most.is_none_or(|most| session.memory.used() <= most)
     }
+}
+
+/// When a checkpoint is given up while the search goes on: the search, and the last checkpoint, need the time, too.
+pub(crate) fn early_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
+    max_time.map(|most| now + most.saturating_sub(now) / 4)
 }
 
 /// When the last checkpoint of a run has to be written. Even a run that is late keeps what it can.
@@ -303,10 +313,25 @@ mod tests {
     #[test]
     fn the_last_checkpoint_has_a_deadline() {
         let s = Duration::from_secs;
+        assert_eq!(early_deadline(s(20), Some(s(100))), Some(s(40)));
+        assert_eq!(early_deadline(s(120), Some(s(100))), Some(s(120)));
         assert_eq!(last_deadline(s(1), None), None);
         assert_eq!(last_deadline(s(95), Some(s(100))), Some(s(105)));
         // The search itself came late: there is a little time left all the same.
         assert_eq!(last_deadline(s(120), Some(s(100))), Some(s(125)));
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_given_up_is_not_tried_again_at_once() {
+        let dir = std::env::temp_dir().join(format!("everett-given-up-{}", std::process::id()));
+        let s = Duration::from_secs;
+        let mut all = Checkpoints::new(Folder::create(&dir).expect("a folder"), s(1), None);
+        assert!(all.is_due(s(1)));
+        let times = std::cell::Cell::new(0);
+        let clock = || s(times.replace(times.get() + 3));
+        let written = all.write(|_| Ok(None), (&[], 0), clock, true);
+        assert!(!written.expect("no error") && !all.is_due(s(100)) && all.is_due(s(153)));
+        fs::remove_dir_all(&dir).expect("it can be removed");
     }
 
     #[test]

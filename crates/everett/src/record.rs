@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::bootstrap::SetUp;
-use crate::checkpoint::{Checkpoint, Checkpoints, last_deadline, may_go_on};
+use crate::checkpoint::{Checkpoint, Checkpoints, early_deadline, last_deadline, may_go_on};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
@@ -198,7 +198,8 @@ impl<'o> Recorder<'o> {
         self.writer.flush();
         let results = (self.findings.as_slice(), self.tests);
         let limits = &explorer.config().limits;
-        let is_within = may_go_on(self.session, limits, limits.max_time);
+        let until = early_deadline(self.session.now(), limits.max_time);
+        let is_within = may_go_on(self.session, limits, until);
         let go_on = || is_within() && !self.session.stop.load(Ordering::Relaxed);
         let save = |path: &Path| explorer.save(path, true, &go_on);
         let written = checkpoints.write(save, results, || self.session.now(), true);
