@@ -196,3 +196,34 @@ fn interrupts() {
     interrupted("run --out world endless.toml", "world", 1);
     interrupted("native --runs 1000000 --out many ./odd", "many", 1);
 }
+
+/// Two interrupts while a checkpoint is written end the run at once, and the checkpoint before stays.
+#[test]
+fn a_second_interrupt_leaves_the_last_checkpoint() {
+    let folder = folder("codes-twice");
+    build(&folder, "endless", ENDLESS, &[]);
+    let run = "run --max-forks 5 --out run ./endless --sym-stdin 64";
+    check(&folder, run, CLEAN);
+    let checkpoint = || fs::read(folder.join("run/checkpoint.json")).expect("a checkpoint");
+    let good = checkpoint();
+    // Nobody reads from it, so writing the next checkpoint never comes to its end.
+    let stuck = folder.join("run/checkpoint.json.new");
+    expect(Command::new("mkfifo").arg(&stuck), CLEAN);
+    let mut resume = everett(&folder);
+    resume.args(["resume", "--max-forks", "50", "run"]);
+    let mut child = resume.stdin(Stdio::null()).spawn().expect("it starts");
+    while !folder.join("run/checkpoint-2.states").exists() {
+        assert!(child.try_wait().expect("a child").is_none());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for signal in ["-TERM", "-INT"] {
+        let pid = child.id().to_string();
+        expect(Command::new("kill").args([signal, &pid]), CLEAN);
+    }
+    let status = child.wait().expect("a child");
+    assert_eq!(status.code(), Some(INTERRUPTED));
+    assert_eq!(checkpoint(), good);
+    fs::remove_file(&stuck).expect("removed");
+    check(&folder, "resume --max-forks 50 run", CLEAN);
+    assert_ne!(checkpoint(), good);
+}

@@ -169,8 +169,7 @@ fn limits_of_programs() {
 fn limits_of_worlds() {
     let folder = folder("limits-worlds");
     build(&folder, "greedy", GREEDY, &[]);
-    // Events need hosts that send: `tests/worlds/limits/livelock.toml`.
-    for limit in LIMITS.iter().filter(|limit| limit.option != "max-events") {
+    for limit in LIMITS {
         let option = everett::option(limit.option).expect("an option");
         let key = option.scenario_key.expect("a key");
         let value = match limit.value.parse::<u64>() {

@@ -75,6 +75,43 @@ fn refusals_are_said() {
     }
     let output = expect(everett(&folder).args(["native", "world.toml"]), 0);
     assert!(text(&output).contains("host one: system call mount is not modelled"));
+    // Many runs say each once.
+    let many = ["native", "--runs", "3", "--out", "many", "./refused"];
+    let output = expect(everett(&folder).args(many), 0);
+    let said = text(&output);
+    assert_eq!(
+        said.matches("system call mount is not").count(),
+        1,
+        "{said}"
+    );
+    let listed = summary(&folder.join("many"))["unsupported"].clone();
+    assert_eq!(
+        listed.as_array().map(Vec::len),
+        Some(CALLS.len()),
+        "{listed}"
+    );
+}
+
+#[test]
+fn failures_of_calls_that_are_never_made_are_told() {
+    let folder = folder("never-made");
+    let program = "#include <unistd.h>\nint main(void) { return write(1, \"x\", 1) != 1; }";
+    build(&folder, "writes", program, &[]);
+    let scenario = "[host.one]\nprogram = \"./writes\"\nfaults = 1\nfault_calls = [\"write:EIO\", \"read\"]\n\
+                    [host.other]\nprogram = \"./writes\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let flags = ["--faults", "1", "--fault", "write:EIO", "--fault", "read"];
+    for (out, words) in [
+        ("program", [&flags[..], &["./writes"]].concat()),
+        ("world", vec!["world.toml"]),
+    ] {
+        let mut run = everett(&folder);
+        let output = expect(run.args(["run", "--out", out]).args(&words), 0);
+        let said = text(&output);
+        assert!(said.contains("faults that never fired: read\n"), "{said}");
+        let never = &summary(&folder.join(out))["faults_never_fired"];
+        assert_eq!(*never, serde_json::json!(["read"]));
+    }
 }
 
 #[test]

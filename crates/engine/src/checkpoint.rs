@@ -18,6 +18,9 @@ use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
 /// Memory for the index of a checkpoint's file.
 const INDEX_MEMORY: u64 = 1 << 20;
 
+/// The limit of a search that lacks states.
+const LOST: &str = "lost-state";
+
 /// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
 /// time, memory, paths and forks.
 const KEPT_LIMITS: [&str; 15] = [
@@ -35,7 +38,7 @@ const KEPT_LIMITS: [&str; 15] = [
     "unsupported",
     "invariant",
     "begin",
-    "lost-state",
+    LOST,
 ];
 
 /// A search that stands still: its counters, and what is left to explore.
@@ -119,14 +122,25 @@ impl Saved {
 
 impl Explorer<'_> {
     /// Saves the search. States that are in memory are written to a new file at this path; the search can go on. With
-    /// `sync`, all of it is on disk afterwards, which can take long.
-    pub fn save(&self, path: &FilePath, sync: bool) -> io::Result<Saved> {
-        let number = self.spill.as_ref().map_or(1, |spill| spill.next_number());
-        let mut writer = SpillWriter::create(path, number, INDEX_MEMORY)?;
+    /// `sync`, all of it is on disk afterwards, which can take long. Where `go_on` says no, between two parts, nothing is
+    /// saved.
+    pub fn save(
+        &self,
+        path: &FilePath,
+        sync: bool,
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Saved>> {
+        let mut writer = self.writer_of_states(path)?;
         let (mut left, mut world) = (Vec::new(), None);
         match self.is_world() {
-            true => world = Some(self.save_world(&mut writer)?),
-            false => left = self.save_program(&mut writer)?,
+            true => world = self.save_world(&mut writer, go_on)?,
+            false => {
+                let (bundles, unsaved) = self.save_program(&mut writer, go_on)?;
+                if !unsaved.is_empty() {
+                    return Ok(None);
+                }
+                left = bundles;
+            }
         }
         if sync {
             writer.sync()?;
@@ -134,12 +148,55 @@ impl Explorer<'_> {
                 spill.sync()?;
             }
         }
+        let is_whole = !self.is_world() || world.is_some();
+        Ok(is_whole.then(|| self.saved(path, left, world)))
+    }
+
+    /// The same for a search that has stopped for good: where `go_on` says no, states of a program that are not written
+    /// yet are given up. Worlds are saved whole or not at all, since they share states.
+    pub fn save_last(
+        &mut self,
+        path: &FilePath,
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Saved>> {
+        if self.is_world() {
+            let saved = self.save(path, false, go_on)?;
+            if saved.is_none() {
+                self.unsaved = self.frontier.len() as u64;
+            }
+            return Ok(saved);
+        }
+        let mut writer = self.writer_of_states(path)?;
+        let (left, unsaved) = self.save_program(&mut writer, go_on)?;
+        for id in &unsaved {
+            if let Some(state) = self.frontier.live(*id) {
+                self.statistics.unknown.add(state.path.weight);
+            }
+            self.frontier.remove(*id);
+            self.searcher.removed(*id);
+        }
+        self.unsaved = unsaved.len() as u64;
+        Ok(Some(self.saved(path, left, None)))
+    }
+
+    /// States that could not be saved in the time that was left: a run that goes on from the checkpoint lacks them.
+    pub fn unsaved(&self) -> u64 {
+        self.unsaved
+    }
+
+    fn writer_of_states(&self, path: &FilePath) -> io::Result<SpillWriter> {
+        let number = self.spill.as_ref().map_or(1, |spill| spill.next_number());
+        SpillWriter::create(path, number, INDEX_MEMORY)
+    }
+
+    fn saved(&self, path: &FilePath, left: Vec<Bundle>, world: Option<SavedWorld>) -> Saved {
         let mut files = self.older_files.clone();
         files.extend(path.file_name().map(PathBuf::from));
         let segments = self.worker.coverage.segments.iter();
-        let limits = self.limits_hit().iter();
+        let lost = (self.unsaved > 0).then_some(&LOST);
+        let limits = self.limits_hit().iter().chain(lost);
         let limits = limits.filter(|limit| KEPT_LIMITS.contains(limit));
-        Ok(Saved {
+        Saved {
             files,
             left,
             world,
@@ -151,15 +208,21 @@ impl Explorer<'_> {
             limits: limits.map(|limit| (*limit).to_owned()).collect(),
             warnings: self.warnings().to_vec(),
             unsupported: self.unsupported(),
-        })
+        }
     }
 
-    fn save_program(&self, writer: &mut SpillWriter) -> io::Result<Vec<Bundle>> {
+    /// What is left of a program, and the states that were not written, because `go_on` said no. The first states are
+    /// written in any case, so that a run that goes on from there gets further.
+    fn save_program(
+        &self,
+        writer: &mut SpillWriter,
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<(Vec<Bundle>, Vec<StateId>)> {
         let mut bundles: Vec<Bundle> = self.backlog().cloned().collect();
         let (mut live, mut spilled) = (Vec::new(), Vec::new());
-        for (_, stored) in self.frontier.iter() {
+        for (id, stored) in self.frontier.iter() {
             match stored {
-                Stored::Live(state) => live.push(&**state),
+                Stored::Live(state) => live.push((id, &**state)),
                 Stored::Spilled(state) => spilled.push(state.at),
                 Stored::Running => {}
             }
@@ -167,20 +230,35 @@ impl Explorer<'_> {
         for part in spilled.chunks(BUNDLE) {
             bundles.push(writer.bundle(part)?);
         }
-        let elsewhere = self.states_elsewhere();
-        live.extend(&elsewhere);
-        for part in live.chunks(BUNDLE) {
-            let places = writer.put(part.iter().copied(), &self.worker.arena)?;
+        for part in self.states_elsewhere().chunks(BUNDLE) {
+            let places = writer.put(part.iter(), &self.worker.arena)?;
             bundles.push(writer.bundle(&places)?);
         }
-        Ok(bundles)
+        let mut parts = live.chunks(BUNDLE);
+        for part in &mut parts {
+            let states = part.iter().map(|(_, state)| *state);
+            let places = writer.put(states, &self.worker.arena)?;
+            bundles.push(writer.bundle(&places)?);
+            if !go_on() {
+                break;
+            }
+        }
+        let unsaved = parts.flatten().map(|(id, _)| *id).collect();
+        Ok((bundles, unsaved))
     }
 
-    fn save_world(&self, writer: &mut SpillWriter) -> io::Result<SavedWorld> {
+    fn save_world(
+        &self,
+        writer: &mut SpillWriter,
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<Option<SavedWorld>> {
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         let mut spilled: BTreeMap<StateId, Spilled> = BTreeMap::new();
         let arena = &self.worker.arena;
         for part in ids.chunks(BUNDLE) {
+            if !go_on() {
+                return Ok(None);
+            }
             let live = part
                 .iter()
                 .filter_map(|id| Some((*id, self.frontier.live(*id)?)));
@@ -215,7 +293,7 @@ impl Explorer<'_> {
             });
         }
         let (times, fired) = self.world.times_and_fired();
-        Ok(SavedWorld {
+        Ok(Some(SavedWorld {
             hosts: self.host_names(),
             mapping: self.mapping_name().to_owned(),
             states,
@@ -224,7 +302,7 @@ impl Explorer<'_> {
             fired,
             counted: self.world.counted.clone(),
             has_open_questions: self.world.has_open_questions,
-        })
+        }))
     }
 
     /// Goes on where a saved search stood.

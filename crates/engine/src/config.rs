@@ -6,7 +6,7 @@ use everett_sim::{Expected, Network};
 use everett_solver::{Clock, SolverConfig, SolverError};
 use everett_vm::VmOptions;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,6 +170,9 @@ pub struct Statistics {
     pub excluded: WeightSum,
     /// Failures that could be injected on paths that ended, and on how many of them each was.
     pub faults: BTreeMap<String, u64>,
+    /// Failures that were injected, by the number of the host, as [`everett_linux::InjectedFailure::what`] says them.
+    #[serde(default)]
+    pub injected: BTreeMap<u32, BTreeSet<String>>,
 }
 
 impl Statistics {

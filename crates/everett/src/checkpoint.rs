@@ -2,18 +2,19 @@
 //! it runs, so that little is lost if it is killed. A checkpoint is a file and the states that it names; it takes the
 //! place of the one before in one step.
 
-use everett_engine::{Explorer, Saved, Start};
+use everett_engine::{Limits, Saved, Start};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Error, Result, bail};
 use crate::finding::FindingEntry;
+use crate::session::Session;
 
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.
@@ -210,26 +211,29 @@ impl Checkpoints {
         now >= self.next_at
     }
 
-    /// Writes a checkpoint, which took effect when this returns. `sync`: it lasts even if the machine stops now. A run that
-    /// is at its time limit does not wait for the disk.
+    /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one stays. `sync`: it lasts
+    /// even if the machine stops now. A run that is at its time limit does not wait for the disk.
     pub(crate) fn write(
         &mut self,
-        explorer: &Explorer<'_>,
+        save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
         (findings, tests): (&[FindingEntry], u64),
         clock: impl Fn() -> Duration,
         sync: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let start = clock();
         let dir = self.folder.path();
         let name = format!("{STATES}{}.{EXTENSION}", self.number);
         self.number += 1;
         let states = dir.join(name);
-        let saved = explorer.save(&states, sync);
-        if saved.is_err() {
+        let saved = save(&states);
+        if !matches!(saved, Ok(Some(_))) {
             // What was written of it would only take up the disk; the last checkpoint stays.
             let _ = fs::remove_file(&states);
         }
-        let saved = saved.context("cannot write down what is left to explore")?;
+        let Some(saved) = saved.context("cannot write down what is left to explore")? else {
+            self.postpone(start, clock());
+            return Ok(false);
+        };
         let kept = saved.files.iter().cloned().collect();
         let checkpoint = Checkpoint {
             saved,
@@ -239,8 +243,9 @@ impl Checkpoints {
         };
         let new = dir.join(NEW_FILE);
         let write = || {
-            let mut file = File::create(&new)?;
-            file.write_all(&serde_json::to_vec(&checkpoint)?)?;
+            let mut file = BufWriter::new(File::create(&new)?);
+            serde_json::to_writer(&mut file, &checkpoint)?;
+            let file = file.into_inner()?;
             if sync {
                 file.sync_data()?;
             }
@@ -257,11 +262,47 @@ impl Checkpoints {
         }
         written.context("cannot write the checkpoint")?;
         remove_states(dir, &kept)?;
-        let end = clock();
+        self.postpone(start, clock());
+        Ok(true)
+    }
+
+    /// Says when the next one is due, after one that took this time.
+    fn postpone(&mut self, start: Duration, end: Duration) {
         let took = end.saturating_sub(start);
         self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
-        Ok(())
     }
+}
+
+/// Whether saving may go on: its time is not over, and it has not taken much memory.
+pub(crate) fn may_go_on(
+    session: &Session,
+    limits: &Limits,
+    until: Option<Duration>,
+) -> impl Fn() -> bool {
+    let most = limits.max_memory;
+    let most = most.map(|most| most.max(session.memory.used()) + part_of(most));
+    let session = session.clone();
+    move || {
+        until.is_none_or(|until| session.now() < until)
+            && most.is_none_or(|most| session.memory.used() <= most)
+    }
+}
+
+/// When a checkpoint is given up while the search goes on: the search, and the last checkpoint, need the time, too.
+pub(crate) fn early_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
+    max_time.map(|most| now + most.saturating_sub(now) / 4)
+}
+
+/// When the last checkpoint of a run has to be written. Even a run that is late keeps what it can.
+pub(crate) fn last_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
+    max_time.map(|most| most.max(now) + most / GRACE)
+}
+
+/// Limits are kept to this part.
+const GRACE: u32 = 20;
+
+fn part_of(memory: u64) -> u64 {
+    memory / u64::from(GRACE)
 }
 
 #[cfg(test)]
@@ -282,6 +323,56 @@ mod tests {
         left.sort();
         assert_eq!(left, ["000001.ktest", "000002.trace", "notes"]);
         fs::remove_dir_all(&root).expect("it can be removed");
+    }
+
+    #[test]
+    fn the_last_checkpoint_has_a_deadline() {
+        let s = Duration::from_secs;
+        assert_eq!(early_deadline(s(20), Some(s(100))), Some(s(40)));
+        assert_eq!(early_deadline(s(120), Some(s(100))), Some(s(120)));
+        assert_eq!(last_deadline(s(1), None), None);
+        assert_eq!(last_deadline(s(95), Some(s(100))), Some(s(105)));
+        // The search itself came late: there is a little time left all the same.
+        assert_eq!(last_deadline(s(120), Some(s(100))), Some(s(125)));
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_given_up_is_not_tried_again_at_once() {
+        let dir = std::env::temp_dir().join(format!("everett-given-up-{}", std::process::id()));
+        let s = Duration::from_secs;
+        let mut all = Checkpoints::new(Folder::create(&dir).expect("a folder"), s(1), None);
+        assert!(all.is_due(s(1)));
+        let times = std::cell::Cell::new(0);
+        let clock = || s(times.replace(times.get() + 3));
+        let written = all.write(|_| Ok(None), (&[], 0), clock, true);
+        assert!(!written.expect("no error") && !all.is_due(s(100)) && all.is_due(s(153)));
+        fs::remove_dir_all(&dir).expect("it can be removed");
+    }
+
+    #[test]
+    fn saving_stops_at_limits() {
+        #[derive(Debug)]
+        struct Memory(u64);
+        impl everett_engine::MemoryAccount for Memory {
+            fn used(&self) -> u64 {
+                self.0
+            }
+            fn peak(&self) -> u64 {
+                self.0
+            }
+        }
+        let limits = |max_memory| Limits {
+            max_memory,
+            ..Limits::default()
+        };
+        let session = Session {
+            memory: std::sync::Arc::new(Memory(1 << 30)),
+            ..Session::new()
+        };
+        assert!(may_go_on(&session, &limits(None), None)());
+        assert!(!may_go_on(&session, &limits(None), Some(Duration::ZERO))());
+        // What is in use already does not count against saving.
+        assert!(may_go_on(&session, &limits(Some(1 << 20)), None)());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bootstrap::{self, Booted, boots};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
@@ -14,7 +15,7 @@ use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
 use crate::record::Recorder;
-use crate::session::{Notices, Session};
+use crate::session::Session;
 use crate::spec::{ResumeSpec, RunSpec};
 use crate::summary::{SUMMARY, Summary};
 
@@ -64,7 +65,7 @@ pub fn resume(
     // Locked before anything in it is changed.
     let folder = Folder::open(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
-    if checkpoint.is_none() && resume.dir.join(SUMMARY).exists() {
+    if checkpoint.is_none() && resume.dir.join(SUMMARY).exists() && !lacks_states(&resume.dir) {
         return Err(Error::NothingToResume {
             path: resume.dir.clone(),
         });
@@ -87,6 +88,13 @@ pub fn resume(
         &folder,
         checkpoint.as_ref(),
     )
+}
+
+/// A run has ended without a checkpoint although it had states left, for which there was no time: it starts again.
+fn lacks_states(dir: &Path) -> bool {
+    let text = std::fs::read(dir.join(SUMMARY)).unwrap_or_default();
+    let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    summary["states_unsaved"].as_u64() > Some(0)
 }
 
 /// What is to be explored, and the programs: for analyses that drive an explorer of their own.
@@ -211,7 +219,7 @@ fn search_with(
         recorder.flush();
         Checkpoint::remove(folder.path())?;
     } else {
-        written = written.and(recorder.write_checkpoint(explorer, false));
+        written = written.and(recorder.write_last_checkpoint(explorer));
     }
     // From here on there is the reserve of the folder, for the most important results.
     recorder.failed |= written.is_err();
@@ -245,7 +253,7 @@ pub(crate) fn explorer_config(
 ) -> Result<ExplorerConfig> {
     spec.expect_command()?;
     let spec = &spec.with_defaults()?;
-    let notices = session.notices.clone();
+    let (session_of_z3, max_time) = (session.clone(), spec.max_time);
     let solver_work = spec.solver_work.unwrap_or_default();
     let smt = match &spec.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
@@ -256,7 +264,7 @@ pub(crate) fn explorer_config(
             spec.solver_time,
         )),
         None => Some(SmtConfig::z3_found_by(
-            move || find_z3(&notices),
+            move || find_z3(&session_of_z3, max_time),
             solver_work,
             spec.solver_time,
         )),
@@ -330,15 +338,18 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version, which is installed on
-/// demand.
-fn find_z3(notices: &Notices) -> Result<PathBuf, String> {
+/// demand, within the time limit.
+fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)
         .map(|dir| dir.join("z3"))
         .find(|candidate| candidate.is_file());
     match installed {
         Some(path) if std::env::var_os("EVERETT_Z3").is_none() => Ok(path),
-        _ => everett_toolchain::ensure_z3(&|text| notices.tell(text))
-            .map_err(|error| error.to_string()),
+        _ => {
+            let left = max_time.map(|most| most.saturating_sub(session.now()));
+            everett_toolchain::ensure_z3(left, &|text| session.notices.tell(text))
+                .map_err(|error| error.to_string())
+        }
     }
 }

@@ -56,7 +56,7 @@ pub use follow::{Ending, FollowResult, HostEnd, follow, strace};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
-pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
+pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, NativeUnsupported, native};
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Setter, Takes, option, options_list};
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;

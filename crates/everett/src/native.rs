@@ -7,7 +7,7 @@ use everett_native::{
 };
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -178,8 +178,38 @@ pub struct NativeSummary {
     pub is_interrupted: bool,
     /// How the runs ended.
     pub ends: Vec<Ended>,
+    /// What the kernel model refused or ignored in them although Linux would do it.
+    pub unsupported: Vec<NativeUnsupported>,
     /// Wall-clock time of all runs.
     pub wall_seconds: f64,
+}
+
+/// What the kernel model refused or ignored in native runs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct NativeUnsupported {
+    /// The host, in a world.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The system call.
+    pub call: String,
+    /// What was asked for.
+    pub what: String,
+}
+
+/// What hosts of a run were refused.
+fn refused<'r>(
+    world: &NativeWorld,
+    seen: &'r WorldRun,
+) -> impl Iterator<Item = NativeUnsupported> + use<'r> {
+    let is_program = world.is_program();
+    seen.hosts.iter().flat_map(move |(host, run)| {
+        let refusals = run.refusals.iter();
+        refusals.map(move |refusal| NativeUnsupported {
+            host: (!is_program).then(|| host.clone()),
+            call: refusal.call.clone(),
+            what: refusal.what.clone(),
+        })
+    })
 }
 
 /// Schedules threads at random unless the spec or the scenario names a scheduler.
@@ -250,6 +280,7 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     run.write(&folder)?;
     let started = session.now();
     let mut ends: BTreeMap<String, Ended> = BTreeMap::new();
+    let mut unsupported = BTreeSet::new();
     let is_stopped = || session.stop.load(Ordering::Relaxed);
     let (mut made, mut failed, mut calls) = (0, 0, 0);
     let (mut findings, mut places) = (0, 0);
@@ -262,6 +293,7 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         made += 1;
         failed += u32::from(has_failed(&seen));
         calls += seen.hosts.values().map(|host| host.calls).sum::<u64>();
+        unsupported.extend(refused(&world, &seen));
         let wrong = world.wrong_with(&seen);
         let end = match seen.hosts.get(HOST).filter(|_| world.is_program()) {
             Some(run) => describe(run),
@@ -296,6 +328,7 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         failed,
         is_interrupted: is_stopped(),
         ends: ends.into_values().collect(),
+        unsupported: unsupported.into_iter().collect(),
         wall_seconds: (session.now() - started).as_secs_f64(),
     };
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;

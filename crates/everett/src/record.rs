@@ -9,12 +9,13 @@ use everett_report::{Folder, NamedFile, Writer};
 use everett_toolchain::BuildLimits;
 use everett_vm::Image;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::bootstrap::SetUp;
-use crate::checkpoint::{Checkpoint, Checkpoints};
+use crate::checkpoint::{Checkpoint, Checkpoints, early_deadline, last_deadline, may_go_on};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
@@ -193,14 +194,36 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Writes a checkpoint. What it counts as written is.
-    pub(crate) fn write_checkpoint(&mut self, explorer: &Explorer<'_>, sync: bool) -> Result<()> {
+    /// Writes a checkpoint while the search goes on, which it does without one if it is to stop meanwhile. What it counts
+    /// as written is.
+    fn write_checkpoint(&mut self, explorer: &Explorer<'_>) -> Result<()> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(());
         };
         self.writer.flush();
         let results = (self.findings.as_slice(), self.tests);
-        checkpoints.write(explorer, results, || self.session.now(), sync)
+        let limits = &explorer.config().limits;
+        let until = early_deadline(self.session.now(), limits.max_time);
+        let is_within = may_go_on(self.session, limits, until);
+        let go_on = || is_within() && !self.session.stop.load(Ordering::Relaxed);
+        let save = |path: &Path| explorer.save(path, true, &go_on);
+        let written = checkpoints.write(save, results, || self.session.now(), true);
+        written.map(|_| ())
+    }
+
+    /// Writes the checkpoint of a search that has stopped, as far as the time limit allows.
+    pub(crate) fn write_last_checkpoint(&mut self, explorer: &mut Explorer<'_>) -> Result<()> {
+        let Some(checkpoints) = &mut self.checkpoints else {
+            return Ok(());
+        };
+        self.writer.flush();
+        let results = (self.findings.as_slice(), self.tests);
+        let limits = explorer.config().limits.clone();
+        let until = last_deadline(self.session.now(), limits.max_time);
+        let go_on = may_go_on(self.session, &limits, until);
+        let save = |path: &Path| explorer.save_last(path, &go_on);
+        checkpoints.write(save, results, || self.session.now(), false)?;
+        Ok(())
     }
 
     /// Wall-clock time of the run, also before it was resumed.
@@ -231,7 +254,7 @@ impl<'o> Recorder<'o> {
         if !is_due {
             return;
         }
-        if let Err(error) = self.write_checkpoint(explorer, true) {
+        if let Err(error) = self.write_checkpoint(explorer) {
             let message = error.chain();
             self.warn(&format!("{message}; the run goes on without checkpoints"));
             self.checkpoints = None;

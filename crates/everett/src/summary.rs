@@ -49,6 +49,9 @@ pub struct Summary {
     pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
+    /// States that could not be saved in the time or memory that was left. `resume` lacks those of a program; worlds go on
+    /// from the checkpoint before, or from their beginning.
+    pub states_unsaved: u64,
     /// Faults that were never injected or happened in no world.
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
@@ -167,9 +170,20 @@ impl CoverageTotals {
     }
 }
 
-fn never_fired(faults: &BTreeMap<String, u64>) -> Vec<String> {
-    let never = faults.iter().filter(|(_, fired)| **fired == 0);
-    never.map(|(name, _)| name.clone()).collect()
+/// Faults of the scenario and failures of calls that did not happen.
+fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
+    let mut all = explorer.faults_never_fired();
+    if !explorer.is_world() {
+        let failures = explorer.statistics().faults.iter();
+        let never = failures.filter(|(_, fired)| **fired == 0);
+        all.extend(never.map(|(name, _)| name.clone()));
+    }
+    for name in explorer.failures_never_injected() {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 impl Summary {
@@ -214,10 +228,8 @@ impl Summary {
             coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
             limits_hit,
             tests: recorder.tests,
-            faults_never_fired: match is_world {
-                true => explorer.faults_never_fired(),
-                false => never_fired(&statistics.faults),
-            },
+            states_unsaved: explorer.unsaved(),
+            faults_never_fired: never_fired(explorer),
             unsupported: explorer.unsupported(),
             warnings: warnings(explorer, stopped),
             findings: recorder.findings.clone(),
@@ -267,6 +279,16 @@ fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
         warnings.push(format!(
             "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
         ));
+    }
+    match (explorer.unsaved(), explorer.is_world()) {
+        (0, _) => {}
+        (states, false) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run lacks them"
+        )),
+        (states, true) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run goes on from the \
+             checkpoint before, or from the beginning"
+        )),
     }
     warnings
 }

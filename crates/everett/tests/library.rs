@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 type Test = fn() -> Result<(), Failed>;
@@ -31,13 +32,19 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 9] = [
+    let tests: [(&str, Test); 12] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
         ("a_run_that_is_stopped_goes_on", stopped),
         ("an_analysis_sees_and_prunes_states", analysis),
         ("worlds_can_be_sent_away", sent_away),
+        ("saving_stops_at_a_consistent_point", saving),
+        ("worlds_are_saved_whole_or_not_at_all", saving_worlds),
+        (
+            "queries_of_worlds_that_are_interrupted_stay_open",
+            interrupted,
+        ),
         ("errors_can_be_told_apart", errors),
         ("the_options_are_documented", documented),
         (
@@ -380,6 +387,179 @@ fn stopped() -> Result<(), Failed> {
     let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
     assert!(run.summary.complete);
     assert_eq!(run.summary.findings.len(), 2);
+    Ok(())
+}
+
+/// A program with 1024 paths.
+const WIDE: &str = r#"
+#include <unistd.h>
+int main(void) {
+  char text[10];
+  int sum = 0;
+  read(0, text, 10);
+  for (int at = 0; at < 10; at++)
+    if (text[at] == 'x') sum += at;
+  return sum;
+}
+"#;
+
+/// Stops a search when it has this many states.
+struct Until(usize, AtomicBool);
+
+impl Listener for &Until {
+    fn finding(&mut self, _finding: &WorldFinding) {}
+
+    fn tick(&mut self, explorer: &Explorer<'_>) {
+        self.1.store(explorer.states() >= self.0, Ordering::Relaxed);
+    }
+}
+
+fn saving() -> Result<(), Failed> {
+    let folder = folder("saving");
+    let (source, program) = (folder.join("wide.c"), folder.join("wide"));
+    fs::write(&source, WIDE)?;
+    build(&source, &program);
+    let mut spec = RunSpec::new([program.into_os_string(), "--sym-stdin".into(), "10".into()]);
+    spec.search = vec!["bfs".to_owned()];
+    spec.batch = Some(1);
+    let (mut config, images) = everett::prepare(&spec, &Session::new())?;
+    config.spill = Some(folder.join("spill"));
+    let until = Until(600, AtomicBool::new(false));
+    let mut explorer = Explorer::new(&images, config.clone(), Start::Beginning)?;
+    assert_eq!(explorer.run(&until.1, &mut &until), Stopped::Asked);
+    let states = explorer.states();
+    // A checkpoint that is interrupted while the search goes on is none.
+    let path = folder.join("checkpoint-1.states");
+    assert!(explorer.save(&path, false, &|| false)?.is_none());
+    assert!(explorer.save(&path, false, &|| true)?.is_some());
+    assert_eq!((explorer.unsaved(), explorer.states()), (0, states));
+    // The last one keeps what it can, and says what it cannot.
+    let saved = explorer.save_last(&path, &|| false)?;
+    let saved = saved.ok_or("a part is saved")?;
+    let lost = explorer.unsaved();
+    assert!(lost > 0 && explorer.states() + lost as usize == states);
+    let mut all = explorer.statistics().finished.clone();
+    all.add_sum(&explorer.statistics().unknown);
+    all.add_sum(&explorer.pending_weight());
+    assert!(all.is_one(), "{}", all.to_f64());
+    drop(explorer);
+    let mut resumed = Explorer::new(&images, config, Start::Saved(Box::new(saved)))?;
+    assert_eq!(resumed.states() + lost as usize, states);
+    let never = Until(usize::MAX, AtomicBool::new(false));
+    assert_eq!(resumed.run(&never.1, &mut &never), Stopped::Finished);
+    assert_eq!(resumed.limits_hit(), ["lost-state"]);
+    assert!(!resumed.statistics().is_all_explored());
+    let mut all = resumed.statistics().finished.clone();
+    all.add_sum(&resumed.statistics().unknown);
+    assert!(all.is_one(), "{}", all.to_f64());
+    Ok(())
+}
+
+fn saving_worlds() -> Result<(), Failed> {
+    let folder = folder("saving-worlds");
+    let spec = RunSpec::new([scenario(&folder)]);
+    let (mut config, images) = everett::prepare(&spec, &Session::new())?;
+    config.spill = Some(folder.join("spill"));
+    let stopping = Stopping {
+        forks: 3,
+        stop: AtomicBool::new(false),
+    };
+    let mut explorer = Explorer::new(&images, config, Start::Beginning)?;
+    assert_eq!(explorer.run(&stopping.stop, &mut &stopping), Stopped::Asked);
+    let path = folder.join("checkpoint-1.states");
+    assert!(explorer.save_last(&path, &|| false)?.is_none());
+    assert_eq!(explorer.unsaved(), explorer.states() as u64);
+    let mut all = explorer.statistics().finished.clone();
+    all.add_sum(&explorer.pending_weight());
+    assert!(all.is_one(), "{}", all.to_f64());
+    // A run without any time saves nothing and says so; it can be started again.
+    let mut spec = into(&spec, folder.join("out"));
+    spec.max_time = Some(std::time::Duration::ZERO);
+    let run = everett::explore(&spec, &Session::new(), &mut Silent)?;
+    let summary = &run.summary;
+    assert!(!summary.complete && summary.states_unsaved == 2);
+    let said = |text: &String| text.contains("2 states could not be saved");
+    assert!(summary.warnings.iter().any(said), "{:?}", summary.warnings);
+    let resume = ResumeSpec {
+        dir: run.folder,
+        ..ResumeSpec::default()
+    };
+    let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
+    assert!(run.summary.complete && run.summary.states_unsaved == 0);
+    Ok(())
+}
+
+/// Stops a search after some rounds.
+struct Rounds {
+    left: u32,
+    stop: Arc<AtomicBool>,
+}
+
+impl Listener for Rounds {
+    fn finding(&mut self, _finding: &WorldFinding) {}
+
+    fn tick(&mut self, _explorer: &Explorer<'_>) {
+        self.left = self.left.saturating_sub(1);
+        self.stop.store(self.left == 0, Ordering::Relaxed);
+    }
+}
+
+fn interrupted() -> Result<(), Failed> {
+    let folder = folder("interrupted");
+    let spec = RunSpec::new([scenario(&folder)]);
+    let (mut config, images) = everett::prepare(&spec, &Session::new())?;
+    config.spill = Some(folder.join("spill"));
+    let whole = {
+        let mut explorer = Explorer::new(&images, config.clone(), Start::Beginning)?;
+        let stop = Arc::default();
+        explorer.run(
+            &AtomicBool::new(false),
+            &mut Rounds {
+                left: u32::MAX,
+                stop,
+            },
+        );
+        explorer.statistics().paths_completed
+    };
+    // As if the deadline passed at the first question: the solver answers none.
+    let solver = Arc::new(AtomicBool::new(true));
+    config.solver.stop = Some(solver.clone());
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut explorer = Explorer::new(&images, config.clone(), Start::Beginning)?;
+    let mut rounds = Rounds {
+        left: 200,
+        stop: stop.clone(),
+    };
+    assert_eq!(explorer.run(&stop, &mut rounds), Stopped::Asked);
+    let counted = explorer.statistics();
+    assert!(counted.unknown.is_zero() && !counted.is_all_explored());
+    assert_eq!(explorer.limits_hit(), [""; 0]);
+    let mut all = counted.finished.clone();
+    all.add_sum(&explorer.pending_weight());
+    assert!(all.is_one(), "{}", all.to_f64());
+    // It goes on, also from a checkpoint, where the questions are asked again.
+    let path = folder.join("checkpoint-1.states");
+    let saved = explorer
+        .save(&path, false, &|| true)?
+        .ok_or("it is saved")?;
+    solver.store(false, Ordering::Relaxed);
+    let mut later = Rounds {
+        left: u32::MAX,
+        stop: Arc::default(),
+    };
+    assert_eq!(
+        explorer.run(&later.stop.clone(), &mut later),
+        Stopped::Finished
+    );
+    let mut resumed = Explorer::new(&images, config, Start::Saved(Box::new(saved)))?;
+    assert_eq!(
+        resumed.run(&later.stop.clone(), &mut later),
+        Stopped::Finished
+    );
+    for explorer in [&explorer, &resumed] {
+        assert!(explorer.statistics().finished.is_one());
+        assert_eq!(explorer.statistics().paths_completed, whole);
+    }
     Ok(())
 }
 

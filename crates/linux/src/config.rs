@@ -390,9 +390,20 @@ impl FaultFilter {
         }
     }
 
-    fn matches(&self, call: &str, failure: &str) -> bool {
+    /// Whether it names this failure of a call.
+    pub fn matches(&self, call: &str, failure: &str) -> bool {
         let is_call = self.call == Self::ANY || self.call == call;
         is_call && self.failure.as_deref().is_none_or(|name| name == failure)
+    }
+}
+
+impl std::fmt::Display for FaultFilter {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let not = if self.excludes { "!" } else { "" };
+        match &self.failure {
+            Some(failure) => write!(to, "{not}{}:{failure}", self.call),
+            None => write!(to, "{not}{}", self.call),
+        }
     }
 }
 

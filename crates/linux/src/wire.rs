@@ -21,6 +21,8 @@ pub struct Wire {
     horizon_ns: u64,
     /// The driver of the host wants to know when the host waits, even if its clock could jump to a deadline.
     pub(crate) stops_at_waits: bool,
+    /// How often the clock may still come to a deadline that all threads wait for.
+    waits_left: u64,
     /// Packets to be sent.
     sent: Vec<Packet>,
     /// Exposed data has changed, and the driver does not know yet.
@@ -41,6 +43,7 @@ impl Wire {
             is_networked,
             horizon_ns: u64::MAX,
             stops_at_waits: false,
+            waits_left: u64::MAX,
             sent: Vec::new(),
             exposed: false,
             call: None,
@@ -87,9 +90,12 @@ impl Wire {
         }
     }
 
-    /// Whether a time lies beyond the horizon.
-    pub(crate) fn is_beyond(&self, time_ns: u64) -> bool {
-        time_ns > self.horizon_ns
+    /// Counts a deadline that the clock is to jump to. Returns `false` if the driver must see it first: it lies beyond the
+    /// horizon, or it is the last one that is left.
+    pub(crate) fn may_jump(&mut self, deadline_ns: u64) -> bool {
+        let may = deadline_ns <= self.horizon_ns && self.waits_left > 1;
+        self.waits_left -= u64::from(may);
+        may
     }
 }
 
@@ -155,6 +161,16 @@ impl Host {
     /// deadline.
     pub fn stop_at_waits(&mut self, stops: bool) {
         self.state.wire.stops_at_waits = stops;
+    }
+
+    /// Sets how many deadlines the host may wait for; at the last one it returns, as at the horizon.
+    pub fn set_waits_left(&mut self, waits: u64) {
+        self.state.wire.waits_left = waits;
+    }
+
+    /// How many of them are left.
+    pub fn waits_left(&self) -> u64 {
+        self.state.wire.waits_left
     }
 
     /// What the driver must do before the host continues: packets, exposed data, or the horizon.

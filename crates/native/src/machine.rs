@@ -13,7 +13,9 @@ use std::sync::{Arc, OnceLock};
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{CallOutcome, Errno, Host, HostConfig, HostExit, Packet, Stream, TaskName};
+use everett_linux::{
+    CallOutcome, Errno, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
+};
 use everett_vm::{
     Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, StackTable, SystemCall,
     Value, VmOptions,
@@ -114,8 +116,10 @@ pub struct NativeRun {
     pub clock_ns: u64,
     /// System calls answered.
     pub calls: u64,
-    /// What the model warns of: what it refused or ignored although Linux would do it, and others.
+    /// What the model warns of.
     pub warnings: Vec<String>,
+    /// What it refused or ignored although Linux would do it.
+    pub refusals: Vec<Refusal>,
     /// The log of system calls, if enabled.
     pub log: Vec<String>,
     /// The choices made and inputs supplied, in order.

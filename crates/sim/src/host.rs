@@ -430,7 +430,7 @@ pub fn step<M: Machine>(
         RunState::Waiting(Some(until_ns)) | RunState::Off(Some(until_ns))
             if until_ns <= horizon_ns =>
         {
-            sim.inbox.count_wait();
+            sim.inbox.count_waits(1);
             if let Some(host) = machine.host_mut() {
                 host.pass_time(until_ns);
             }
@@ -453,7 +453,7 @@ fn run<M: Machine>(
     let exit = if let Some(host) = machine.host_mut() {
         host.set_horizon(until_ns);
         host.stop_at_waits(stop_at_waits);
-        machine.run()?
+        run_counted(network, sim, machine)?
     } else {
         let exit = machine.boot(sim.disk.as_deref(), sim.restarts)?;
         if let Some(host) = machine.host_mut() {
@@ -483,6 +483,24 @@ fn run<M: Machine>(
         Exit::Stopped(stop) => Step::Stopped(stop),
     };
     Ok((step, now_ns))
+}
+
+/// Runs the programs, and counts the timeouts that they waited for: their number must not depend on the horizon.
+fn run_counted<M: Machine>(
+    network: &Network,
+    sim: &mut SimHost,
+    machine: &mut M,
+) -> Result<Exit<M::Stop>, M::Error> {
+    let events = sim.inbox.events();
+    let most = network.max_events.unwrap_or(u64::MAX);
+    let left = most.saturating_sub(events);
+    if let Some(host) = machine.host_mut() {
+        host.set_waits_left(left);
+    }
+    let exit = machine.run();
+    let after = machine.host().map_or(left, Host::waits_left);
+    sim.inbox.count_waits(left.saturating_sub(after));
+    exit
 }
 
 /// The next event of the inbox happens.

@@ -109,12 +109,12 @@ impl Inbox {
         self.clock
     }
 
-    /// Counts a timeout that the host waited for.
-    pub fn count_wait(&mut self) {
-        self.waits += 1;
+    /// Counts timeouts that the host waited for.
+    pub fn count_waits(&mut self, waits: u64) {
+        self.waits += waits;
     }
 
-    /// Timeouts that the host waited for. Where a host runs far ahead it passes them by itself.
+    /// Timeouts that the host waited for.
     pub fn waits(&self) -> u64 {
         self.waits
     }
@@ -370,7 +370,7 @@ mod tests {
         all.mark_host_faults_decided();
         assert_eq!(all.events(), 0);
         all.pop();
-        all.count_wait();
+        all.count_waits(1);
         assert_eq!(all.events(), 2);
     }
 }

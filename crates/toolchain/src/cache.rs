@@ -2,10 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, ToolchainError};
+use crate::process::BuildTime;
 
 /// The cache folder; created if missing.
 pub fn folder() -> Result<PathBuf, ToolchainError> {
@@ -30,12 +31,13 @@ fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 /// Other processes wait meanwhile, and find `target` either complete or missing.
 pub fn make_once(
     target: &Path,
+    time: &BuildTime,
     make: impl FnOnce(&Path) -> Result<(), ToolchainError>,
 ) -> Result<(), ToolchainError> {
     if target.is_dir() {
         return Ok(());
     }
-    let _lock = lock(target)?;
+    let _lock = lock_within(target, time)?;
     if target.is_dir() {
         return Ok(());
     }
@@ -53,6 +55,11 @@ pub fn make_once(
 
 /// Holds the lock of `target` until the returned file is dropped.
 pub fn lock(target: &Path) -> Result<File, ToolchainError> {
+    lock_within(target, &BuildTime::from_now(None))
+}
+
+/// The same, unless somebody else holds it until the time is over.
+pub fn lock_within(target: &Path, time: &BuildTime) -> Result<File, ToolchainError> {
     let mut name = target.file_name().unwrap_or_default().to_os_string();
     name.push(".lock");
     let path = target.with_file_name(name);
@@ -61,7 +68,11 @@ pub fn lock(target: &Path) -> Result<File, ToolchainError> {
         .append(true)
         .open(&path)
         .context("open the lock file", &path)?;
-    file.lock().context("lock", &path)?;
+    time.wait_for(&path, || match file.try_lock() {
+        Ok(()) => Ok(Some(())),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).context("lock", &path),
+    })?;
     Ok(file)
 }
 
@@ -98,6 +109,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_a_lock_longer_than_they_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("sysroot");
+        let held = lock(&target).unwrap();
+        let no_time = BuildTime::from_now(Some(std::time::Duration::ZERO));
+        let make = |_: &Path| panic!("somebody else makes it");
+        let error = make_once(&target, &no_time, make).unwrap_err();
+        assert!(matches!(error, ToolchainError::TooSlow { .. }), "{error}");
+        drop(held);
+        lock_within(&target, &no_time).unwrap();
+    }
+
+    #[test]
     fn the_most_specific_variable_wins() {
         let all = [
             ("EVERETT_CACHE", "/e"),
@@ -118,16 +142,17 @@ mod tests {
     fn a_folder_is_made_once_and_never_half() {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("thing");
-        let failed = make_once(&target, |folder| {
+        let always = BuildTime::from_now(None);
+        let failed = make_once(&target, &always, |folder| {
             fs::write(folder.join("half"), "").unwrap();
             Err(ToolchainError::NoCache)
         });
         assert!(failed.is_err() && !target.exists());
-        make_once(&target, |folder| {
+        make_once(&target, &always, |folder| {
             fs::write(folder.join("whole"), "").context("write", folder)
         })
         .unwrap();
-        make_once(&target, |_| panic!("made twice")).unwrap();
+        make_once(&target, &always, |_| panic!("made twice")).unwrap();
         assert!(target.join("whole").is_file() && !target.join("half").exists());
     }
 

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -14,7 +14,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
-use crate::process;
+use crate::process::{self, BuildTime};
 use crate::sysroot::Sysroot;
 use crate::traps;
 
@@ -147,7 +147,7 @@ pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
 pub struct BuildLimits {
     /// Install the toolchain and build its libraries where they are missing, which takes minutes.
     pub installs: bool,
-    /// Time for the build itself.
+    /// Time for all of it: waiting for others that build, the runtime where it is missing, and the build itself.
     pub time: Option<Duration>,
 }
 
@@ -177,7 +177,14 @@ pub fn checked_build(
     let output = checked_path(program, checks);
     // Several threads may request it at once; several processes may, too, but they rename it into
     // place.
-    let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let time = BuildTime::from_now(limits.time);
+    let _only = time.wait_for(&output, || {
+        Ok(match BUILDING.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        })
+    })?;
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let mut newest = changed(&bitcode).context("read", &bitcode)?;
     let Some(sysroot) = limits.sysroot(notify)? else {
@@ -187,7 +194,7 @@ pub fn checked_build(
             .ok_or(ToolchainError::NotInstalled);
     };
     let runtime = match checks.runtime() {
-        Some(source) => Some(sysroot.checked_runtime(source)?),
+        Some(source) => Some(sysroot.checked_runtime(source, &time, notify)?),
         None => None,
     };
     if let Some(runtime) = &runtime {
@@ -198,7 +205,7 @@ pub fn checked_build(
     }
     let work = tempfile::tempdir().context("create a folder in", std::env::temp_dir())?;
     let bitcode = match checks {
-        Checks::Bounds => traps::with_traps(&sysroot, &bitcode, work.path())?,
+        Checks::Bounds => traps::with_traps(&sysroot, &bitcode, work.path(), &time)?,
         Checks::Memory | Checks::Initialised => bitcode,
     };
     let unfinished = with_suffix(&output, &format!(".{}", std::process::id()));
@@ -209,7 +216,7 @@ pub fn checked_build(
         runtime.as_deref(),
         checks,
     ));
-    let done = process::capture_within(linker.arg("-o").arg(&unfinished), limits.time);
+    let done = process::capture_within(linker.arg("-o").arg(&unfinished), &time);
     if done.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
@@ -326,17 +333,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Sysroot {
-    /// The runtime of checked builds as machine code; built if missing.
-    fn checked_runtime(&self, source: &str) -> Result<PathBuf, ToolchainError> {
+    /// The runtime of checked builds as machine code; built if missing, once for all programs.
+    fn checked_runtime(
+        &self,
+        source: &str,
+        time: &BuildTime,
+        notify: Notify<'_>,
+    ) -> Result<PathBuf, ToolchainError> {
         let name = format!("checked-{}.o", cache::fingerprint(&[source.as_bytes()]));
         let object = self.folder.join(name);
         if object.is_file() {
             return Ok(object);
         }
-        let _lock = cache::lock(&self.folder)?;
+        let _lock = cache::lock_within(&self.folder, time)?;
         if object.is_file() {
             return Ok(object);
         }
+        notify("building the runtime of checked builds (first use only)");
         let work =
             tempfile::tempdir_in(&self.folder).context("create a folder in", &self.folder)?;
         let file = work.path().join("checked.c");
@@ -357,7 +370,7 @@ impl Sysroot {
             .arg(&file)
             .arg("-o")
             .arg(&unfinished);
-        let done = process::capture(&mut compile, "")?;
+        let done = process::capture_within(&mut compile, time)?;
         if !done.status.success() {
             return Err(ToolchainError::Sysroot {
                 what: "the runtime of checked builds",

@@ -1,8 +1,8 @@
 //! Running other programs and passing on their exit codes.
 
 use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,42 +23,76 @@ pub fn capture(command: &mut Command, hint: &'static str) -> Result<Output, Tool
         .map_err(|source| start_error(command, source, hint))
 }
 
-/// As [`capture`], but ends the command when its time is over.
-pub fn capture_within(
-    command: &mut Command,
-    time: Option<Duration>,
-) -> Result<Output, ToolchainError> {
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// The time that all steps of a build have together.
+#[derive(Copy, Clone, Debug)]
+pub struct BuildTime {
+    start: Instant,
+    most: Option<Duration>,
+}
+
+impl BuildTime {
+    /// This much time from now on.
+    pub fn from_now(most: Option<Duration>) -> BuildTime {
+        let start = Instant::now();
+        BuildTime { start, most }
+    }
+
+    /// Tries something until it is done, or until the time for what it belongs to is over.
+    pub fn wait_for<T>(
+        &self,
+        what: &Path,
+        mut attempt: impl FnMut() -> Result<Option<T>, ToolchainError>,
+    ) -> Result<T, ToolchainError> {
+        const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+        loop {
+            if let Some(done) = attempt()? {
+                return Ok(done);
+            }
+            if let Some(most) = self.most.filter(|most| self.start.elapsed() >= *most) {
+                return Err(ToolchainError::TooSlow {
+                    program: what.to_owned(),
+                    seconds: most.as_secs(),
+                });
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+/// As [`capture`], but ends the command when the time is over.
+pub fn capture_within(command: &mut Command, time: &BuildTime) -> Result<Output, ToolchainError> {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let start = Instant::now();
     let mut child = command
         .spawn()
         .map_err(|source| start_error(command, source, ""))?;
     // Both are read to their ends while it runs: it would wait for a reader.
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
-    let waited = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Ok(status),
-            Err(source) => break Err(start_error(command, source, "")),
-            Ok(None) => {}
-        }
-        if time.is_some_and(|time| start.elapsed() >= time) {
-            let _ = child.kill();
-            let _ = child.wait();
-            break Err(ToolchainError::TooSlow {
-                program: PathBuf::from(command.get_program()),
-                seconds: time.unwrap_or_default().as_secs(),
-            });
-        }
-        std::thread::sleep(BETWEEN_LOOKS);
-    };
-    let status = waited?;
+    let status = status_within(command, &mut child, time)?;
     Ok(Output {
         status,
         stdout: stdout.join().unwrap_or_default(),
         stderr: stderr.join().unwrap_or_default(),
     })
+}
+
+/// Waits for a command, and ends it when the time is over.
+pub fn status_within(
+    command: &Command,
+    child: &mut Child,
+    time: &BuildTime,
+) -> Result<ExitStatus, ToolchainError> {
+    let program = PathBuf::from(command.get_program());
+    let status = time.wait_for(&program, || {
+        child
+            .try_wait()
+            .map_err(|source| start_error(command, source, ""))
+    });
+    if status.is_err() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    status
 }
 
 /// Reads a stream to its end, in a thread.
@@ -102,11 +136,11 @@ mod tests {
         };
         // More than a pipe holds.
         let long = "head -c 300000 /dev/zero; echo wrong >&2; exit 3";
-        let done = capture_within(&mut shell(long), None).unwrap();
+        let done = capture_within(&mut shell(long), &BuildTime::from_now(None)).unwrap();
         assert_eq!((done.status.code(), done.stdout.len()), (Some(3), 300_000));
         assert_eq!(done.stderr, b"wrong\n");
-        let time = Some(Duration::ZERO);
-        let error = capture_within(&mut shell("exec sleep 100"), time).unwrap_err();
+        let time = BuildTime::from_now(Some(Duration::ZERO));
+        let error = capture_within(&mut shell("exec sleep 100"), &time).unwrap_err();
         assert!(
             error.to_string().contains("was not done after 0 s"),
             "{error}"

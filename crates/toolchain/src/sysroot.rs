@@ -15,6 +15,7 @@ use std::process::Command;
 use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
+use crate::process::BuildTime;
 use crate::wheel;
 
 /// The target of all programs.
@@ -54,7 +55,7 @@ impl Sysroot {
     /// The sysroot for C, built on first use.
     pub fn open(notify: Notify<'_>) -> Result<Sysroot, ToolchainError> {
         let sysroot = Sysroot::of(wheel::ensure_zig(notify)?)?;
-        cache::make_once(&sysroot.folder, |temporary| {
+        cache::make_once(&sysroot.folder, &BuildTime::from_now(None), |temporary| {
             build::c_library(&sysroot.zig, temporary, notify)
         })?;
         Ok(sysroot)

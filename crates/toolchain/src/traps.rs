@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, ToolchainError};
-use crate::process;
+use crate::process::{self, BuildTime};
 use crate::sysroot::Sysroot;
 
 const TRAP: &str = "  call void asm sideeffect \"ud2\", \"\"()";
@@ -19,11 +19,12 @@ pub fn with_traps(
     sysroot: &Sysroot,
     bitcode: &Path,
     folder: &Path,
+    time: &BuildTime,
 ) -> Result<PathBuf, ToolchainError> {
     let text = folder.join("program.ll");
     let changed = folder.join("changed.ll");
     let result = folder.join("program.bc");
-    convert(sysroot, bitcode, &text, "-S")?;
+    convert(sysroot, bitcode, (&text, "-S"), time)?;
     let source = fs::read_to_string(&text).context("read", &text)?;
     let file = fs::File::create(&changed).context("create", &changed)?;
     let mut file = std::io::BufWriter::new(file);
@@ -31,11 +32,16 @@ pub fn with_traps(
         writeln!(file, "{}", rewrite(line)).context("write", &changed)?;
     }
     file.flush().context("write", &changed)?;
-    convert(sysroot, &changed, &result, "-c")?;
+    convert(sysroot, &changed, (&result, "-c"), time)?;
     Ok(result)
 }
 
-fn convert(sysroot: &Sysroot, from: &Path, to: &Path, way: &str) -> Result<(), ToolchainError> {
+fn convert(
+    sysroot: &Sysroot,
+    from: &Path,
+    (to, way): (&Path, &str),
+    time: &BuildTime,
+) -> Result<(), ToolchainError> {
     let mut clang = sysroot.zig_command("clang");
     clang
         .args([
@@ -49,7 +55,7 @@ fn convert(sysroot: &Sysroot, from: &Path, to: &Path, way: &str) -> Result<(), T
         .arg(from)
         .arg("-o")
         .arg(to);
-    let done = process::capture(&mut clang, "")?;
+    let done = process::capture_within(&mut clang, time)?;
     match done.status.success() {
         true => Ok(()),
         false => Err(ToolchainError::Checked {

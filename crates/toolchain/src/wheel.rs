@@ -4,10 +4,12 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
+use crate::process::{self, BuildTime};
 
 /// A pinned package and the program in it.
 struct Wheel {
@@ -39,7 +41,7 @@ const Z3: Wheel = Wheel {
 /// The path of the compiler package's program: `$EVERETT_ZIG`, or the pinned one, installed on
 /// first use.
 pub fn ensure_zig(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
-    ensure(&ZIG, notify)
+    ensure(&ZIG, &BuildTime::from_now(None), notify)
 }
 
 /// The path of the compiler package's program, if it is there.
@@ -57,12 +59,12 @@ fn folder_of(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
     Ok(cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version)))
 }
 
-/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use.
-pub fn ensure_z3(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
-    ensure(&Z3, notify)
+/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use if that takes no longer.
+pub fn ensure_z3(time: Option<Duration>, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    ensure(&Z3, &BuildTime::from_now(time), notify)
 }
 
-fn ensure(wheel: &Wheel, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+fn ensure(wheel: &Wheel, time: &BuildTime, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     if let Some(path) = env::var_os(wheel.variable).filter(|value| !value.is_empty()) {
         let path = PathBuf::from(path);
         return match path.canonicalize() {
@@ -74,17 +76,21 @@ fn ensure(wheel: &Wheel, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> 
         };
     }
     let folder = folder_of(wheel)?;
-    cache::make_once(&folder, |temporary| {
+    cache::make_once(&folder, time, |temporary| {
         notify(&format!(
             "installing {} {} (first use only)",
             wheel.package, wheel.version
         ));
-        install(wheel, temporary, &folder)
+        install(wheel, (temporary, &folder), time)
     })?;
     Ok(folder.join(wheel.program))
 }
 
-fn install(wheel: &Wheel, temporary: &Path, folder: &Path) -> Result<(), ToolchainError> {
+fn install(
+    wheel: &Wheel,
+    (temporary, folder): (&Path, &Path),
+    time: &BuildTime,
+) -> Result<(), ToolchainError> {
     let failed = |reason: String| ToolchainError::Install {
         package: wheel.package,
         version: wheel.version,
@@ -95,36 +101,38 @@ fn install(wheel: &Wheel, temporary: &Path, folder: &Path) -> Result<(), Toolcha
     };
     let requirements = temporary.join("requirements.txt");
     fs::write(&requirements, requirement_line(wheel)).context("write", &requirements)?;
-    let status = Command::new("python3")
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-        ])
-        .args([
-            "--require-hashes",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--no-compile",
-        ])
-        .args([
-            "--progress-bar",
-            "on",
-            "--root-user-action",
-            "ignore",
-            "--target",
-        ])
-        .arg(temporary)
-        .arg("--requirement")
-        .arg(&requirements)
-        .stdin(Stdio::null())
-        // pip prints its progress on standard output, which belongs to the caller of the compiler.
-        .stdout(std::io::stderr())
-        .status()
-        .map_err(|error| failed(format!("python3 cannot be started: {error}")))?;
+    let mut pip = Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+    ])
+    .args([
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--no-compile",
+    ])
+    .args([
+        "--progress-bar",
+        "on",
+        "--root-user-action",
+        "ignore",
+        "--target",
+    ])
+    .arg(temporary)
+    .arg("--requirement")
+    .arg(&requirements)
+    .stdin(Stdio::null())
+    // pip prints its progress on standard output, which belongs to the caller of the compiler.
+    .stdout(std::io::stderr());
+    let started = pip.spawn();
+    let mut child =
+        started.map_err(|error| failed(format!("python3 cannot be started: {error}")))?;
+    let status = process::status_within(&pip, &mut child, time)?;
     if !status.success() {
         return Err(failed(format!(
             "`python3 -m pip install` failed ({status}), see above"

@@ -106,12 +106,19 @@ impl Subcommand for NativeArgs {
     }
 }
 
+/// What the model of a host warns of.
+fn notes(run: &NativeRun) -> impl Iterator<Item = String> + '_ {
+    let refusals = run.refusals.iter();
+    let refused = refusals.map(|one| format!("{} is not modelled", one.what));
+    run.warnings.iter().cloned().chain(refused)
+}
+
 fn native_ended(run: &NativeRun) -> u8 {
     for (number, line) in (1..).zip(&run.log) {
         eprintln!("{}", numbered(number, line));
     }
-    for warning in &run.warnings {
-        eprintln!("everett: {warning}");
+    for note in notes(run) {
+        eprintln!("everett: {note}");
     }
     if !matches!(run.end, NativeEnd::Exit(_)) {
         eprintln!("everett: the program {}", everett::describe_end(run));
@@ -129,8 +136,8 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
         show_output(Some(name), &run.output);
     }
     for (name, run) in &run.hosts {
-        for warning in &run.warnings {
-            eprintln!("everett: host {name}: {warning}");
+        for note in notes(run) {
+            eprintln!("everett: host {name}: {note}");
         }
     }
     if let Some(wrong) = wrong {
@@ -171,5 +178,10 @@ fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &s
             "{:>8} {who}{} (first with seed {}){place}",
             ended.runs, ended.end, ended.seed
         ));
+    }
+    for one in &summary.unsupported {
+        let host = one.host.as_ref().map(|host| format!("host {host}: "));
+        let host = host.unwrap_or_default();
+        eprintln!("everett: {host}{} is not modelled", one.what);
     }
 }

@@ -151,6 +151,8 @@ pub struct Explorer<'a> {
     backlog: VecDeque<Bundle>,
     /// How many.
     in_backlog: usize,
+    /// States that the last checkpoint lacks.
+    pub(crate) unsaved: u64,
     /// Checks of the clock.
     ticks: u64,
     closing: Closing,
@@ -204,6 +206,7 @@ impl<'a> Explorer<'a> {
             older_files: Vec::new(),
             backlog: VecDeque::new(),
             in_backlog: 0,
+            unsaved: 0,
             spill: match (config.spill.as_deref(), &start) {
                 (Some(path), Start::Saved(saved)) => {
                     let beside = |name: &PathBuf| path.with_file_name(name);

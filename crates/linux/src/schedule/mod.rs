@@ -457,8 +457,8 @@ impl Host {
         let deadline = self.state.next_deadline();
         let is_told = self.state.wire.stops_at_waits && wake_source == WakeSource::External;
         if let Some(deadline) = deadline
-            && !self.state.wire.is_beyond(deadline)
             && !is_told
+            && self.state.wire.may_jump(deadline)
         {
             self.state.clock_ns = self.state.clock_ns.max(deadline);
             return None;

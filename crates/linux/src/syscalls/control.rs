@@ -90,6 +90,9 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
+        /// Processor time, data, stack, processes, locked memory, address space, pending signals, message queues,
+        /// real-time processor time.
+        const NOT_ENFORCED: [usize; 9] = [0, 2, 3, 6, 8, 9, 11, 12, 15];
         let may_raise = self.is_privileged();
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
@@ -103,6 +106,9 @@ impl Kernel<'_, '_> {
         Arc::make_mut(&mut process.limits).set(resource, to);
         if resource == DESCRIPTORS {
             process.descriptors.set_limit(to.soft);
+        }
+        if to.soft < old.soft && NOT_ENFORCED.contains(&resource) {
+            self.refuse("setrlimit", format!("resource limit {resource}"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::locks;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::pipe;
+use crate::objects::{Object, pipe};
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
@@ -161,7 +161,9 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 None => Err(Errno::ENOTTY.into()),
             };
             let is_refused = matches!(&answer, Err(Stop::Errno(errno)) if *errno == Errno::ENOTTY);
-            if is_refused && !TERMINAL.contains(&request) {
+            // Terminals say themselves what they do not know.
+            let is_terminal = kernel.is_terminal(&description);
+            if is_refused && !is_terminal && !TERMINAL.contains(&request) {
                 kernel.refuse("ioctl", format!("ioctl request {request:#x}"));
             }
             return answer;
@@ -265,6 +267,14 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 impl Kernel<'_, '_> {
     fn is_pipe(&self, description: &Description) -> bool {
         matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
+    }
+
+    fn is_terminal(&self, description: &Description) -> bool {
+        let Target::Object(id) = description.target else {
+            return false;
+        };
+        let object = self.host.objects.get(id.0);
+        matches!(object, Some(Object::Terminal(_) | Object::TerminalLine(_)))
     }
 
     /// Bytes that can be read without blocking, if known.

@@ -133,6 +133,9 @@ fn set_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn get_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let tid = call.int(0) as u32;
     if tid != 0 && tid != kernel.task().tid {
+        if kernel.host.tasks.iter().any(|task| task.tid == tid) {
+            kernel.refuse("get_robust_list", "get_robust_list of another thread");
+        }
         return Err(Errno::ESRCH.into());
     }
     let (head, len) = kernel.task().robust_list;

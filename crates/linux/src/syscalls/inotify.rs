@@ -74,6 +74,9 @@ fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Some((_, old)) if mask & ADD != 0 => old,
         _ => 0,
     };
+    if mask & happened::EXCLUDE_UNLINKED != 0 {
+        kernel.refuse("inotify_add_watch", "IN_EXCL_UNLINK");
+    }
     let told = happened::ALL | happened::EXCLUDE_UNLINKED | happened::ONE_SHOT;
     let watch = kernel.host.watch_file(id, inode, mask & told | kept);
     Ok(Value::concrete(watch as u64))

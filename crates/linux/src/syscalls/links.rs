@@ -123,6 +123,7 @@ fn symlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 const NO_REPLACE: u64 = 1;
 const EXCHANGE: u64 = 2;
+const WHITEOUT: u64 = 4;
 
 impl Kernel<'_, '_> {
     /// Parent directory and name of a new file that is no directory.
@@ -165,7 +166,12 @@ impl Kernel<'_, '_> {
                 let known = Device::with_number(number);
                 InodeKind::Device(known.unwrap_or(Device::Terminal))
             }
-            0o060_000 => return Err(Errno::EPERM.into()),
+            0o060_000 => {
+                if self.fs_credentials().is_root() {
+                    self.refuse("mknod", "a block device");
+                }
+                return Err(Errno::EPERM.into());
+            }
             0o040_000 => return Err(Errno::EPERM.into()),
             _ => return Err(Errno::EINVAL.into()),
         };
@@ -255,6 +261,9 @@ impl Kernel<'_, '_> {
     }
 
     fn rename(&mut self, from: (i32, u64), to: (i32, u64), flags: u64) -> Answer {
+        if flags & !(NO_REPLACE | EXCHANGE) == WHITEOUT {
+            self.refuse("renameat2", "RENAME_WHITEOUT");
+        }
         if flags & !(NO_REPLACE | EXCHANGE) != 0 || flags == NO_REPLACE | EXCHANGE {
             return Err(Errno::EINVAL.into());
         }

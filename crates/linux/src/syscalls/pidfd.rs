@@ -31,7 +31,12 @@ pub const ROWS: &[Row] = &[
 ];
 
 fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// `PIDFD_THREAD`, which is `O_EXCL`.
+    const THREAD: u32 = 0o200;
     let flags = call.args[1] as u32;
+    if flags & THREAD != 0 {
+        kernel.refuse("pidfd_open", "PIDFD_THREAD");
+    }
     if flags & !OpenFlags::NONBLOCK != 0 || call.int(0) <= 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -42,6 +47,7 @@ fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[3] != 0 {
+        kernel.refuse("pidfd_send_signal", "flags of pidfd_send_signal");
         return Err(Errno::EINVAL.into());
     }
     let pid = kernel.process_of_descriptor(call.int(0))?;

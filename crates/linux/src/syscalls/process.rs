@@ -12,6 +12,8 @@ use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::WaitCondition;
 
+use super::paths::AT_FDCWD;
+
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
@@ -70,7 +72,40 @@ fn check_clone_flags(flags: u64) -> Result<(), Errno> {
     }
 }
 
+/// Flags of `clone` that are refused or ignored although Linux does what they say.
+fn missed_clone_flags(flags: u64) -> Option<&'static str> {
+    const VM: u64 = 0x100;
+    const FS: u64 = 0x200;
+    const FILES: u64 = 0x400;
+    const SIGHAND: u64 = 0x800;
+    const PIDFD: u64 = 0x1000;
+    const VFORK: u64 = 0x4000;
+    const THREAD: u64 = 0x1_0000;
+    /// `NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`, `NEWUSER`, `NEWPID`, `NEWNET`.
+    const NAMESPACES: u64 = 0x7e02_0000;
+    let is_thread = flags & THREAD != 0;
+    if is_thread && flags & (VM | SIGHAND) != VM | SIGHAND {
+        // Linux refuses it, too.
+        None
+    } else if flags & NAMESPACES != 0 {
+        Some("a namespace of clone")
+    } else if flags & PIDFD != 0 {
+        Some("CLONE_PIDFD")
+    } else if is_thread && flags & (FS | FILES) != FS | FILES {
+        Some("a thread with its own files")
+    } else if !is_thread && flags & (FS | FILES) != 0 {
+        Some("a process that shares its files")
+    } else if !is_thread && flags & (VM | VFORK) == VM {
+        Some("a process that shares its memory")
+    } else {
+        None
+    }
+}
+
 fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if let Some(what) = missed_clone_flags(call.args[0]) {
+        kernel.refuse("clone", what);
+    }
     check_clone_flags(call.args[0])?;
     let entry = match call.entry {
         None => None,
@@ -136,6 +171,14 @@ impl Kernel<'_, '_> {
 }
 
 fn execveat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let is_absolute = kernel.read_bytes(call.args[1], 1)? == b"/";
+    if call.args[4] != 0 || !is_absolute && call.int(0) != AT_FDCWD {
+        kernel.refuse(
+            "execveat",
+            "execveat with flags or relative to a descriptor",
+        );
+        return Err(Errno::ENOSYS.into());
+    }
     kernel.execute(call.args[1], call.args[2], call.args[3])
 }
 
@@ -180,8 +223,10 @@ impl Kernel<'_, '_> {
             let line = bytes.read(0, 256);
             let Some((interpreter, argument)) = shebang(line.bytes()) else {
                 let name = String::from_utf8_lossy(&path).into_owned();
-                self.host
-                    .warn(format!("execve of {name}: not a program of this run"));
+                self.refuse(
+                    "execve",
+                    format!("execve of {name}, not a program of this run,"),
+                );
                 return Err(Errno::ENOEXEC.into());
             };
             let text = |text: &[u8]| Buffer::with_bytes(text, text.len());
@@ -277,6 +322,11 @@ fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let base = kernel.vm.thread.fs_base;
             kernel.write_bytes(call.args[1], &base.to_le_bytes())?;
         }
+        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`; libraries also ask for what few kernels know.
+        other @ (0x1001 | 0x1004 | 0x1011 | 0x1012) => {
+            kernel.refuse("arch_prctl", format!("arch_prctl operation {other:#x}"));
+            return Err(Errno::EINVAL.into());
+        }
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(Value::ZERO)
@@ -288,9 +338,16 @@ fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// Offers no command, so that programs use their fallback.
-fn membarrier(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+fn membarrier(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// The last command that there is.
+    const GET_REGISTRATIONS: u64 = 1 << 9;
     match call.args[0] {
         0 => Ok(Value::ZERO),
-        _ => Err(Errno::EINVAL.into()),
+        command => {
+            if command.is_power_of_two() && command <= GET_REGISTRATIONS {
+                kernel.refuse("membarrier", format!("membarrier command {command}"));
+            }
+            Err(Errno::EINVAL.into())
+        }
     }
 }

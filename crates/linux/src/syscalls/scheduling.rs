@@ -96,6 +96,9 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPERM.into());
         }
         Arc::make_mut(&mut self.host.tasks[task]).policy = (policy, priority);
+        if matches!(policy & !RESET_ON_FORK, FIFO | ROUND_ROBIN) {
+            self.refuse("sched_setscheduler", "a real-time scheduling policy");
+        }
         Ok(Value::ZERO)
     }
 

@@ -75,6 +75,12 @@ const MANY_LEN_AT: u64 = 56;
 /// The most messages of one call.
 const MANY: u64 = 1024;
 
+/// Flags of a send that are ignored or refused although Linux does what they say.
+const IGNORED: [(u32, &str); 2] = [
+    (message_flag::OUT_OF_BAND, "MSG_OOB"),
+    (0x2000_0000, "MSG_FASTOPEN"),
+];
+
 const SEND_ERRORS: &[Errno] = &[
     Errno::EINTR,
     Errno::EPIPE,
@@ -198,6 +204,9 @@ fn recvmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let socket = kernel.find_socket(call.int(0))?;
     let count = (call.args[2] & 0xffff_ffff).min(MANY);
     let flags = call.args[3] as u32 & !message_flag::WAIT_ALL;
+    if call.args[4] != 0 {
+        kernel.refuse("recvmmsg", "the timeout of recvmmsg");
+    }
     let mut index = kernel.task().progress;
     while index < count {
         let at = call.args[1].wrapping_add(index * MANY_SIZE);
@@ -275,6 +284,9 @@ impl Kernel<'_, '_> {
         ancillary: Ancillary,
         flags: u32,
     ) -> Answer {
+        if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| flags & flag != 0) {
+            self.refuse("sendto", *name);
+        }
         let ancillary = Ancillary {
             to: to.map(|to| self.destination(socket, &to)).transpose()?,
             ..ancillary

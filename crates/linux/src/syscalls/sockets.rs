@@ -163,7 +163,10 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let kind = kernel.socket_of(socket.open())?.kind;
     let open = socket.open();
     match (domain, kind) {
-        (Domain::Netlink, _) => return Err(Errno::EOPNOTSUPP.into()),
+        (Domain::Netlink, _) => {
+            kernel.refuse("connect", "connect of a netlink socket");
+            return Err(Errno::EOPNOTSUPP.into());
+        }
         (Domain::Unix, SocketType::Datagram) if family == AF_UNSPEC => {
             kernel.host.disconnect_by_request(open.object);
         }
@@ -209,7 +212,13 @@ fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let bytes = kernel.read_address(call.args[1], call.int(2))?;
     match kernel.socket_of(found.open())?.domain {
         Domain::Unix => kernel.bind_unix(found.object, &bytes),
-        Domain::Netlink => Ok(Value::ZERO),
+        Domain::Netlink => {
+            // `nl_groups`: what changes is told to the groups of a socket.
+            if bytes.get(8..12).is_some_and(|groups| groups != [0; 4]) {
+                kernel.refuse("bind", "groups of a netlink socket");
+            }
+            Ok(Value::ZERO)
+        }
         Domain::Inet | Domain::Inet6 => kernel.bind_internet(found.object, &bytes),
     }
 }

@@ -160,7 +160,8 @@ impl Kernel<'_, '_> {
                     terminal.flush(input, output);
                 }
             }
-            request::FLOW | request::SEND_BREAK | request::SEND_BREAK_POSIX => {}
+            request::FLOW => self.refuse("ioctl", "TCXONC"),
+            request::SEND_BREAK | request::SEND_BREAK_POSIX => {}
             request::OUTPUT_LEFT => self.write_bytes(argument, &[0; 4])?,
             request::GET_NUMBER | request::LOCK | request::GET_LOCK | request::OPEN_LINE
                 if is_holder =>
@@ -273,7 +274,20 @@ impl Kernel<'_, '_> {
                     terminal.foreground = wanted;
                 }
             }
-            _ => return Err(Errno::ENOTTY.into()),
+            // Who asks is not in the terminal's session, or does not hold its other end.
+            request::GIVE_UP
+            | request::GET_FOREGROUND
+            | request::GET_SESSION
+            | request::SET_FOREGROUND
+            | request::GET_NUMBER
+            | request::LOCK
+            | request::GET_LOCK
+            | request::OPEN_LINE => return Err(Errno::ENOTTY.into()),
+            _ => {
+                let what = format!("ioctl request {request:#x} of a terminal");
+                self.refuse("ioctl", what);
+                return Err(Errno::ENOTTY.into());
+            }
         }
         Ok(Value::ZERO)
     }

@@ -71,12 +71,14 @@ pub const ROWS: &[Row] = &[
         &[],
         |kernel, call| get_three(kernel, call, group),
     ),
-    Row::new("setfsuid", 122, &[Int], &[], |kernel, _| {
-        number(kernel.process().uid[1])
+    Row::new("setfsuid", 122, &[Int], &[], |kernel, call| {
+        let own = kernel.process().uid[1];
+        set_for_files(kernel, call, "setfsuid", own)
     })
     .without("no effect"),
-    Row::new("setfsgid", 123, &[Int], &[], |kernel, _| {
-        number(kernel.process().gid[1])
+    Row::new("setfsgid", 123, &[Int], &[], |kernel, call| {
+        let own = kernel.process().gid[1];
+        set_for_files(kernel, call, "setfsgid", own)
     })
     .without("no effect"),
     Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
@@ -99,6 +101,15 @@ pub const ROWS: &[Row] = &[
     Row::new("setpgid", 109, &[Int, Int], &[], setpgid),
     Row::new("setsid", 112, &[], &[], setsid),
 ];
+
+/// Sets who a process is for the file system, which has no effect. Returns who it is.
+fn set_for_files(kernel: &mut Kernel<'_, '_>, call: &Call, name: &str, own: u32) -> Answer {
+    // Programs ask who they are by setting an id that there is not.
+    if ![own, u32::MAX].contains(&(call.args[0] as u32)) {
+        kernel.refuse(name, name);
+    }
+    number(own)
+}
 
 fn number(number: u32) -> Answer {
     Ok(Value::concrete(u64::from(number)))

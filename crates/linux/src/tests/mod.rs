@@ -3,6 +3,7 @@
 mod files;
 mod memory;
 mod programs;
+mod refusals;
 mod setup;
 mod sockets;
 mod start;

@@ -194,7 +194,8 @@ impl<'c> NativeMachine<'c> {
             stack: std::mem::take(&mut self.stack),
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
-            warnings: warnings(&self.host),
+            warnings: self.host.warnings().to_vec(),
+            refusals: self.host.refusals().to_vec(),
             log: self.host.log().to_vec(),
             trace: self.oracle.trace(),
             packets: self.packets(),
@@ -219,11 +220,4 @@ fn place_watches(
         let program = program.display();
         NativeError::NotReplayable(format!("{program} has no variable {symbol}"))
     })
-}
-
-/// What the model of a host warns of.
-fn warnings(host: &Host) -> Vec<String> {
-    let refusals = host.refusals().iter();
-    let refused = refusals.map(|one| format!("{} is not modelled", one.what));
-    host.warnings().iter().cloned().chain(refused).collect()
 }

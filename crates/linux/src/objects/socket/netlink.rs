@@ -139,6 +139,9 @@ impl Kernel<'_, '_> {
             }
         }
         let answers = answers(&self.host.network, &request);
+        if let Some(kind) = answers.first().and_then(|first| refused(first)) {
+            self.refuse("sendto", format!("netlink request {kind}"));
+        }
         for answer in answers {
             let bytes = Buffer::with_bytes(&answer, answer.len());
             self.host
@@ -146,6 +149,15 @@ impl Kernel<'_, '_> {
         }
         Ok(request.len() as u64)
     }
+}
+
+/// The type of the request that an answer refuses.
+fn refused(answer: &[u8]) -> Option<u16> {
+    /// Where the type lies in the copy of the request's header, behind the error.
+    const KIND: usize = HEADER + 4 + 4;
+    let half = |at: usize| answer.get(at..).and_then(|rest| rest.first_chunk());
+    let half = |at: usize| half(at).map(|bytes| u16::from_le_bytes(*bytes));
+    half(4).filter(|kind| *kind == ERROR).and(half(KIND))
 }
 
 fn answers(network: &Network, request: &[u8]) -> Vec<Vec<u8>> {
@@ -207,6 +219,8 @@ mod tests {
         let mut request = Vec::new();
         message(&mut request, 999, 1, &[7; 8], &[0]);
         assert_eq!(answers(&network, &request)[0][4], ERROR as u8);
+        assert_eq!(refused(&answers(&network, &request)[0]), Some(999));
+        assert_eq!(refused(&told[0]), None);
         assert!(answers(&network, b"short").is_empty());
     }
 }

@@ -130,14 +130,20 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
 ];
 
 /// Options that are stored but whose effect a program would miss: multicast membership and interfaces, ancillary data of
-/// messages, foreign addresses.
+/// messages, foreign addresses, routes, hops and sizes of packets, connections that time out.
 const MISSED: &[(u32, u32)] = &[
+    (level::SOCKET, 5),  // SO_DONTROUTE
+    (level::SOCKET, 9),  // SO_KEEPALIVE
+    (level::SOCKET, 25), // SO_BINDTODEVICE
     (level::SOCKET, 29), // SO_TIMESTAMP
     (level::SOCKET, 34), // SO_PASSSEC
     (level::SOCKET, 35), // SO_TIMESTAMPNS
+    (level::SOCKET, 36), // SO_MARK
     (level::SOCKET, 40), // SO_RXQ_OVFL
+    (level::IP, 2),      // IP_TTL
     (level::IP, 6),      // IP_RECVOPTS
     (level::IP, 8),      // IP_PKTINFO
+    (level::IP, 10),     // IP_MTU_DISCOVER
     (level::IP, 11),     // IP_RECVERR
     (level::IP, 12),     // IP_RECVTTL
     (level::IP, 13),     // IP_RECVTOS
@@ -145,13 +151,19 @@ const MISSED: &[(u32, u32)] = &[
     (level::IP, 19),     // IP_TRANSPARENT
     (level::IP, 32),     // IP_MULTICAST_IF
     (level::IP, 35),     // IP_ADD_MEMBERSHIP
+    (level::IPV6, 16),   // IPV6_UNICAST_HOPS
     (level::IPV6, 17),   // IPV6_MULTICAST_IF
     (level::IPV6, 20),   // IPV6_JOIN_GROUP
+    (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
     (level::IPV6, 49),   // IPV6_RECVPKTINFO
     (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
     (level::IPV6, 66),   // IPV6_RECVTCLASS
     (level::IPV6, 78),   // IPV6_FREEBIND
+    (level::TCP, 9),     // TCP_DEFER_ACCEPT
+    (level::TCP, 18),    // TCP_USER_TIMEOUT
+    (level::TCP, 30),    // TCP_FASTOPEN_CONNECT
+    (level::UDP, 1),     // UDP_CORK
     (level::UDP, 104),   // UDP_GRO
     (level::NETLINK, 1), // NETLINK_ADD_MEMBERSHIP
 ];

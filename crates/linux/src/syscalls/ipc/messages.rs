@@ -82,6 +82,9 @@ pub(super) fn msgrcv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const COPY: u64 = 0o40000;
     let [id, address, len, kind, flags, _] = call.args;
     let (id, kind) = (id as u32, kind as i64);
+    if flags & COPY != 0 {
+        kernel.refuse("msgrcv", "MSG_COPY");
+    }
     if (id as i32) < 0 || (len as i64) < 0 || flags & COPY != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -124,6 +127,7 @@ pub(super) fn msgrcv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 pub(super) fn msgctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (id, command, address) = (call.args[0] as u32, call.args[1] & !IPC_64, call.args[2]);
+    kernel.refuse_tables("msgctl", command, &[11, 12, 13]);
     let queue = kernel.host.ipc.queues.get(&id).cloned();
     let queue = queue.ok_or(Errno::EINVAL)?;
     match command {

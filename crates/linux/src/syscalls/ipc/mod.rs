@@ -183,6 +183,14 @@ impl Kernel<'_, '_> {
         }
     }
 
+    /// Refuses commands about the tables of all objects: `IPC_INFO`, and these of the call.
+    fn refuse_tables(&mut self, call: &str, command: u64, others: &[u64]) {
+        const INFO: u64 = 3;
+        if command == INFO || others.contains(&command) {
+            self.refuse(call, format!("{call} command {command}"));
+        }
+    }
+
     /// Whether the caller may change or remove it.
     fn owns(&self, permissions: &Permissions) -> Result<(), Errno> {
         let uid = self.process().uid[1];

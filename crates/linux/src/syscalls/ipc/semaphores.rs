@@ -189,6 +189,7 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         call.args[1] as usize,
         call.args[2] & !IPC_64,
     );
+    kernel.refuse_tables("semctl", command, &[18, 19, 20]);
     if (id as i32) < 0 {
         return Err(Errno::EINVAL.into());
     }

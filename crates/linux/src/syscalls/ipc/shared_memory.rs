@@ -131,6 +131,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const LOCK: u64 = 11;
     const UNLOCK: u64 = 12;
     let (id, command, address) = (call.args[0] as u32, call.args[1] & !IPC_64, call.args[2]);
+    kernel.refuse_tables("shmctl", command, &[13, 14, 15]);
     let segment = kernel.segment(id)?;
     match command {
         STATUS => {

@@ -12,8 +12,13 @@ const DONT_NEED: u64 = 4;
 const FREE: u64 = 8;
 const REMOVE: u64 = 9;
 const DONT_NEED_LOCKED: u64 = 24;
+const DONT_FORK: u64 = 10;
+const WIPE_ON_FORK: u64 = 18;
+const COLLAPSE: u64 = 25;
 const POISON: u64 = 100;
 const SOFT_OFFLINE: u64 = 101;
+const GUARD: u64 = 102;
+const REMOVE_GUARD: u64 = 103;
 /// Advice without effect: access patterns, huge pages, core dumps, forks, paging.
 const WITHOUT_EFFECT: &[u64] = &[
     0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
@@ -23,6 +28,14 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let [address, len, advice, ..] = call.args;
     let is_known = WITHOUT_EFFECT.contains(&advice)
         || matches!(advice, DONT_NEED | FREE | REMOVE | DONT_NEED_LOCKED);
+    let is_refused = match advice {
+        POISON | SOFT_OFFLINE => kernel.is_privileged(),
+        DONT_FORK | WIPE_ON_FORK | COLLAPSE | GUARD | REMOVE_GUARD => true,
+        _ => false,
+    };
+    if is_refused {
+        kernel.refuse("madvise", format!("madvise with advice {advice}"));
+    }
     if matches!(advice, POISON | SOFT_OFFLINE) {
         return Err(Errno::EPERM.into());
     }
@@ -35,6 +48,10 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let range = kernel.range(address, len).map_err(|_| Errno::EINVAL)?;
     if kernel.is_own_object(address) {
+        if matches!(advice, DONT_NEED | DONT_NEED_LOCKED | REMOVE) {
+            let what = format!("madvise with advice {advice} for globals, stacks or heap");
+            kernel.refuse("madvise", what);
+        }
         return Ok(Value::ZERO);
     }
     let is_shared = |backing| matches!(backing, Backing::Shared { .. });

@@ -22,6 +22,13 @@ const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
 /// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which have no effect here.
 const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
+/// Flags that are ignored although a program could notice. Others change the speed only, or nothing on Linux either.
+const IGNORED: [(u64, &str); 4] = [
+    (0x40, "MAP_32BIT"),
+    (0x80, "MAP_ABOVE4G"),
+    (0x100, "MAP_GROWSDOWN"),
+    (0x4_0000, "MAP_HUGETLB"),
+];
 /// The lowest address that can be mapped.
 const LOWEST: u64 = 0x1_0000;
 
@@ -78,6 +85,9 @@ pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Ma
         let inode = kernel.mappable(&description, &mut request)?;
         let holder = descriptor.description.0;
         request.file = inode.map(|inode| (inode, holder, offset / PAGE_SIZE));
+    }
+    if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| flags & flag != 0) {
+        kernel.refuse("mmap", *name);
     }
     Ok(request)
 }
@@ -255,8 +265,10 @@ impl Kernel<'_, '_> {
             return Err(Errno::EEXIST.into());
         }
         if !is_free && !memory.can_replace(address, size) {
-            let warning = "mmap over the program's own globals, stacks or heap is not modelled";
-            self.host.warn(warning);
+            self.refuse(
+                "mmap",
+                "mmap over the program's own globals, stacks or heap",
+            );
             return Err(Errno::ENOMEM.into());
         }
         Ok(Placement::At(address))
