@@ -39,19 +39,25 @@ impl NativeConfig {
             let all: Result<_, _> = programs.map(|program| Allocator::of(program)).collect();
             let _ = self.known_allocators.set(all?);
         }
-        let all = self.known_allocators.get().cloned().unwrap_or_default();
-        let watched = all.iter().any(Allocator::bounds_memory)
+        // Where the order of threads is explored, system calls of allocators must be told from those of the program:
+        // the model has an allocator of its own, which makes none.
+        let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
+        let all = self.known_allocators.get().filter(|_| watched);
+        Ok(all.cloned().unwrap_or_default())
+    }
+
+    /// Whether the model is asked about allocations. The allocators must be known.
+    pub(super) fn asks_about_allocations(&self, source: &Source) -> bool {
+        let mut all = self.known_allocators.get().into_iter().flatten();
+        all.any(Allocator::bounds_memory)
             || match source {
                 Source::Trace(trace) => oracle::depends_on_allocations(trace),
                 Source::Random(_) | Source::Begun(..) => {
                     self.host.options.faults.allocations_may_fail()
                 }
-            };
-        Ok(if watched { all } else { Vec::new() })
+            }
     }
-}
 
-impl NativeConfig {
     /// The sandbox that its programs need.
     pub(super) fn kind(&self) -> SandboxKind {
         let mut allocators = self.known_allocators.get().into_iter().flatten();
@@ -144,6 +150,9 @@ impl NativeMachine<'_> {
 
     /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
+        if let Some(at) = self.at_shared_access(name)? {
+            return Ok(at);
+        }
         if let Some(at) = self.at_access(name)? {
             return Ok(at);
         }
@@ -200,7 +209,9 @@ impl NativeMachine<'_> {
             leaks::clear_dead_stack(&mut native.tracee, &registers);
         } else if native.allocator_call.is_none() {
             let request = stop.request(&registers);
-            if let Request::Bytes(bytes) = request {
+            if let Request::Bytes(bytes) = request
+                && self.oracle.sees_allocations
+            {
                 if bytes > self.options.max_allocation {
                     return Ok(AtAllocator::Ends(NativeEnd::Finding {
                         kind: BugKind::HugeAllocation.name().to_owned(),

@@ -1,0 +1,396 @@
+//! Accesses of native code at which threads are preempted by random schedules: where they are, which of them a survey
+//! has seen to be private, and breakpoints there. Must not know how threads are picked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use everett_engine::NativePoint;
+use everett_ir::library::LibraryFolders;
+use everett_linux::TaskName;
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+use crate::operands::{Accesses, LONGEST, MemoryOperand, instruction_at, shared_accesses};
+use crate::tracee::Tracee;
+
+const BREAKPOINT: u8 = 0xcc;
+const PAGE: u64 = 4096;
+/// The most accesses of a run at which a thread stops. Beyond them it is preempted at system calls only.
+const MAX_STOPS: u64 = 50_000;
+/// Accesses of a thread without a system call or a switch, after which it counts as one that waits by computing.
+const QUANTUM: u64 = 1000;
+/// Memory is shared or private in units of so many bytes.
+const UNIT: u64 = 8;
+/// An instruction that accesses more units of memory is not taken for private.
+const MAX_UNITS: usize = 256;
+
+/// How threads are preempted at random.
+#[derive(Clone, Default)]
+pub struct RandomSchedule {
+    /// One more than the number of random events at which the running thread is preempted.
+    pub depth: u32,
+    /// What is known about the accesses; without it, the run surveys them.
+    pub survey: Option<Arc<Survey>>,
+    /// The accesses of the first program, once they are known.
+    pub candidates: Arc<OnceLock<Candidates>>,
+}
+
+/// What a run has seen of the accesses of its threads.
+#[derive(Clone, Default, Debug)]
+pub struct Survey {
+    /// Events at which a thread could have been preempted, private accesses left out.
+    pub events: u64,
+    /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by their addresses in
+    /// the file. Others were not executed, or can race.
+    private: BTreeSet<u64>,
+    /// Whether the program has accesses to stop at; it needs debug information.
+    pub has_accesses: bool,
+}
+
+/// The instructions of a program that can access shared memory.
+#[derive(Default)]
+pub struct Candidates {
+    /// Entry point in the file.
+    entry: u64,
+    /// Addresses in the file.
+    addresses: Vec<u64>,
+}
+
+impl Candidates {
+    /// Those of a program, by its debug information. The C library and the runtimes of compilers are left out: what
+    /// they access for the program, it could as well be preempted before or after.
+    pub fn of(program: &Path) -> Candidates {
+        Candidates::read(program).unwrap_or_default()
+    }
+
+    fn read(program: &Path) -> Option<Candidates> {
+        let bytes = std::fs::read(program).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let loader = addr2line::Loader::new(program).ok()?;
+        let functions = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text);
+        let functions = functions.filter_map(|symbol| {
+            let address = symbol.address();
+            let loader = &loader;
+            let file = move || {
+                let location = loader.find_location(address).ok()??;
+                location.file.map(str::to_owned)
+            };
+            Some((symbol.name().ok()?, file))
+        });
+        let folders = LibraryFolders::by_functions(functions);
+        let mut addresses = BTreeSet::new();
+        for (start, len, location) in loader.find_location_range(0, u64::MAX).ok()? {
+            if folders.is_runtime(location.file.unwrap_or_default()) {
+                continue;
+            }
+            let mut sections = file.sections();
+            let Some(code) = sections.find_map(|section| section.data_range(start, len).ok()?)
+            else {
+                continue;
+            };
+            let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+            let decoder = decoder.iter();
+            let shared =
+                decoder.filter(|instruction| shared_accesses(instruction) != Accesses::None);
+            addresses.extend(shared.map(|instruction| instruction.ip()));
+        }
+        Some(Candidates {
+            entry: file.entry(),
+            addresses: addresses.into_iter().collect(),
+        })
+    }
+
+    /// The entry point of a program in its file.
+    fn entry_of(program: &Path) -> Option<u64> {
+        let bytes = std::fs::read(program).ok()?;
+        Some(object::File::parse(&*bytes).ok()?.entry())
+    }
+}
+
+/// Code of one page, without and with breakpoints.
+#[derive(Clone)]
+struct Page {
+    start: u64,
+    original: Vec<u8>,
+    stopping: Vec<u8>,
+}
+
+/// Memory that threads have accessed.
+#[derive(Copy, Clone)]
+struct Unit {
+    thread: u32,
+    by_several: bool,
+    is_written: bool,
+}
+
+/// An instruction as a survey sees it.
+#[derive(Clone, Default)]
+struct Seen {
+    events: u64,
+    units: BTreeSet<u64>,
+    is_shared: bool,
+}
+
+/// Accesses at which threads stop.
+#[derive(Clone, Default)]
+pub struct AccessPoints {
+    pages: Vec<Page>,
+    addresses: BTreeMap<u64, u8>,
+    /// Load bias of the program.
+    bias: u64,
+    /// Processes that have the breakpoints.
+    placed: BTreeSet<u32>,
+    /// How often threads have been at accesses.
+    passed: BTreeMap<(u32, u64), u64>,
+    stops: u64,
+    events: u64,
+    /// Events since the last system call or decision.
+    since: u64,
+    /// A system call may have made another thread runnable.
+    pub after_call: bool,
+    /// Events at which the priority of the running thread changes.
+    changes: BTreeMap<u64, i64>,
+    units: BTreeMap<u64, Unit>,
+    seen: Option<BTreeMap<u64, Seen>>,
+}
+
+/// What an event means for the thread that runs.
+pub enum Event {
+    /// Nothing.
+    Nothing,
+    /// Another thread may run.
+    Decides,
+    /// Its priority changes.
+    Changes(i64),
+    /// It has run for long: all others may run.
+    Yields,
+}
+
+impl AccessPoints {
+    /// The points of a trace of a random schedule.
+    pub fn of_trace(
+        program: &Path,
+        points: &[NativePoint],
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let Some(entry) = Candidates::entry_of(program) else {
+            return Ok(AccessPoints::default());
+        };
+        let addresses: BTreeSet<u64> = points.iter().map(|point| point.address).collect();
+        AccessPoints::at(entry, addresses.into_iter(), tracee)
+    }
+
+    /// The points of a random schedule, which changes priorities at these events.
+    pub fn of_random(
+        program: &Path,
+        random: &RandomSchedule,
+        changes: BTreeMap<u64, i64>,
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let all = random.candidates.get_or_init(|| Candidates::of(program));
+        let survey = random.survey.as_deref();
+        let is_private = |at: &u64| survey.is_some_and(|survey| survey.private.contains(at));
+        let addresses = all.addresses.iter().copied();
+        let addresses = addresses.filter(|at| !is_private(at));
+        Ok(AccessPoints {
+            changes,
+            seen: survey.is_none().then(BTreeMap::new),
+            ..AccessPoints::at(all.entry, addresses, tracee)?
+        })
+    }
+
+    fn at(
+        entry: u64,
+        addresses: impl Iterator<Item = u64>,
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let bias = tracee.start_address()?.wrapping_sub(entry);
+        let mut by_page: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for address in addresses.map(|address| address.wrapping_add(bias)) {
+            by_page.entry(address / PAGE).or_default().push(address);
+        }
+        let mut points = AccessPoints {
+            bias,
+            ..AccessPoints::default()
+        };
+        for addresses in by_page.into_values() {
+            let (Some(first), Some(last)) = (addresses.first(), addresses.last()) else {
+                continue;
+            };
+            let mut original = vec![0; (last - first + 1) as usize];
+            if !tracee.peek(*first, &mut original) {
+                continue;
+            }
+            let mut stopping = original.clone();
+            for address in &addresses {
+                let at = (address - first) as usize;
+                // Somebody else's breakpoint stays theirs.
+                if original[at] != BREAKPOINT {
+                    points.addresses.insert(*address, original[at]);
+                    stopping[at] = BREAKPOINT;
+                }
+            }
+            points.pages.push(Page {
+                start: *first,
+                original,
+                stopping,
+            });
+        }
+        Ok(points)
+    }
+
+    /// Whether there are none.
+    pub fn is_off(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Sets the breakpoints of a process or removes them.
+    pub fn place(&mut self, pid: u32, tracee: &mut Tracee, is_wanted: bool) {
+        if is_wanted == self.placed.contains(&pid) {
+            return;
+        }
+        for page in &self.pages {
+            let bytes = match is_wanted {
+                true => &page.stopping,
+                false => &page.original,
+            };
+            tracee.poke(page.start, bytes);
+        }
+        match is_wanted {
+            true => self.placed.insert(pid),
+            false => self.placed.remove(&pid),
+        };
+    }
+
+    /// A process has got a copy of another one's memory.
+    pub fn inherit(&mut self, parent: u32, child: u32) {
+        if self.placed.contains(&parent) {
+            self.placed.insert(child);
+        }
+    }
+
+    /// A process has got new memory.
+    pub fn forget(&mut self, pid: u32) {
+        self.placed.remove(&pid);
+    }
+
+    /// No thread stops any more. The breakpoints must have been removed.
+    pub fn turn_off(&mut self) {
+        self.addresses.clear();
+        self.pages.clear();
+    }
+
+    /// Whether threads have stopped as often as they may.
+    pub fn is_used_up(&self) -> bool {
+        self.stops >= MAX_STOPS
+    }
+
+    /// The instruction at a point; `None` if there is no point.
+    pub fn instruction(&self, address: u64, tracee: &Tracee) -> Option<(Instruction, u8)> {
+        let original = *self.addresses.get(&address)?;
+        let mut code = [0; LONGEST];
+        // The last bytes may lie on an unmapped page. No other instruction starts within this one.
+        if !tracee.peek(address, &mut code) {
+            for (at, byte) in code.iter_mut().enumerate() {
+                tracee.peek(address + at as u64, std::slice::from_mut(byte));
+            }
+        }
+        code[0] = original;
+        Some((instruction_at(&code, address)?, original))
+    }
+
+    /// A thread has arrived at a point.
+    pub fn arrive(&mut self, name: TaskName, address: u64) {
+        self.stops += 1;
+        *self.passed.entry((name.tid, address)).or_default() += 1;
+    }
+
+    /// A point as traces have it.
+    pub fn named(&self, name: TaskName, address: u64, halfway: bool) -> NativePoint {
+        let arrived = self.passed.get(&(name.tid, address));
+        NativePoint {
+            pid: name.pid,
+            tid: name.tid,
+            address: address.wrapping_sub(self.bias),
+            passed: arrived.copied().unwrap_or(0).saturating_sub(1),
+            halfway,
+        }
+    }
+
+    /// An event of a random schedule: a thread is about to access memory or to make a system call.
+    pub fn event(&mut self) -> Event {
+        self.events += 1;
+        self.since += 1;
+        let is_long = self.since > QUANTUM;
+        if let Some(priority) = self.changes.remove(&self.events) {
+            self.since = 0;
+            return Event::Changes(priority);
+        }
+        if is_long {
+            self.since = 0;
+            return Event::Yields;
+        }
+        match std::mem::take(&mut self.after_call) {
+            true => Event::Decides,
+            false => Event::Nothing,
+        }
+    }
+
+    /// A thread has made a system call.
+    pub fn called(&mut self) {
+        self.since = 0;
+        self.after_call = true;
+    }
+
+    /// Notes for the survey what an instruction accesses; `is_shared` if processes share its memory.
+    pub fn look(
+        &mut self,
+        name: TaskName,
+        address: u64,
+        operands: &[MemoryOperand],
+        is_shared: bool,
+    ) {
+        let Some(seen) = &mut self.seen else {
+            return;
+        };
+        let seen = seen.entry(address.wrapping_sub(self.bias)).or_default();
+        seen.events += 1;
+        seen.is_shared |= is_shared;
+        for operand in operands {
+            for unit in operand.start / UNIT..=operand.end.saturating_sub(1) / UNIT {
+                let known = self.units.entry(unit).or_insert(Unit {
+                    thread: name.tid,
+                    by_several: false,
+                    is_written: false,
+                });
+                known.by_several |= known.thread != name.tid;
+                known.is_written |= operand.writes;
+                if seen.units.len() < MAX_UNITS {
+                    seen.units.insert(unit);
+                } else {
+                    seen.is_shared = true;
+                }
+            }
+        }
+    }
+
+    /// What the survey has seen, if this was one.
+    pub fn survey(&self) -> Option<Survey> {
+        let seen = self.seen.as_ref()?;
+        let can_race = |unit: &u64| {
+            let unit = self.units.get(unit);
+            unit.is_some_and(|unit| unit.by_several && unit.is_written)
+        };
+        let is_private = |seen: &Seen| !seen.is_shared && !seen.units.iter().any(can_race);
+        let private = seen.iter().filter(|(_, seen)| is_private(seen));
+        let left_out: u64 = private.clone().map(|(_, seen)| seen.events).sum();
+        Some(Survey {
+            events: self.events.saturating_sub(left_out),
+            private: private.map(|(address, _)| *address).collect(),
+            has_accesses: !self.pages.is_empty() || !seen.is_empty(),
+        })
+    }
+}
