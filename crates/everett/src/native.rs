@@ -288,6 +288,9 @@ fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Resu
 fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Result<NativeResult> {
     schedule_at_random(&mut run)?;
     let mut world = limited(spec, session, &run)?;
+    for host in &mut world.hosts {
+        host.config.finds_panics = true;
+    }
     survey(&mut world, spec, session)?;
     let folder = results_folder(spec.out.as_deref())?;
     run.write(&folder)?;

@@ -2,9 +2,11 @@
 //! has seen to be private, and breakpoints there. Must not know how threads are picked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use addr2line::gimli;
 use everett_engine::NativePoint;
 use everett_ir::library::LibraryFolders;
 use everett_linux::TaskName;
@@ -17,13 +19,11 @@ use crate::tracee::Tracee;
 const BREAKPOINT: u8 = 0xcc;
 const PAGE: u64 = 4096;
 /// The most accesses of a run at which a thread stops. Beyond them it is preempted at system calls only.
-const MAX_STOPS: u64 = 50_000;
+const MAX_STOPS: u64 = 20_000;
 /// Accesses of a thread without a system call or a switch, after which it counts as one that waits by computing.
 const QUANTUM: u64 = 1000;
-/// Memory is shared or private in units of so many bytes.
-const UNIT: u64 = 8;
-/// An instruction that accesses more units of memory is not taken for private.
-const MAX_UNITS: usize = 256;
+/// How often in a row a thread makes the same access before it counts as one that waits by computing.
+const MAX_SAME: u32 = 30;
 
 /// How threads are preempted at random.
 #[derive(Clone, Default)]
@@ -58,8 +58,8 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a program, by its debug information. The C library and the runtimes of compilers are left out: what
-    /// they access for the program, it could as well be preempted before or after.
+    /// Those of a program, by its debug information. Libraries of the toolchain are left out: what they access for the
+    /// program, it could as well be preempted before or after. What the program instantiates of them is its own.
     pub fn of(program: &Path) -> Candidates {
         Candidates::read(program).unwrap_or_default()
     }
@@ -81,9 +81,12 @@ impl Candidates {
             Some((symbol.name().ok()?, file))
         });
         let folders = LibraryFolders::by_functions(functions);
+        let own = code_of_program(&file, &folders).ok()?;
         let mut addresses = BTreeSet::new();
-        for (start, len, location) in loader.find_location_range(0, u64::MAX).ok()? {
-            if folders.is_runtime(location.file.unwrap_or_default()) {
+        for (start, len, _) in loader.find_location_range(0, u64::MAX).ok()? {
+            let before = own.partition_point(|range| range.start <= start);
+            let range = before.checked_sub(1).and_then(|at| own.get(at));
+            if !range.is_some_and(|range| range.contains(&start)) {
                 continue;
             }
             let mut sections = file.sections();
@@ -110,6 +113,41 @@ impl Candidates {
     }
 }
 
+/// The code of compilation units that are not part of a library of the toolchain, in ascending order.
+fn code_of_program(
+    file: &object::File<'_>,
+    folders: &LibraryFolders,
+) -> Result<Vec<Range<u64>>, gimli::Error> {
+    let sections = gimli::DwarfSections::load(|id| {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.uncompressed_data().ok());
+        Ok::<_, gimli::Error>(data.unwrap_or_default())
+    })?;
+    let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, gimli::LittleEndian));
+    let mut code = Vec::new();
+    let mut units = dwarf.units();
+    while let Some(header) = units.next()? {
+        let unit = dwarf.unit(header)?;
+        let text = |part: Option<gimli::EndianSlice<'_, _>>| {
+            part.map_or_else(String::new, |part| part.to_string_lossy().into_owned())
+        };
+        let (folder, name) = (text(unit.comp_dir), text(unit.name));
+        let path = match name.starts_with('/') || folder.is_empty() {
+            true => name,
+            false => format!("{}/{name}", folder.trim_end_matches('/')),
+        };
+        if folders.contains(&path) {
+            continue;
+        }
+        let mut ranges = dwarf.unit_ranges(&unit)?;
+        while let Some(range) = ranges.next()? {
+            code.push(range.begin..range.end);
+        }
+    }
+    code.sort_by_key(|range| range.start);
+    Ok(code)
+}
+
 /// Code of one page, without and with breakpoints.
 #[derive(Clone)]
 struct Page {
@@ -118,9 +156,9 @@ struct Page {
     stopping: Vec<u8>,
 }
 
-/// Memory that threads have accessed.
+/// A byte that threads have accessed.
 #[derive(Copy, Clone)]
-struct Unit {
+struct Byte {
     thread: u32,
     by_several: bool,
     is_written: bool,
@@ -130,7 +168,7 @@ struct Unit {
 #[derive(Clone, Default)]
 struct Seen {
     events: u64,
-    units: BTreeSet<u64>,
+    bytes: BTreeSet<u64>,
     is_shared: bool,
 }
 
@@ -153,7 +191,10 @@ pub struct AccessPoints {
     pub after_call: bool,
     /// Events at which the priority of the running thread changes.
     changes: BTreeMap<u64, i64>,
-    units: BTreeMap<u64, Unit>,
+    /// The access that was made last, and how often in a row.
+    last: (u32, u64, u64),
+    same: u32,
+    bytes: BTreeMap<u64, Byte>,
     seen: Option<BTreeMap<u64, Seen>>,
 }
 
@@ -302,8 +343,15 @@ impl AccessPoints {
         Some((instruction_at(&code, address)?, original))
     }
 
-    /// A thread has arrived at a point.
-    pub fn arrive(&mut self, name: TaskName, address: u64) {
+    /// A thread has arrived at a point, where it accesses this memory.
+    pub fn arrive(&mut self, name: TaskName, address: u64, operands: &[MemoryOperand]) {
+        let start = operands.first().map_or(0, |operand| operand.start);
+        let access = (name.tid, address, start);
+        self.same = match access == self.last {
+            true => self.same + 1,
+            false => 0,
+        };
+        self.last = access;
         self.stops += 1;
         *self.passed.entry((name.tid, address)).or_default() += 1;
     }
@@ -324,13 +372,13 @@ impl AccessPoints {
     pub fn event(&mut self) -> Event {
         self.events += 1;
         self.since += 1;
-        let is_long = self.since > QUANTUM;
+        let is_long = self.since > QUANTUM || self.same > MAX_SAME;
         if let Some(priority) = self.changes.remove(&self.events) {
             self.since = 0;
             return Event::Changes(priority);
         }
         if is_long {
-            self.since = 0;
+            (self.since, self.same) = (0, 0);
             return Event::Yields;
         }
         match std::mem::take(&mut self.after_call) {
@@ -360,19 +408,15 @@ impl AccessPoints {
         seen.events += 1;
         seen.is_shared |= is_shared;
         for operand in operands {
-            for unit in operand.start / UNIT..=operand.end.saturating_sub(1) / UNIT {
-                let known = self.units.entry(unit).or_insert(Unit {
+            for byte in operand.start..operand.end {
+                let known = self.bytes.entry(byte).or_insert(Byte {
                     thread: name.tid,
                     by_several: false,
                     is_written: false,
                 });
                 known.by_several |= known.thread != name.tid;
                 known.is_written |= operand.writes;
-                if seen.units.len() < MAX_UNITS {
-                    seen.units.insert(unit);
-                } else {
-                    seen.is_shared = true;
-                }
+                seen.bytes.insert(byte);
             }
         }
     }
@@ -380,11 +424,11 @@ impl AccessPoints {
     /// What the survey has seen, if this was one.
     pub fn survey(&self) -> Option<Survey> {
         let seen = self.seen.as_ref()?;
-        let can_race = |unit: &u64| {
-            let unit = self.units.get(unit);
-            unit.is_some_and(|unit| unit.by_several && unit.is_written)
+        let can_race = |byte: &u64| {
+            let byte = self.bytes.get(byte);
+            byte.is_some_and(|byte| byte.by_several && byte.is_written)
         };
-        let is_private = |seen: &Seen| !seen.is_shared && !seen.units.iter().any(can_race);
+        let is_private = |seen: &Seen| !seen.is_shared && !seen.bytes.iter().any(can_race);
         let private = seen.iter().filter(|(_, seen)| is_private(seen));
         let left_out: u64 = private.clone().map(|(_, seen)| seen.events).sum();
         Some(Survey {

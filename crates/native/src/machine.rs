@@ -63,6 +63,8 @@ pub struct NativeConfig {
     pub keeps_events: bool,
     /// Preemptions between system calls to replay.
     pub script: Option<Script>,
+    /// Panics of Rust programs are findings, also without a trace that ends with one.
+    pub finds_panics: bool,
     /// Preempts threads at accesses, at random.
     pub random_schedule: Option<RandomSchedule>,
     /// When reproducing a data race: how many threads pass one of the accesses before one is held there.

@@ -118,7 +118,7 @@ impl NativeMachine<'_> {
         if native.preempted_at.take() != Some(address) {
             let operands = memory_operands(&instruction, &registers);
             let shares = native.tracee.shares;
-            self.access_points.arrive(name, address);
+            self.access_points.arrive(name, address, &operands);
             self.access_points.look(name, address, &operands, shares);
             if self.is_decided_at(name, address, false) {
                 if let Some(native) = self.threads.get_mut(&name) {

@@ -94,13 +94,14 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
-    /// Watches panics, if a trace ends with one.
+    /// Watches panics, if a trace ends with one or all are findings.
     pub(super) fn watch_panics(
         &self,
         oracle: &NativeOracle,
         tracee: &mut Tracee,
     ) -> Result<Panics, NativeError> {
-        let Some(stack) = oracle.expected_panic() else {
+        let is_any = self.finds_panics && !matches!(oracle.source(), Source::Trace(_));
+        let Some(stack) = oracle.expected_panic().or(is_any.then_some(&[])) else {
             return Ok(Panics::default());
         };
         let bias = self.first_bias(tracee)?;
