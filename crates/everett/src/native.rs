@@ -38,6 +38,9 @@ const DEPTH: u32 = 3;
 /// them alone gives the same run.
 const SURVEY_SEED: u64 = 0;
 
+/// The most runs that look for shared accesses.
+const MAX_SURVEYS: u32 = 4;
+
 /// Native programs to run under the kernel model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -252,8 +255,8 @@ fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Native
     Ok(world)
 }
 
-/// Prepares random schedules for hosts whose threads are preempted between system calls: a first run looks for the
-/// accesses that can race.
+/// Prepares random schedules for hosts whose threads are preempted between system calls: runs before the others look
+/// for the accesses that can race.
 fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Result<()> {
     let mut is_any = false;
     for host in &mut world.hosts {
@@ -261,25 +264,35 @@ fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Resu
             is_any = true;
             host.config.random_schedule = Some(RandomSchedule {
                 depth: spec.depth.map_or(DEPTH, NonZeroU32::get),
+                is_survey: true,
                 ..RandomSchedule::default()
             });
         }
     }
-    if !is_any {
-        return Ok(());
+    // A survey that stopped at many private accesses did not get far; without them, the next one does.
+    let mut surveys = 0;
+    while is_any && surveys < MAX_SURVEYS {
+        is_any = false;
+        surveys += 1;
+        let mut seen = run_once(world, SURVEY_SEED)?;
+        for host in &mut world.hosts {
+            let run = seen.hosts.get_mut(&host.name);
+            let survey = run.and_then(|run| run.survey.take());
+            if let (Some(random), Some(survey)) = (&mut host.config.random_schedule, survey) {
+                is_any |= survey.is_cut;
+                Arc::make_mut(&mut random.survey).add(survey);
+            }
+        }
     }
-    let mut seen = run_once(world, SURVEY_SEED)?;
     for host in &mut world.hosts {
-        let run = seen.hosts.get_mut(&host.name);
-        let survey = run.and_then(|run| run.survey.take());
-        if let (Some(random), Some(survey)) = (&mut host.config.random_schedule, survey) {
-            if !survey.has_accesses {
+        if let Some(random) = &mut host.config.random_schedule {
+            random.is_survey = false;
+            if !random.survey.has_accesses {
                 let name = host.config.programs[0].display();
                 session.notices.tell(&format!(
                     "{name} has no debug information (-g): threads are preempted at system calls only"
                 ));
             }
-            random.survey = Some(Arc::new(survey));
         }
     }
     Ok(())

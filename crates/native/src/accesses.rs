@@ -30,8 +30,10 @@ const MAX_SAME: u32 = 30;
 pub struct RandomSchedule {
     /// One more than the number of random events at which the running thread is preempted.
     pub depth: u32,
-    /// What is known about the accesses; without it, the run surveys them.
-    pub survey: Option<Arc<Survey>>,
+    /// What is known about the accesses.
+    pub survey: Arc<Survey>,
+    /// The run surveys accesses that are not known to be private.
+    pub is_survey: bool,
     /// The accesses of the first program, once they are known.
     pub candidates: Arc<OnceLock<Candidates>>,
 }
@@ -46,6 +48,18 @@ pub struct Survey {
     private: BTreeSet<u64>,
     /// Whether the program has accesses to stop at; it needs debug information.
     pub has_accesses: bool,
+    /// Whether threads stopped as often as they may: there were more events.
+    pub is_cut: bool,
+}
+
+impl Survey {
+    /// Adds what a survey of the accesses that are left has seen.
+    pub fn add(&mut self, other: Survey) {
+        self.events = other.events;
+        self.is_cut = other.is_cut;
+        self.has_accesses |= other.has_accesses;
+        self.private.extend(other.private);
+    }
 }
 
 /// The instructions of a program that can access shared memory.
@@ -232,13 +246,11 @@ impl AccessPoints {
         tracee: &Tracee,
     ) -> std::io::Result<AccessPoints> {
         let all = random.candidates.get_or_init(|| Candidates::of(program));
-        let survey = random.survey.as_deref();
-        let is_private = |at: &u64| survey.is_some_and(|survey| survey.private.contains(at));
         let addresses = all.addresses.iter().copied();
-        let addresses = addresses.filter(|at| !is_private(at));
+        let addresses = addresses.filter(|at| !random.survey.private.contains(at));
         Ok(AccessPoints {
             changes,
-            seen: survey.is_none().then(BTreeMap::new),
+            seen: random.is_survey.then(BTreeMap::new),
             ..AccessPoints::at(all.entry, addresses, tracee)?
         })
     }
@@ -435,6 +447,7 @@ impl AccessPoints {
             events: self.events.saturating_sub(left_out),
             private: private.map(|(address, _)| *address).collect(),
             has_accesses: !self.pages.is_empty() || !seen.is_empty(),
+            is_cut: self.is_used_up(),
         })
     }
 }

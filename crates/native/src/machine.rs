@@ -413,6 +413,7 @@ impl<'c> NativeMachine<'c> {
                         return Ok(Some(end));
                     }
                     self.events.note(EventKind::Computes, name, &[]);
+                    self.lower_priority(name);
                     self.host.end_time_slice();
                     return Ok(None);
                 }

@@ -27,7 +27,10 @@ impl NativeConfig {
                 AccessPoints::of_trace(program, &trace.native_points, tracee)?
             }
             (Source::Random(_) | Source::Begun(..), Some(random)) => {
-                let events = random.survey.as_ref().map_or(0, |survey| survey.events);
+                let events = match random.is_survey {
+                    true => 0,
+                    false => random.survey.events,
+                };
                 let changes = change_points(oracle.schedule_seed, random.depth, events);
                 AccessPoints::of_random(program, random, changes, tracee)?
             }
@@ -177,10 +180,18 @@ impl NativeMachine<'_> {
         true
     }
 
+    /// A thread computes for long: others must run before it.
+    pub(super) fn lower_priority(&mut self, name: TaskName) {
+        if let Some(priorities) = &mut self.oracle.priorities {
+            priorities.yields(name.tid);
+        }
+    }
+
     /// A thread is about to make a system call, before which the model chooses a thread anyway.
     pub(super) fn count_call_event(&mut self, name: TaskName, call: u64) {
         if self.access_points.is_off()
             || self.oracle.priorities.is_none()
+            || call_numbers::OF_ONE_THREAD.contains(&call)
             || self.is_of_allocator(name, call)
             || !self.shares_memory(name)
         {
@@ -188,10 +199,8 @@ impl NativeMachine<'_> {
         }
         let event = self.access_points.event();
         self.apply_event(name, &event);
-        if call == call_numbers::SCHED_YIELD
-            && let Some(priorities) = &mut self.oracle.priorities
-        {
-            priorities.yields(name.tid);
+        if call == call_numbers::SCHED_YIELD {
+            self.lower_priority(name);
         }
         self.access_points.called();
     }

@@ -249,6 +249,9 @@ impl NativeMachine<'_> {
         if Panics::is_panic(&mut native.tracee, &registers) {
             self.record_stack_of(name, None, SEARCHED_AT_PANIC)?;
             if self.panics.is_at_place(&self.stack) {
+                if self.panics.are_all_wanted() {
+                    self.stack.put_user_first();
+                }
                 let message = "a panic is raised".to_owned();
                 let kind = BugKind::Panic.name().to_owned();
                 return Ok(Some(AtAllocator::Ends(NativeEnd::Finding {
