@@ -22,6 +22,8 @@ const PAGE: u64 = 4096;
 const MAX_STOPS: u64 = 20_000;
 /// Accesses of a thread without a system call or a switch, after which it counts as one that waits by computing.
 const QUANTUM: u64 = 1000;
+/// An instruction that is executed more often uses up the stops of a survey.
+const FREQUENT: u64 = 100;
 /// How often in a row a thread makes the same access before it counts as one that waits by computing.
 const MAX_SAME: u32 = 30;
 
@@ -440,7 +442,10 @@ impl AccessPoints {
             let byte = self.bytes.get(byte);
             byte.is_some_and(|byte| byte.by_several && byte.is_written)
         };
-        let is_private = |seen: &Seen| !seen.is_shared && !seen.bytes.iter().any(can_race);
+        // A survey that was cut has not seen all threads at all accesses: it leaves out what used it up.
+        let is_known = |seen: &Seen| !self.is_used_up() || seen.events > FREQUENT;
+        let is_private =
+            |seen: &Seen| is_known(seen) && !seen.is_shared && !seen.bytes.iter().any(can_race);
         let private = seen.iter().filter(|(_, seen)| is_private(seen));
         let left_out: u64 = private.clone().map(|(_, seen)| seen.events).sum();
         Some(Survey {
@@ -449,5 +454,66 @@ impl AccessPoints {
             has_accesses: !self.pages.is_empty() || !seen.is_empty(),
             is_cut: self.is_used_up(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(points: &mut AccessPoints, tid: u32, at: u64, start: u64, writes: bool) {
+        let name = TaskName { pid: 1, tid };
+        let end = start + 4;
+        let operands = [MemoryOperand { start, end, writes }];
+        points.arrive(name, at, &operands);
+        points.look(name, at, &operands, false);
+        points.event();
+    }
+
+    fn surveying() -> AccessPoints {
+        AccessPoints {
+            seen: Some(BTreeMap::new()),
+            ..AccessPoints::default()
+        }
+    }
+
+    #[test]
+    fn accesses_are_private_if_nobody_else_writes() {
+        let mut points = surveying();
+        for tid in [1, 2] {
+            // Everybody has words of his own, everybody reads one word, and everybody writes another.
+            access(&mut points, tid, 0x10, 0x1000 + u64::from(tid) * 4, true);
+            access(&mut points, tid, 0x20, 0x2000, false);
+            access(&mut points, tid, 0x30, 0x3000, true);
+        }
+        // One thread writes what the other reads.
+        access(&mut points, 1, 0x40, 0x4000, true);
+        access(&mut points, 2, 0x50, 0x4002, false);
+        let survey = points.survey().expect("a survey");
+        assert_eq!(survey.private, BTreeSet::from([0x10, 0x20]));
+        assert_eq!((survey.events, survey.is_cut), (4, false));
+    }
+
+    #[test]
+    fn a_survey_that_was_cut_leaves_out_what_used_it_up() {
+        let mut points = surveying();
+        for at in 0..MAX_STOPS {
+            access(&mut points, 1, 0x10, 0x10000 + at * 4, true);
+        }
+        access(&mut points, 1, 0x20, 0x2000, true);
+        let survey = points.survey().expect("a survey");
+        assert_eq!(survey.private, BTreeSet::from([0x10]));
+        assert!(survey.is_cut);
+    }
+
+    #[test]
+    fn waiting_in_a_loop_lets_others_run() {
+        let mut points = AccessPoints::default();
+        let name = TaskName { pid: 1, tid: 1 };
+        let waits = (0..=MAX_SAME + 1).any(|_| {
+            points.arrive(name, 0x10, &[]);
+            matches!(points.event(), Event::Yields)
+        });
+        assert!(waits);
     }
 }
