@@ -46,6 +46,8 @@ pub use random::Random;
 pub use search::SEARCHERS;
 pub use source::{SourceFrame, describe, principal};
 pub use team::TeamStatistics;
-pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named};
+pub use trace::{
+    NativePoint, Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named,
+};
 pub use weight::{Weight, WeightSum};
 pub use world::{HostStanding, PendingWorld, SavedFiles, WorldFinding};

@@ -222,8 +222,7 @@ impl Path {
         Trace {
             inputs: self.inputs.iter().map(made).collect(),
             choices: self.choices.clone(),
-            pending: None,
-            end: None,
+            ..Trace::default()
         }
     }
 
@@ -244,7 +243,7 @@ impl Path {
             inputs: sharing.inputs(self),
             choices: self.choices.clone(),
             pending: Some(pending),
-            end: None,
+            ..Trace::default()
         }
     }
 }

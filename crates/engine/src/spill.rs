@@ -419,7 +419,7 @@ impl SpillFile {
             inputs: self.list(file, &lists[0])?,
             choices: self.list(file, &lists[1])?,
             pending,
-            end: None,
+            ..Trace::default()
         })
     }
 

@@ -38,6 +38,22 @@ impl TraceChoice {
     }
 }
 
+/// A point between two system calls of a native thread at which another one could run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NativePoint {
+    /// The process that ran.
+    pub pid: u32,
+    /// The thread that ran.
+    pub tid: u32,
+    /// Address of the instruction that it was about to execute, in the file of the first program.
+    pub address: u64,
+    /// How often the thread had been there before.
+    pub passed: u64,
+    /// The instruction reads memory and writes it: the thread has read, and not written yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub halfway: bool,
+}
+
 /// Where a state that is not at its end stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pending {
@@ -117,6 +133,10 @@ pub struct Trace {
     /// Choices, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub choices: SharedList<TraceChoice>,
+    /// Points between system calls at which a native run chose a thread, in order. Only traces of native runs have
+    /// them: bitcode has other instructions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub native_points: Vec<NativePoint>,
     /// Where it stands, if it has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,

@@ -3,7 +3,7 @@
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_native::{
-    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, Source, Watcher, WorldRun,
+    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, RandomSchedule, Source, Watcher, WorldRun,
 };
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use crate::error::{Context, Result, bail};
 use crate::finding::others;
 use crate::host::HostSpec;
 use crate::native_world::{NativeWorld, Wanted, native_config, nobody};
+use crate::points::are_possible;
 use crate::replay::{BuildSpec, tell_revealing};
 use crate::scenario::load_scenario;
 use crate::session::Session;
@@ -31,6 +32,15 @@ use crate::world::chart::messages_files;
 /// The time limit of concrete runs that name none.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(3600);
 
+/// The depth of random schedules: many races need two preemptions, hardly any needs more.
+const DEPTH: u32 = 3;
+/// The seed of the run that looks for shared accesses. It does not depend on the seeds of the others, so that each of
+/// them alone gives the same run.
+const SURVEY_SEED: u64 = 0;
+
+/// The most runs that look for shared accesses.
+const MAX_SURVEYS: u32 = 4;
+
 /// Native programs to run under the kernel model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -39,6 +49,8 @@ pub struct NativeSpec {
     pub seed: u64,
     /// Number of runs to make and summarise, with consecutive seeds; by default a single run whose output is shown.
     pub runs: Option<NonZeroU32>,
+    /// Depth of random schedules of many runs; by default 3.
+    pub depth: Option<NonZeroU32>,
     /// Folder for the findings of many runs; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
     /// Log the system calls of a single run.
@@ -273,9 +285,56 @@ fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Native
     Ok(world)
 }
 
+/// Prepares random schedules for hosts whose threads are preempted between system calls: runs before the others look
+/// for the accesses that can race.
+fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Result<()> {
+    let mut is_any = false;
+    for host in &mut world.hosts {
+        if are_possible(&host.config) {
+            is_any = true;
+            host.config.random_schedule = Some(RandomSchedule {
+                depth: spec.depth.map_or(DEPTH, NonZeroU32::get),
+                is_survey: true,
+                ..RandomSchedule::default()
+            });
+        }
+    }
+    // A survey that stopped at many private accesses did not get far; without them, the next one does.
+    let mut surveys = 0;
+    while is_any && surveys < MAX_SURVEYS {
+        is_any = false;
+        surveys += 1;
+        let mut seen = run_once(world, SURVEY_SEED)?;
+        for host in &mut world.hosts {
+            let run = seen.hosts.get_mut(&host.name);
+            let survey = run.and_then(|run| run.survey.take());
+            if let (Some(random), Some(survey)) = (&mut host.config.random_schedule, survey) {
+                is_any |= survey.is_cut;
+                Arc::make_mut(&mut random.survey).add(survey);
+            }
+        }
+    }
+    for host in &mut world.hosts {
+        if let Some(random) = &mut host.config.random_schedule {
+            random.is_survey = false;
+            if !random.survey.has_accesses {
+                let name = host.config.programs[0].display();
+                session.notices.tell(&format!(
+                    "{name} has no debug information (-g): threads are preempted at system calls only"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Result<NativeResult> {
     schedule_at_random(&mut run)?;
-    let world = limited(spec, session, &run)?;
+    let mut world = limited(spec, session, &run)?;
+    for host in &mut world.hosts {
+        host.config.finds_panics = true;
+    }
+    survey(&mut world, spec, session)?;
     let folder = results_folder(spec.out.as_deref())?;
     run.write(&folder)?;
     let started = session.now();

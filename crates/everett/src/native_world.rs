@@ -555,6 +555,8 @@ pub(crate) fn native_config(
         keeps_events: false,
         known_allocators: OnceLock::new(),
         script: None,
+        finds_panics: false,
+        random_schedule: None,
         race_skips: 0,
     })
 }

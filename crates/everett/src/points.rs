@@ -39,6 +39,11 @@ impl PointFinder {
 
     /// The preemption scripts of hosts. Hosts without points have none, nor do traces that the vm cannot replay.
     pub(crate) fn scripts(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Scripts {
+        let mut traces = trace.hosts.values();
+        if traces.any(|trace| !trace.native_points.is_empty()) {
+            // A native run has made the trace: it says itself where threads were preempted.
+            return Scripts::new();
+        }
         let possible = hosts.iter().filter(|host| are_possible(&host.config));
         let possible: Vec<&str> = possible.map(|host| host.name.as_str()).collect();
         if possible.is_empty() {
@@ -65,7 +70,7 @@ impl PointFinder {
 }
 
 /// Whether threads of a native program can be preempted between system calls.
-fn are_possible(config: &NativeConfig) -> bool {
+pub(crate) fn are_possible(config: &NativeConfig) -> bool {
     let options = &config.host.options;
     options.preempt_at >= PreemptAt::Atomics && options.scheduler.preempts()
 }

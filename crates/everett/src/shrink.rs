@@ -471,8 +471,7 @@ impl Parts {
         Trace {
             inputs: self.inputs.into_iter().collect(),
             choices: self.choices.into_iter().collect(),
-            pending: None,
-            end: None,
+            ..Trace::default()
         }
     }
 

@@ -30,22 +30,27 @@ pub struct LibraryFolders(Vec<String>);
 impl LibraryFolders {
     /// Finds the folders by the functions that each library brings along.
     pub fn of(module: &Module) -> Self {
+        let functions = module.functions.iter();
+        let functions = functions.filter(|function| !function.is_declaration());
+        Self::by_functions(functions.map(|function| {
+            let file = || {
+                let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
+                let file = module.debug.files.get(subprogram.file?.index())?;
+                Some(file.path())
+            };
+            (function.name.as_ref(), file)
+        }))
+    }
+
+    /// Finds the folders by the functions of a program: each with its symbol, and how to find its file.
+    pub fn by_functions<'f, F: FnOnce() -> Option<String>>(
+        functions: impl Iterator<Item = (&'f str, F)>,
+    ) -> Self {
         let mut folders = Vec::new();
-        for function in module
-            .functions
-            .iter()
-            .filter(|function| !function.is_declaration())
-        {
-            let landmark = LANDMARKS
-                .iter()
-                .find(|(symbol, _)| function.name.contains(symbol));
+        for (name, file) in functions {
+            let landmark = LANDMARKS.iter().find(|(symbol, _)| name.contains(symbol));
             let Some((_, place)) = landmark else { continue };
-            let subprogram = function
-                .subprogram
-                .and_then(|id| module.debug.subprograms.get(id.index()));
-            let file =
-                subprogram.and_then(|subprogram| module.debug.files.get(subprogram.file?.index()));
-            let path = file.map(|file| file.path()).unwrap_or_default();
+            let path = file().unwrap_or_default();
             if let Some(folder) = path.strip_suffix(place)
                 && folder.ends_with('/')
                 && folder.len() > 1

@@ -6,6 +6,7 @@ pub const MUNMAP: u64 = 11;
 pub const BRK: u64 = 12;
 pub const RT_SIGACTION: u64 = 13;
 pub const RT_SIGRETURN: u64 = 15;
+pub const SCHED_YIELD: u64 = 24;
 pub const MREMAP: u64 = 25;
 pub const MINCORE: u64 = 27;
 pub const MADVISE: u64 = 28;
@@ -16,9 +17,34 @@ pub const VFORK: u64 = 58;
 pub const EXECVE: u64 = 59;
 pub const EXIT: u64 = 60;
 pub const SIGALTSTACK: u64 = 131;
+pub const FUTEX: u64 = 202;
 pub const EXIT_GROUP: u64 = 231;
 pub const ARCH_PRCTL: u64 = 158;
 /// Everett's own call for a symbolic input: name, address, size.
 pub const OWN_INPUT: u64 = everett_vm::HYPERCALL_BASE as u64 + 100;
 /// Everett's own call by which a checked build reports a bug: kind, address, and return address.
 pub const OWN_REPORT: u64 = everett_vm::HYPERCALL_BASE as u64 + 101;
+
+/// Calls that only concern the memory map or the state of the thread that makes them: rt_sigprocmask, prctl, gettid, clocks
+/// and the like.
+pub const OF_ONE_THREAD: &[u64] = &[
+    MMAP,
+    MPROTECT,
+    MUNMAP,
+    BRK,
+    14,
+    RT_SIGRETURN,
+    MREMAP,
+    MINCORE,
+    MADVISE,
+    39,
+    96,
+    SIGALTSTACK,
+    157,
+    ARCH_PRCTL,
+    186,
+    204,
+    218,
+    228,
+    273,
+];

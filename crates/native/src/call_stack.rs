@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use addr2line::Loader;
+use everett_ir::library::LibraryFolders;
 
 use crate::allocations::AllocatorCall;
 use crate::tracee::{Registers, Tracee};
@@ -28,6 +29,21 @@ pub struct NativeStack {
     /// Return addresses found on the stack, whoever put them there: the fallback for code without frame
     /// pointers.
     pub nearby: Vec<NativeFrame>,
+}
+
+impl NativeStack {
+    /// Puts the innermost frame that lies in no library of Rust first, behind that of the runtime that was called last.
+    pub fn put_user_first(&mut self) {
+        let libraries = LibraryFolders::default();
+        let frames = self.callers.iter().chain(&self.nearby);
+        let runtime: Vec<&str> = self.innermost.iter().map(|one| one.folder()).collect();
+        let user = frames
+            .filter(|one| one.line != 0 && !libraries.contains(&one.file))
+            .find(|one| !runtime.contains(&one.folder()));
+        if let Some(user) = user.cloned() {
+            self.innermost.insert(0, user);
+        }
+    }
 }
 
 /// The most callers that are followed.
@@ -168,6 +184,13 @@ impl NativeFrame {
     /// Whether its file has this name, in any directory.
     pub fn is_of(&self, file: &str) -> bool {
         Path::new(&self.file).file_name() == Path::new(file).file_name()
+    }
+}
+
+impl NativeFrame {
+    /// The folder of its file.
+    fn folder(&self) -> &str {
+        self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 }
 

@@ -3,6 +3,7 @@
 
 #![deny(missing_docs)]
 
+mod accesses;
 mod allocations;
 mod arithmetic;
 mod call_numbers;
@@ -19,9 +20,11 @@ mod leaks;
 mod libraries;
 mod machine;
 mod namespace;
+mod operands;
 mod oracle;
 mod panics;
 mod points;
+mod priorities;
 mod races;
 mod revealing;
 mod sandbox;
@@ -33,6 +36,7 @@ mod watch;
 mod watchdog;
 mod zygote;
 
+pub use accesses::{RandomSchedule, Survey};
 pub use allocations::is_checked_build;
 pub use call_stack::{NativeFrame, NativeStack};
 pub use error::NativeError;

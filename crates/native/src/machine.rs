@@ -1,6 +1,7 @@
 //! A native machine: a host whose processes are native. It schedules threads as the model says, runs them to
 //! their next system call, and applies to the real processes what the model decides.
 
+mod accesses;
 mod loading;
 mod points;
 mod tasks;
@@ -21,6 +22,7 @@ use everett_vm::{
     Value, VmOptions,
 };
 
+use crate::accesses::{AccessPoints, RandomSchedule, Survey};
 use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
 use crate::call_numbers;
@@ -30,6 +32,7 @@ use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
+use crate::operands::HeldWrite;
 use crate::oracle::{NativeOracle, Source};
 use crate::panics::Panics;
 use crate::points::Script;
@@ -39,7 +42,7 @@ use crate::shared_files::SharedFiles;
 use crate::tracee::{Call, Stopped, Tracee};
 use crate::watch::{NoWatcher, Watcher};
 use crate::watchdog::Watchdog;
-use points::Reached;
+use points::{Progress, Reached};
 
 /// Configuration of a native run.
 #[derive(Clone)]
@@ -62,6 +65,10 @@ pub struct NativeConfig {
     pub keeps_events: bool,
     /// Preemptions between system calls to replay.
     pub script: Option<Script>,
+    /// Panics of Rust programs are findings, also without a trace that ends with one.
+    pub finds_panics: bool,
+    /// Preempts threads at accesses, at random.
+    pub random_schedule: Option<RandomSchedule>,
     /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
     pub race_skips: u32,
 }
@@ -124,6 +131,8 @@ pub struct NativeRun {
     pub log: Vec<String>,
     /// The choices made and inputs supplied, in order.
     pub trace: Trace,
+    /// The accesses of its threads, if it surveys them.
+    pub survey: Option<Survey>,
     /// The log of packets, if enabled.
     pub packets: Vec<SentPacket>,
     /// Digest of all events: different runs have different digests.
@@ -148,6 +157,12 @@ pub(crate) struct NativeThread {
     pub(crate) allocator_call: Option<AllocatorCall>,
     /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
+    /// What an instruction that reads and writes is about to write; the thread was preempted between the two.
+    held_write: Option<HeldWrite>,
+    /// The address of that instruction.
+    halfway_at: Option<u64>,
+    /// It was preempted before the access at this address.
+    preempted_at: Option<u64>,
     /// It has set up thread-local storage, which is the first thing that a libc does.
     pub(crate) has_initialised_tls: bool,
 }
@@ -208,6 +223,10 @@ pub(crate) struct NativeMachine<'c> {
     stack: NativeStack,
     /// Points of the script that were passed.
     points_passed: usize,
+    /// How far the running thread has come on its way to the next one.
+    progress: Progress,
+    /// Accesses at which threads are preempted by a random schedule or by a trace of one.
+    access_points: AccessPoints,
     /// How often the host was restarted.
     restarts: u32,
     /// Arithmetic that is watched, in the first program.
@@ -335,9 +354,16 @@ impl<'c> NativeMachine<'c> {
             let Some(native) = self.threads.get_mut(&name) else {
                 return Ok(None);
             };
+            if let Some(held) = native.held_write.take() {
+                held.complete(&mut native.tracee);
+            }
             if native.pending.is_some() {
                 break;
             }
+            self.update_access_points(name);
+            let Some(native) = self.threads.get(&name) else {
+                return Ok(None);
+            };
             let (process, thread) = (native.tracee.process, native.tracee.thread);
             if !self.pass_points(name, false) {
                 return Ok(None);
@@ -391,10 +417,15 @@ impl<'c> NativeMachine<'c> {
                         return Ok(Some(end));
                     }
                     self.events.note(EventKind::Computes, name, &[]);
+                    self.lower_priority(name);
                     self.host.end_time_slice();
                     return Ok(None);
                 }
-                Stopped::Call => native.pending = Some(native.tracee.current_call()?),
+                Stopped::Call => {
+                    let call = native.tracee.current_call()?;
+                    native.pending = Some(call);
+                    self.count_call_event(name, call.number);
+                }
                 Stopped::Signal(libc::SIGSYS) => {
                     native.pending = native.tracee.trapped_vsyscall()?
                 }
@@ -503,10 +534,11 @@ impl<'c> NativeMachine<'c> {
             entry: None,
             jump: None,
         };
+        let is_internal = native.loading.is_some() || native.is_in_allocator(call.number);
         let (around, tracee) = (&mut around!(self), &mut native.tracee);
-        let served = match native.loading {
-            Some(_) => self.host.serve_internal(around, tracee, &system_call),
-            None => self.host.serve(around, tracee, &system_call),
+        let served = match is_internal {
+            true => self.host.serve_internal(around, tracee, &system_call),
+            false => self.host.serve(around, tracee, &system_call),
         };
         if native.tracee.violation.is_some() {
             return self.report_kernel_write(name);

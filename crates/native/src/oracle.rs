@@ -1,9 +1,13 @@
 //! The oracle of a native run: answers come from a trace, or at random from a seed.
 
-use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named};
+use everett_engine::{
+    NativePoint, SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named,
+};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
 use everett_vm::{Buffer, BugKind, ChoiceSite, Oracle, Suspend};
+
+use crate::priorities::Priorities;
 
 /// Where answers come from.
 #[derive(Clone)]
@@ -62,6 +66,14 @@ pub struct NativeOracle {
     pub is_free: bool,
     /// Ask whether allocations fail, as the model does.
     pub sees_allocations: bool,
+    /// Picks threads in random runs; without it, each is as likely as the others.
+    pub priorities: Option<Priorities>,
+    /// The seed of random schedules.
+    pub schedule_seed: u64,
+    /// The threads that the next choice is among.
+    offered: Vec<u32>,
+    /// Points of the trace at which a thread was chosen.
+    points_used: usize,
     /// Names of faults that have happened as often as they may in a world. Hosts are asked about these, too, as they
     /// are in a search, where they know of their causal past only.
     pub used_up: Vec<String>,
@@ -74,7 +86,16 @@ pub struct NativeOracle {
 impl NativeOracle {
     /// An oracle with this source of answers.
     pub fn new(source: Source) -> NativeOracle {
+        let mut drawn = match source {
+            Source::Trace(_) => 0,
+            Source::Random(seed) | Source::Begun(_, seed) => seed,
+        };
         NativeOracle {
+            // Schedules must not depend on inputs, which are drawn from the seed itself.
+            schedule_seed: split_mix(&mut drawn),
+            priorities: None,
+            offered: Vec::new(),
+            points_used: 0,
             source,
             inputs: Inputs::default(),
             made: Trace::default(),
@@ -207,15 +228,15 @@ impl NativeOracle {
         let number = self.choices_used;
         self.choices_used += 1;
         let choice = match &mut self.source {
-            Source::Random(state) => return at_random(state, site, alternatives),
-            Source::Begun(trace, state) => {
+            Source::Random(_) => return self.draw(site, alternatives),
+            Source::Begun(trace, _) => {
                 let choice = trace.choices.get(number);
                 if let Some(choice) = choice.filter(|choice| choice.site == *site) {
                     return choice.picked.min(alternatives.saturating_sub(1));
                 }
                 // This choice is not about the setup of the host.
                 self.choices_used = number;
-                return at_random(state, site, alternatives);
+                return self.draw(site, alternatives);
             }
             Source::Trace(trace) => trace.choices.get(number),
         };
@@ -233,6 +254,21 @@ impl NativeOracle {
             self.diverge(problem);
         }
         0
+    }
+
+    /// A random choice: of threads by their priorities, if they have any.
+    fn draw(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
+        let is_of_threads = matches!(site, ChoiceSite::Schedule | ChoiceSite::Preemption);
+        if let Some(priorities) = &mut self.priorities
+            && is_of_threads
+            && self.offered.len() == alternatives as usize
+        {
+            return priorities.pick(&self.offered);
+        }
+        match &mut self.source {
+            Source::Random(state) | Source::Begun(_, state) => at_random(state, site, alternatives),
+            Source::Trace(_) => 0,
+        }
     }
 
     /// Redraws random bytes until a condition holds. `false` if it never does.
@@ -336,6 +372,32 @@ impl NativeOracle {
         &self.source
     }
 
+    /// Picks threads by random priorities, unless a trace says which.
+    pub fn schedule_by_priorities(&mut self) {
+        let is_random = !matches!(self.source, Source::Trace(_));
+        if is_random && self.priorities.is_none() {
+            self.priorities = Some(Priorities::new(self.schedule_seed));
+        }
+    }
+
+    /// Records a point between system calls at which a thread is chosen.
+    pub fn note_point(&mut self, point: NativePoint) {
+        self.made.native_points.push(point);
+    }
+
+    /// Whether the trace chooses a thread at this point.
+    pub fn take_point(&mut self, point: &NativePoint) -> bool {
+        let Source::Trace(trace) = &self.source else {
+            return false;
+        };
+        let is_it = trace.native_points.get(self.points_used) == Some(point);
+        if is_it {
+            self.points_used += 1;
+            self.note_point(*point);
+        }
+        is_it
+    }
+
     /// Checks the choices of the trace that were not asked for yet.
     pub fn check_remaining_choices(&mut self) {
         self.skip_allocations(None);
@@ -392,6 +454,11 @@ impl Oracle for NativeOracle {
             picked,
         });
         Ok(picked)
+    }
+
+    fn offer_threads(&mut self, threads: &[u32]) {
+        self.offered.clear();
+        self.offered.extend_from_slice(threads);
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {

@@ -39,6 +39,11 @@ impl Panics {
         })
     }
 
+    /// Whether any panic will do: nobody has said where it is.
+    pub fn are_all_wanted(&self) -> bool {
+        self.place.is_none()
+    }
+
     /// Whether the exception that a thread is about to raise is a panic.
     pub fn is_panic(tracee: &mut Tracee, registers: &Registers) -> bool {
         let mut class = [0; 8];

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use everett_linux::TaskName;
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
 };
 
+use crate::operands::{MemoryOperand, memory_operands};
 use crate::points::Lines;
 use crate::tracee::{Registers, Stopped, Tracee};
 
@@ -32,14 +33,6 @@ pub struct Races {
 struct WatchedAccess {
     original: u8,
     instruction: Instruction,
-}
-
-/// A memory operand of an instruction.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct MemoryOperand {
-    start: u64,
-    end: u64,
-    writes: bool,
 }
 
 /// Outcome for a thread that has reached an access.
@@ -145,53 +138,11 @@ fn accesses(instruction: &Instruction) -> bool {
             .any(|memory| memory.access() != OpAccess::NoMemAccess)
 }
 
-fn memory_operands(instruction: &Instruction, registers: &Registers) -> Vec<MemoryOperand> {
-    let mut factory = InstructionInfoFactory::new();
-    let used = factory.info(instruction).used_memory();
-    let touch = |memory: &iced_x86::UsedMemory| {
-        let start = memory.virtual_address(0, |register, _, _| value_of(register, registers))?;
-        Some(MemoryOperand {
-            start,
-            end: start.checked_add(memory.memory_size().size() as u64)?,
-            writes: !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead),
-        })
-    };
-    let accessed = used
-        .iter()
-        .filter(|memory| memory.access() != OpAccess::NoMemAccess);
-    accessed.filter_map(touch).collect()
-}
-
 fn conflict(own: &[MemoryOperand], theirs: &[MemoryOperand]) -> bool {
     let meets = |a: &MemoryOperand, b: &MemoryOperand| {
         a.start < b.end && b.start < a.end && (a.writes || b.writes)
     };
     own.iter().any(|a| theirs.iter().any(|b| meets(a, b)))
-}
-
-fn value_of(register: Register, r: &Registers) -> Option<u64> {
-    Some(match register {
-        Register::RAX => r.rax,
-        Register::RBX => r.rbx,
-        Register::RCX => r.rcx,
-        Register::RDX => r.rdx,
-        Register::RSI => r.rsi,
-        Register::RDI => r.rdi,
-        Register::RBP => r.rbp,
-        Register::RSP => r.rsp,
-        Register::R8 => r.r8,
-        Register::R9 => r.r9,
-        Register::R10 => r.r10,
-        Register::R11 => r.r11,
-        Register::R12 => r.r12,
-        Register::R13 => r.r13,
-        Register::R14 => r.r14,
-        Register::R15 => r.r15,
-        Register::FS => r.fs_base,
-        Register::GS => r.gs_base,
-        Register::CS | Register::DS | Register::ES | Register::SS => 0,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -212,12 +163,8 @@ mod tests {
         let read = memory_operands(&decode(&[0x8b, 0x08]), &registers);
         let write = memory_operands(&decode(&[0x89, 0x0f]), &registers);
         let beyond = memory_operands(&decode(&[0x8b, 0x4f, 0x06]), &registers);
-        assert_eq!((read[0].start, read[0].end), (0x5000, 0x5004));
         assert!(conflict(&read, &write) && conflict(&write, &read));
         assert!(!conflict(&read, &read) && !conflict(&beyond, &write));
-        // mov eax, [rip+0x10] lies behind the instruction.
-        let relative = memory_operands(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
-        assert_eq!(relative[0].start, 0x1016);
     }
 
     #[test]

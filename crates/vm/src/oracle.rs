@@ -23,6 +23,9 @@ pub trait Oracle {
     /// One of `0 .. alternatives`. All are explored.
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend>;
 
+    /// Says which threads the alternatives of the next choice are, by their thread numbers.
+    fn offer_threads(&mut self, _threads: &[u32]) {}
+
     /// Adds the condition to the path condition. Returns `false` if the path is then infeasible.
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 

@@ -22,9 +22,13 @@ pub struct NativeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Run so many times, with this seed and those that follow, and report how the runs ended. Unless told otherwise,
-    /// threads are scheduled at random before system calls.
+    /// threads are scheduled at random before system calls; with --preempt atomics or memory also at accesses.
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroU32>,
+    /// With --runs and --preempt atomics or memory: depth of the random schedules (PCT). Threads are preempted at one
+    /// random event less. Default: 3.
+    #[arg(long, value_name = "N", requires = "runs")]
+    depth: Option<NonZeroU32>,
     /// Folder for what many runs find; default: the next number below everett-out/.
     #[arg(long, value_name = "DIR", requires = "runs")]
     out: Option<PathBuf>,
@@ -75,6 +79,7 @@ impl Subcommand for NativeArgs {
         let spec = NativeSpec {
             seed: self.seed,
             runs: self.runs,
+            depth: self.depth,
             out: self.out.clone(),
             logs_calls: self.strace,
             settings: self.settings.clone(),

@@ -43,6 +43,8 @@ pub struct PreemptionPoint {
 pub struct Decision<'m> {
     /// Indices in [`HostState::tasks`] of the runnable tasks, ascending; at least one.
     pub ready: &'m [usize],
+    /// Their thread numbers.
+    pub threads: &'m [u32],
     /// The task that ran, if it is still runnable.
     pub current: Option<usize>,
     /// Index of the task that ran, runnable or not.
@@ -204,8 +206,12 @@ fn ask(
     }
     // The task that would continue anyway is the first alternative: picking it is no deviation.
     let first = decision.current.unwrap_or(decision.ready[0]);
-    let others = decision.ready.iter().copied().filter(|task| *task != first);
-    let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
+    let threads = || decision.threads.iter().copied();
+    let all = || decision.ready.iter().copied().zip(threads());
+    let own = all().filter(|(task, _)| *task == first);
+    let others = all().filter(|(task, _)| *task != first);
+    let (order, threads): (SmallVec<[usize; 8]>, SmallVec<[u32; 8]>) = own.chain(others).unzip();
+    oracle.offer_threads(&threads);
     let picked = oracle.choose(site, order.len() as u32)? as usize;
     Ok(order[picked.min(order.len() - 1)])
 }
@@ -422,8 +428,11 @@ impl Host {
             }
             let last = self.state.schedule.running;
             let current = ready.contains(&last).then_some(last);
+            let thread = |at: &usize| self.state.tasks[*at].tid;
+            let threads: SmallVec<[u32; 8]> = ready.iter().map(thread).collect();
             let decision = Decision {
                 ready: &ready,
+                threads: &threads,
                 current,
                 last,
                 yields: self.state.schedule.quantum == 0 || current.is_none(),

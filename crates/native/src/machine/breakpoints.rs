@@ -39,19 +39,25 @@ impl NativeConfig {
             let all: Result<_, _> = programs.map(|program| Allocator::of(program)).collect();
             let _ = self.known_allocators.set(all?);
         }
-        let all = self.known_allocators.get().cloned().unwrap_or_default();
-        let watched = all.iter().any(Allocator::bounds_memory)
+        // Where the order of threads is explored, system calls of allocators must be told from those of the program:
+        // the model has an allocator of its own, which makes none.
+        let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
+        let all = self.known_allocators.get().filter(|_| watched);
+        Ok(all.cloned().unwrap_or_default())
+    }
+
+    /// Whether the model is asked about allocations. The allocators must be known.
+    pub(super) fn asks_about_allocations(&self, source: &Source) -> bool {
+        let mut all = self.known_allocators.get().into_iter().flatten();
+        all.any(Allocator::bounds_memory)
             || match source {
                 Source::Trace(trace) => oracle::depends_on_allocations(trace),
                 Source::Random(_) | Source::Begun(..) => {
                     self.host.options.faults.allocations_may_fail()
                 }
-            };
-        Ok(if watched { all } else { Vec::new() })
+            }
     }
-}
 
-impl NativeConfig {
     /// The sandbox that its programs need.
     pub(super) fn kind(&self) -> SandboxKind {
         let mut allocators = self.known_allocators.get().into_iter().flatten();
@@ -88,13 +94,14 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
-    /// Watches panics, if a trace ends with one.
+    /// Watches panics, if a trace ends with one or all are findings.
     pub(super) fn watch_panics(
         &self,
         oracle: &NativeOracle,
         tracee: &mut Tracee,
     ) -> Result<Panics, NativeError> {
-        let Some(stack) = oracle.expected_panic() else {
+        let is_any = self.finds_panics && !matches!(oracle.source(), Source::Trace(_));
+        let Some(stack) = oracle.expected_panic().or(is_any.then_some(&[])) else {
             return Ok(Panics::default());
         };
         let bias = self.first_bias(tracee)?;
@@ -144,6 +151,9 @@ impl NativeMachine<'_> {
 
     /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
+        if let Some(at) = self.at_shared_access(name)? {
+            return Ok(at);
+        }
         if let Some(at) = self.at_access(name)? {
             return Ok(at);
         }
@@ -200,7 +210,9 @@ impl NativeMachine<'_> {
             leaks::clear_dead_stack(&mut native.tracee, &registers);
         } else if native.allocator_call.is_none() {
             let request = stop.request(&registers);
-            if let Request::Bytes(bytes) = request {
+            if let Request::Bytes(bytes) = request
+                && self.oracle.sees_allocations
+            {
                 if bytes > self.options.max_allocation {
                     return Ok(AtAllocator::Ends(NativeEnd::Finding {
                         kind: BugKind::HugeAllocation.name().to_owned(),
@@ -237,6 +249,9 @@ impl NativeMachine<'_> {
         if Panics::is_panic(&mut native.tracee, &registers) {
             self.record_stack_of(name, None, SEARCHED_AT_PANIC)?;
             if self.panics.is_at_place(&self.stack) {
+                if self.panics.are_all_wanted() {
+                    self.stack.put_user_first();
+                }
                 let message = "a panic is raised".to_owned();
                 let kind = BugKind::Panic.name().to_owned();
                 return Ok(Some(AtAllocator::Ends(NativeEnd::Finding {

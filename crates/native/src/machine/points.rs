@@ -4,17 +4,29 @@ use std::collections::BTreeMap;
 
 use everett_linux::TaskName;
 use everett_vm::ExecContext;
+use iced_x86::{FlowControl, Instruction};
 
 use super::{NativeError, NativeMachine, call_numbers};
 use crate::events::EventKind;
-use crate::points::{Lines, Ranges, ScriptPoint, decode};
+use crate::operands::{Accesses, LONGEST, execute_without_write, instruction_at, shared_accesses};
+use crate::points::{Lines, Ranges, ScriptPoint};
 use crate::tracee::{Registers, Stopped, Tracee};
 
 /// The most single-stepped instructions for one point.
 const MAX_STEPS: u32 = 100_000;
 const BREAKPOINT: u8 = 0xcc;
-/// The longest instruction in bytes.
-const LONGEST: usize = 15;
+
+/// How far a thread has come on its way to a point. It may stop for other reasons in between, such as a call that only
+/// manages memory.
+#[derive(Clone, Default)]
+pub(super) struct Progress {
+    /// Number of the point.
+    point: Option<usize>,
+    /// Accesses of the line so far.
+    accesses: i64,
+    /// Where it must stop outside of the line: at its starts, and behind its calls.
+    stops: Vec<u64>,
+}
 
 /// Where a thread is that was run towards a point.
 pub(super) enum Reached {
@@ -76,7 +88,9 @@ impl NativeMachine<'_> {
             call_numbers::RT_SIGRETURN,
             call_numbers::OWN_INPUT,
         ];
-        NO_LANDMARKS.contains(&call) || self.pass_points(name, true)
+        NO_LANDMARKS.contains(&call)
+            || self.is_of_allocator(name, call)
+            || self.pass_points(name, true)
     }
 
     /// Runs a thread to the next point at which it is preempted, if there is one before its next system call.
@@ -104,34 +118,59 @@ impl NativeMachine<'_> {
         if ranges.is_empty() {
             return Ok(None);
         }
-        let mut stops: Vec<u64> = ranges.iter().map(|range| range.0).collect();
-        let (mut arrivals, mut steps) = (0, 0);
+        if self.progress.point != Some(self.points_passed) {
+            // The write of an instruction that was halfway executed was the access that the thread stopped at.
+            let halfway = native.halfway_at.take();
+            self.progress = Progress {
+                point: Some(self.points_passed),
+                accesses: i64::from(halfway.is_some_and(|at| contains(&ranges, at))),
+                stops: ranges.iter().map(|range| range.0).collect(),
+            };
+        }
+        let progress = &mut self.progress;
+        let mut steps = 0;
         loop {
             let rip = native.tracee.registers()?.rip;
             let stopped = if contains(&ranges, rip) {
-                let mut code = [0; LONGEST];
-                for (at, byte) in code.iter_mut().enumerate() {
-                    native
-                        .tracee
-                        .peek(rip + at as u64, std::slice::from_mut(byte));
-                }
-                let does = decode(&code, rip);
-                if does.reaches_memory {
-                    if arrivals >= wanted {
+                let instruction = instruction_of(&native.tracee, rip);
+                let accesses = instruction.as_ref().map(shared_accesses);
+                let accesses = accesses.unwrap_or_default();
+                if accesses != Accesses::None {
+                    if progress.accesses >= wanted {
                         self.points_passed += 1;
                         return Ok(Some(Reached::Point));
                     }
-                    arrivals += 1;
+                    progress.accesses += 1;
                 }
-                stops.extend(does.returns_to.filter(|back| !stops.contains(back)));
+                let stops = &mut progress.stops;
+                let back = instruction.as_ref().and_then(return_address);
+                stops.extend(back.filter(|back| !stops.contains(back)));
                 steps += 1;
                 if steps > MAX_STEPS {
                     return Ok(None);
                 }
-                native.tracee.step()?
+                match instruction {
+                    Some(instruction) if accesses == Accesses::ReadThenWrite => {
+                        if progress.accesses < wanted {
+                            progress.accesses += 1;
+                            native.tracee.step()?
+                        } else {
+                            let (stopped, held) =
+                                execute_without_write(&mut native.tracee, &instruction)?;
+                            if stopped == Stopped::Signal(libc::SIGTRAP) {
+                                native.held_write = Some(held);
+                                native.halfway_at = Some(rip);
+                                self.points_passed += 1;
+                                return Ok(Some(Reached::Point));
+                            }
+                            stopped
+                        }
+                    }
+                    _ => native.tracee.step()?,
+                }
             } else {
                 let (process, thread) = (native.tracee.process, native.tracee.thread);
-                let kept = set_breakpoints(&mut native.tracee, &stops);
+                let kept = set_breakpoints(&mut native.tracee, &progress.stops);
                 self.watchdog.watch(process.as_raw(), thread.as_raw());
                 let stopped = native.tracee.run(None);
                 self.watchdog.stop_watching();
@@ -146,7 +185,7 @@ impl NativeMachine<'_> {
             let registers = native.tracee.registers()?;
             let back = registers.rip.wrapping_sub(1);
             if !contains(&ranges, rip) {
-                if !stops.contains(&back) {
+                if !progress.stops.contains(&back) {
                     return Ok(Some(Reached::Stopped(stopped)));
                 }
                 native.tracee.set_registers(Registers {
@@ -156,6 +195,23 @@ impl NativeMachine<'_> {
             }
         }
     }
+}
+
+/// The instruction at an address of a process.
+fn instruction_of(tracee: &Tracee, address: u64) -> Option<Instruction> {
+    let mut code = [0; LONGEST];
+    // The last bytes may lie on an unmapped page.
+    for (at, byte) in code.iter_mut().enumerate() {
+        tracee.peek(address + at as u64, std::slice::from_mut(byte));
+    }
+    instruction_at(&code, address)
+}
+
+/// Where a call returns to.
+fn return_address(instruction: &Instruction) -> Option<u64> {
+    let flow = instruction.flow_control();
+    let is_call = matches!(flow, FlowControl::Call | FlowControl::IndirectCall);
+    is_call.then(|| instruction.next_ip())
 }
 
 fn contains(ranges: &Ranges, address: u64) -> bool {

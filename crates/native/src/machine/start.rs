@@ -92,9 +92,13 @@ impl<'c> NativeMachine<'c> {
             .collect();
         let channel = Channel::new()?;
         let mut allocators = config.allocators(oracle.source())?;
-        if !allocators.is_empty() {
+        if config.asks_about_allocations(oracle.source()) {
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
+        if config.random_schedule.is_some() {
+            oracle.schedule_by_priorities();
+        }
+        let mut access_points = AccessPoints::default();
         let mut threads = BTreeMap::new();
         let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
         let tasks = host.alive();
@@ -122,6 +126,7 @@ impl<'c> NativeMachine<'c> {
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
                 panics = config.watch_panics(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
+                access_points = config.access_points(&oracle, &tracee)?;
             }
             let native = NativeThread {
                 loading: loading::begin(&mut tracee)?,
@@ -129,6 +134,9 @@ impl<'c> NativeMachine<'c> {
                 image: execution.image,
                 pending: None,
                 allocator_call: None,
+                held_write: None,
+                halfway_at: None,
+                preempted_at: None,
                 has_initialised_tls: false,
             };
             threads.insert(task, native);
@@ -158,6 +166,8 @@ impl<'c> NativeMachine<'c> {
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
             points_passed: 0,
+            progress: Progress::default(),
+            access_points,
             restarts: 0,
             arithmetic,
             jumps,
@@ -198,6 +208,7 @@ impl<'c> NativeMachine<'c> {
             refusals: self.host.refusals().to_vec(),
             log: self.host.log().to_vec(),
             trace: self.oracle.trace(),
+            survey: self.access_points.survey(),
             packets: self.packets(),
             digest: self.events.digest(),
             events: self.events.events(),

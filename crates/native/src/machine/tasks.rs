@@ -57,6 +57,7 @@ impl NativeMachine<'_> {
             ..before
         })?;
         if !is_thread {
+            self.access_points.inherit(parent.pid, child.pid);
             if let Some(heap) = self.heaps.get(&parent.pid).cloned() {
                 self.heaps.insert(child.pid, heap);
             }
@@ -72,6 +73,9 @@ impl NativeMachine<'_> {
             image,
             pending: None,
             allocator_call: None,
+            held_write: None,
+            halfway_at: None,
+            preempted_at: None,
             loading: None,
             has_initialised_tls: true,
         };
@@ -92,6 +96,7 @@ impl NativeMachine<'_> {
             return Err(NativeError::NotReplayable(message));
         };
         self.host.complete_exec(execution);
+        self.access_points.forget(name.pid);
         let Some(mut native) = self.threads.remove(&name) else {
             return Ok(());
         };

@@ -36,6 +36,8 @@ impl NativeMachine<'_> {
     /// Shows the stopped processes to the watcher.
     pub(crate) fn show_stopped(&mut self) {
         self.report_events();
+        // A debugger should find the program as it is.
+        self.remove_access_points();
         let programs = &self.config.programs;
         let threads = self.threads.iter_mut().map(|(name, native)| StoppedThread {
             name: *name,

@@ -1,6 +1,8 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 21
-// not on -O3: assertion one instruction reads and writes, and native threads take turns between instructions
+// build: -O0
+// build: -O1
+// build: -O2
+// finding: assertion 23
 #include <assert.h>
 #include <pthread.h>
 

@@ -1,0 +1,519 @@
+//! Accesses of native code at which threads are preempted by random schedules: where they are, which of them a survey
+//! has seen to be private, and breakpoints there. Must not know how threads are picked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use addr2line::gimli;
+use everett_engine::NativePoint;
+use everett_ir::library::LibraryFolders;
+use everett_linux::TaskName;
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+use crate::operands::{Accesses, LONGEST, MemoryOperand, instruction_at, shared_accesses};
+use crate::tracee::Tracee;
+
+const BREAKPOINT: u8 = 0xcc;
+const PAGE: u64 = 4096;
+/// The most accesses of a run at which a thread stops. Beyond them it is preempted at system calls only.
+const MAX_STOPS: u64 = 20_000;
+/// Accesses of a thread without a system call or a switch, after which it counts as one that waits by computing.
+const QUANTUM: u64 = 1000;
+/// An instruction that is executed more often uses up the stops of a survey.
+const FREQUENT: u64 = 100;
+/// How often in a row a thread makes the same access before it counts as one that waits by computing.
+const MAX_SAME: u32 = 30;
+
+/// How threads are preempted at random.
+#[derive(Clone, Default)]
+pub struct RandomSchedule {
+    /// One more than the number of random events at which the running thread is preempted.
+    pub depth: u32,
+    /// What is known about the accesses.
+    pub survey: Arc<Survey>,
+    /// The run surveys accesses that are not known to be private.
+    pub is_survey: bool,
+    /// The accesses of the first program, once they are known.
+    pub candidates: Arc<OnceLock<Candidates>>,
+}
+
+/// What a run has seen of the accesses of its threads.
+#[derive(Clone, Default, Debug)]
+pub struct Survey {
+    /// Events at which a thread could have been preempted, private accesses left out.
+    pub events: u64,
+    /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by their addresses in
+    /// the file. Others were not executed, or can race.
+    private: BTreeSet<u64>,
+    /// Whether the program has accesses to stop at; it needs debug information.
+    pub has_accesses: bool,
+    /// Whether threads stopped as often as they may: there were more events.
+    pub is_cut: bool,
+}
+
+impl Survey {
+    /// Adds what a survey of the accesses that are left has seen.
+    pub fn add(&mut self, other: Survey) {
+        self.events = other.events;
+        self.is_cut = other.is_cut;
+        self.has_accesses |= other.has_accesses;
+        self.private.extend(other.private);
+    }
+}
+
+/// The instructions of a program that can access shared memory.
+#[derive(Default)]
+pub struct Candidates {
+    /// Entry point in the file.
+    entry: u64,
+    /// Addresses in the file.
+    addresses: Vec<u64>,
+}
+
+impl Candidates {
+    /// Those of a program, by its debug information. Libraries of the toolchain are left out: what they access for the
+    /// program, it could as well be preempted before or after. What the program instantiates of them is its own.
+    pub fn of(program: &Path) -> Candidates {
+        Candidates::read(program).unwrap_or_default()
+    }
+
+    fn read(program: &Path) -> Option<Candidates> {
+        let bytes = std::fs::read(program).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let loader = addr2line::Loader::new(program).ok()?;
+        let functions = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text);
+        let functions = functions.filter_map(|symbol| {
+            let address = symbol.address();
+            let loader = &loader;
+            let file = move || {
+                let location = loader.find_location(address).ok()??;
+                location.file.map(str::to_owned)
+            };
+            Some((symbol.name().ok()?, file))
+        });
+        let folders = LibraryFolders::by_functions(functions);
+        let own = code_of_program(&file, &folders).ok()?;
+        let mut addresses = BTreeSet::new();
+        for (start, len, _) in loader.find_location_range(0, u64::MAX).ok()? {
+            let before = own.partition_point(|range| range.start <= start);
+            let range = before.checked_sub(1).and_then(|at| own.get(at));
+            if !range.is_some_and(|range| range.contains(&start)) {
+                continue;
+            }
+            let mut sections = file.sections();
+            let Some(code) = sections.find_map(|section| section.data_range(start, len).ok()?)
+            else {
+                continue;
+            };
+            let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+            let decoder = decoder.iter();
+            let shared =
+                decoder.filter(|instruction| shared_accesses(instruction) != Accesses::None);
+            addresses.extend(shared.map(|instruction| instruction.ip()));
+        }
+        Some(Candidates {
+            entry: file.entry(),
+            addresses: addresses.into_iter().collect(),
+        })
+    }
+
+    /// The entry point of a program in its file.
+    fn entry_of(program: &Path) -> Option<u64> {
+        let bytes = std::fs::read(program).ok()?;
+        Some(object::File::parse(&*bytes).ok()?.entry())
+    }
+}
+
+/// The code of compilation units that are not part of a library of the toolchain, in ascending order.
+fn code_of_program(
+    file: &object::File<'_>,
+    folders: &LibraryFolders,
+) -> Result<Vec<Range<u64>>, gimli::Error> {
+    let sections = gimli::DwarfSections::load(|id| {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.uncompressed_data().ok());
+        Ok::<_, gimli::Error>(data.unwrap_or_default())
+    })?;
+    let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, gimli::LittleEndian));
+    let mut code = Vec::new();
+    let mut units = dwarf.units();
+    while let Some(header) = units.next()? {
+        let unit = dwarf.unit(header)?;
+        let text = |part: Option<gimli::EndianSlice<'_, _>>| {
+            part.map_or_else(String::new, |part| part.to_string_lossy().into_owned())
+        };
+        let (folder, name) = (text(unit.comp_dir), text(unit.name));
+        let path = match name.starts_with('/') || folder.is_empty() {
+            true => name,
+            false => format!("{}/{name}", folder.trim_end_matches('/')),
+        };
+        if folders.contains(&path) {
+            continue;
+        }
+        let mut ranges = dwarf.unit_ranges(&unit)?;
+        while let Some(range) = ranges.next()? {
+            code.push(range.begin..range.end);
+        }
+    }
+    code.sort_by_key(|range| range.start);
+    Ok(code)
+}
+
+/// Code of one page, without and with breakpoints.
+#[derive(Clone)]
+struct Page {
+    start: u64,
+    original: Vec<u8>,
+    stopping: Vec<u8>,
+}
+
+/// A byte that threads have accessed.
+#[derive(Copy, Clone)]
+struct Byte {
+    thread: u32,
+    by_several: bool,
+    is_written: bool,
+}
+
+/// An instruction as a survey sees it.
+#[derive(Clone, Default)]
+struct Seen {
+    events: u64,
+    bytes: BTreeSet<u64>,
+    is_shared: bool,
+}
+
+/// Accesses at which threads stop.
+#[derive(Clone, Default)]
+pub struct AccessPoints {
+    pages: Vec<Page>,
+    addresses: BTreeMap<u64, u8>,
+    /// Load bias of the program.
+    bias: u64,
+    /// Processes that have the breakpoints.
+    placed: BTreeSet<u32>,
+    /// How often threads have been at accesses.
+    passed: BTreeMap<(u32, u64), u64>,
+    stops: u64,
+    events: u64,
+    /// Events since the last system call or decision.
+    since: u64,
+    /// A system call may have made another thread runnable.
+    pub after_call: bool,
+    /// Events at which the priority of the running thread changes.
+    changes: BTreeMap<u64, i64>,
+    /// The access that was made last, and how often in a row.
+    last: (u32, u64, u64),
+    same: u32,
+    bytes: BTreeMap<u64, Byte>,
+    seen: Option<BTreeMap<u64, Seen>>,
+}
+
+/// What an event means for the thread that runs.
+pub enum Event {
+    /// Nothing.
+    Nothing,
+    /// Another thread may run.
+    Decides,
+    /// Its priority changes.
+    Changes(i64),
+    /// It has run for long: all others may run.
+    Yields,
+}
+
+impl AccessPoints {
+    /// The points of a trace of a random schedule.
+    pub fn of_trace(
+        program: &Path,
+        points: &[NativePoint],
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let Some(entry) = Candidates::entry_of(program) else {
+            return Ok(AccessPoints::default());
+        };
+        let addresses: BTreeSet<u64> = points.iter().map(|point| point.address).collect();
+        AccessPoints::at(entry, addresses.into_iter(), tracee)
+    }
+
+    /// The points of a random schedule, which changes priorities at these events.
+    pub fn of_random(
+        program: &Path,
+        random: &RandomSchedule,
+        changes: BTreeMap<u64, i64>,
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let all = random.candidates.get_or_init(|| Candidates::of(program));
+        let addresses = all.addresses.iter().copied();
+        let addresses = addresses.filter(|at| !random.survey.private.contains(at));
+        Ok(AccessPoints {
+            changes,
+            seen: random.is_survey.then(BTreeMap::new),
+            ..AccessPoints::at(all.entry, addresses, tracee)?
+        })
+    }
+
+    fn at(
+        entry: u64,
+        addresses: impl Iterator<Item = u64>,
+        tracee: &Tracee,
+    ) -> std::io::Result<AccessPoints> {
+        let bias = tracee.start_address()?.wrapping_sub(entry);
+        let mut by_page: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for address in addresses.map(|address| address.wrapping_add(bias)) {
+            by_page.entry(address / PAGE).or_default().push(address);
+        }
+        let mut points = AccessPoints {
+            bias,
+            ..AccessPoints::default()
+        };
+        for addresses in by_page.into_values() {
+            let (Some(first), Some(last)) = (addresses.first(), addresses.last()) else {
+                continue;
+            };
+            let mut original = vec![0; (last - first + 1) as usize];
+            if !tracee.peek(*first, &mut original) {
+                continue;
+            }
+            let mut stopping = original.clone();
+            for address in &addresses {
+                let at = (address - first) as usize;
+                // Somebody else's breakpoint stays theirs.
+                if original[at] != BREAKPOINT {
+                    points.addresses.insert(*address, original[at]);
+                    stopping[at] = BREAKPOINT;
+                }
+            }
+            points.pages.push(Page {
+                start: *first,
+                original,
+                stopping,
+            });
+        }
+        Ok(points)
+    }
+
+    /// Whether there are none.
+    pub fn is_off(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Sets the breakpoints of a process or removes them.
+    pub fn place(&mut self, pid: u32, tracee: &mut Tracee, is_wanted: bool) {
+        if is_wanted == self.placed.contains(&pid) {
+            return;
+        }
+        for page in &self.pages {
+            let bytes = match is_wanted {
+                true => &page.stopping,
+                false => &page.original,
+            };
+            tracee.poke(page.start, bytes);
+        }
+        match is_wanted {
+            true => self.placed.insert(pid),
+            false => self.placed.remove(&pid),
+        };
+    }
+
+    /// A process has got a copy of another one's memory.
+    pub fn inherit(&mut self, parent: u32, child: u32) {
+        if self.placed.contains(&parent) {
+            self.placed.insert(child);
+        }
+    }
+
+    /// A process has got new memory.
+    pub fn forget(&mut self, pid: u32) {
+        self.placed.remove(&pid);
+    }
+
+    /// No thread stops any more. The breakpoints must have been removed.
+    pub fn turn_off(&mut self) {
+        self.addresses.clear();
+        self.pages.clear();
+    }
+
+    /// Whether threads have stopped as often as they may.
+    pub fn is_used_up(&self) -> bool {
+        self.stops >= MAX_STOPS
+    }
+
+    /// The instruction at a point; `None` if there is no point.
+    pub fn instruction(&self, address: u64, tracee: &Tracee) -> Option<(Instruction, u8)> {
+        let original = *self.addresses.get(&address)?;
+        let mut code = [0; LONGEST];
+        // The last bytes may lie on an unmapped page. No other instruction starts within this one.
+        if !tracee.peek(address, &mut code) {
+            for (at, byte) in code.iter_mut().enumerate() {
+                tracee.peek(address + at as u64, std::slice::from_mut(byte));
+            }
+        }
+        code[0] = original;
+        Some((instruction_at(&code, address)?, original))
+    }
+
+    /// A thread has arrived at a point, where it accesses this memory.
+    pub fn arrive(&mut self, name: TaskName, address: u64, operands: &[MemoryOperand]) {
+        let start = operands.first().map_or(0, |operand| operand.start);
+        let access = (name.tid, address, start);
+        self.same = match access == self.last {
+            true => self.same + 1,
+            false => 0,
+        };
+        self.last = access;
+        self.stops += 1;
+        *self.passed.entry((name.tid, address)).or_default() += 1;
+    }
+
+    /// A point as traces have it.
+    pub fn named(&self, name: TaskName, address: u64, halfway: bool) -> NativePoint {
+        let arrived = self.passed.get(&(name.tid, address));
+        NativePoint {
+            pid: name.pid,
+            tid: name.tid,
+            address: address.wrapping_sub(self.bias),
+            passed: arrived.copied().unwrap_or(0).saturating_sub(1),
+            halfway,
+        }
+    }
+
+    /// An event of a random schedule: a thread is about to access memory or to make a system call.
+    pub fn event(&mut self) -> Event {
+        self.events += 1;
+        self.since += 1;
+        let is_long = self.since > QUANTUM || self.same > MAX_SAME;
+        if let Some(priority) = self.changes.remove(&self.events) {
+            self.since = 0;
+            return Event::Changes(priority);
+        }
+        if is_long {
+            (self.since, self.same) = (0, 0);
+            return Event::Yields;
+        }
+        match std::mem::take(&mut self.after_call) {
+            true => Event::Decides,
+            false => Event::Nothing,
+        }
+    }
+
+    /// A thread has made a system call.
+    pub fn called(&mut self) {
+        self.since = 0;
+        self.after_call = true;
+    }
+
+    /// Notes for the survey what an instruction accesses; `is_shared` if processes share its memory.
+    pub fn look(
+        &mut self,
+        name: TaskName,
+        address: u64,
+        operands: &[MemoryOperand],
+        is_shared: bool,
+    ) {
+        let Some(seen) = &mut self.seen else {
+            return;
+        };
+        let seen = seen.entry(address.wrapping_sub(self.bias)).or_default();
+        seen.events += 1;
+        seen.is_shared |= is_shared;
+        for operand in operands {
+            for byte in operand.start..operand.end {
+                let known = self.bytes.entry(byte).or_insert(Byte {
+                    thread: name.tid,
+                    by_several: false,
+                    is_written: false,
+                });
+                known.by_several |= known.thread != name.tid;
+                known.is_written |= operand.writes;
+                seen.bytes.insert(byte);
+            }
+        }
+    }
+
+    /// What the survey has seen, if this was one.
+    pub fn survey(&self) -> Option<Survey> {
+        let seen = self.seen.as_ref()?;
+        let can_race = |byte: &u64| {
+            let byte = self.bytes.get(byte);
+            byte.is_some_and(|byte| byte.by_several && byte.is_written)
+        };
+        // A survey that was cut has not seen all threads at all accesses: it leaves out what used it up.
+        let is_known = |seen: &Seen| !self.is_used_up() || seen.events > FREQUENT;
+        let is_private =
+            |seen: &Seen| is_known(seen) && !seen.is_shared && !seen.bytes.iter().any(can_race);
+        let private = seen.iter().filter(|(_, seen)| is_private(seen));
+        let left_out: u64 = private.clone().map(|(_, seen)| seen.events).sum();
+        Some(Survey {
+            events: self.events.saturating_sub(left_out),
+            private: private.map(|(address, _)| *address).collect(),
+            has_accesses: !self.pages.is_empty() || !seen.is_empty(),
+            is_cut: self.is_used_up(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(points: &mut AccessPoints, tid: u32, at: u64, start: u64, writes: bool) {
+        let name = TaskName { pid: 1, tid };
+        let end = start + 4;
+        let operands = [MemoryOperand { start, end, writes }];
+        points.arrive(name, at, &operands);
+        points.look(name, at, &operands, false);
+        points.event();
+    }
+
+    fn surveying() -> AccessPoints {
+        AccessPoints {
+            seen: Some(BTreeMap::new()),
+            ..AccessPoints::default()
+        }
+    }
+
+    #[test]
+    fn accesses_are_private_if_nobody_else_writes() {
+        let mut points = surveying();
+        for tid in [1, 2] {
+            // Everybody has words of his own, everybody reads one word, and everybody writes another.
+            access(&mut points, tid, 0x10, 0x1000 + u64::from(tid) * 4, true);
+            access(&mut points, tid, 0x20, 0x2000, false);
+            access(&mut points, tid, 0x30, 0x3000, true);
+        }
+        // One thread writes what the other reads.
+        access(&mut points, 1, 0x40, 0x4000, true);
+        access(&mut points, 2, 0x50, 0x4002, false);
+        let survey = points.survey().expect("a survey");
+        assert_eq!(survey.private, BTreeSet::from([0x10, 0x20]));
+        assert_eq!((survey.events, survey.is_cut), (4, false));
+    }
+
+    #[test]
+    fn a_survey_that_was_cut_leaves_out_what_used_it_up() {
+        let mut points = surveying();
+        for at in 0..MAX_STOPS {
+            access(&mut points, 1, 0x10, 0x10000 + at * 4, true);
+        }
+        access(&mut points, 1, 0x20, 0x2000, true);
+        let survey = points.survey().expect("a survey");
+        assert_eq!(survey.private, BTreeSet::from([0x10]));
+        assert!(survey.is_cut);
+    }
+
+    #[test]
+    fn waiting_in_a_loop_lets_others_run() {
+        let mut points = AccessPoints::default();
+        let name = TaskName { pid: 1, tid: 1 };
+        let waits = (0..=MAX_SAME + 1).any(|_| {
+            points.arrive(name, 0x10, &[]);
+            matches!(points.event(), Event::Yields)
+        });
+        assert!(waits);
+    }
+}
