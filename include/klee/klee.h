@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Adds an accessible object of NBYTES at the fixed address ADDR. */
+/* Adds an accessible object of NBYTES at the fixed address ADDR. It has bounds as every object. Natively its pages are
+ * mapped, which the kernel does not allow below 64 KiB. */
 void klee_define_fixed_object(void *addr, size_t nbytes);
 
 /* Makes the NBYTES at ADDR symbolic. */
@@ -75,7 +76,9 @@ int64_t klee_get_value_i64(int64_t expr);
 /* Reports a finding unless SIZE bytes at ADDRESS can be accessed. */
 void klee_check_memory_access(const void *address, size_t size);
 
-/* Switches forking at branches on or off. */
+/* Switches forking on data on or off for this path. While it is off, a branch or address that depends on symbolic data
+ * takes one of the sides that it can take; the others are not explored, and the run counts as incomplete. Schedules and
+ * injected faults are explored all the same. */
 void klee_set_forking(unsigned enable);
 
 /* Calls of FN_NAME go to NEW_FN_NAME from now on. */
@@ -87,7 +90,7 @@ void klee_stack_trace(void);
 /* Prints the range of values of ARG. */
 void klee_print_range(const char *name, int arg);
 
-/* Paths between these two calls may be merged. */
+/* In KLEE paths between these two calls may be merged. Here they stay apart: all are explored, with the same findings. */
 void klee_open_merge(void);
 void klee_close_merge(void);
 

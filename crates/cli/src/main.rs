@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod display;
+mod klee;
 mod session;
 mod step;
 

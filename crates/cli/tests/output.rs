@@ -123,6 +123,73 @@ fn quiet_prints_findings_only() {
 }
 
 #[test]
+fn klee_messages_are_those_of_klee() {
+    const SOURCE: &str = r#"
+#include <klee/klee.h>
+#include <stdlib.h>
+int main(void) {
+  int a[4] = {0}, i;
+  klee_make_symbolic(&i, sizeof i, "i");
+  if (i == 7) klee_report_error(__FILE__, __LINE__, "seven", "my.err");
+  if (i == 8) abort();
+  if (i == 9) return a[i - 9] / (i - 9);
+  klee_assert(i != 11);
+  return a[i & 7];
+}
+"#;
+    let folder = folder("klee-messages");
+    build(&folder, "program", SOURCE, &["-g"]);
+    let run = [
+        "run",
+        "--klee-messages",
+        "--no-confirm",
+        "--out",
+        "out",
+        "./program",
+    ];
+    let output = expect(everett(&folder).args(run), 1);
+    let said = text(&output);
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).expect(name);
+    let place = folder.canonicalize().expect("a folder").join("program.c");
+    for (ending, line, message) in [
+        ("my.err", 7, "seven"),
+        ("abort.err", 8, "abort failure"),
+        ("div.err", 9, "divide by zero"),
+        ("assert.err", 10, "ASSERTION FAIL: i != 11"),
+        ("ptr.err", 11, "memory error: out of bound pointer"),
+    ] {
+        let error = format!("KLEE: ERROR: {}:{line}: {message}\n", place.display());
+        assert!(
+            said.contains(&error) && read("messages.txt").contains(&error),
+            "{said}"
+        );
+        let names = files(&folder.join("out")).into_keys();
+        let mut names = names.filter(|name| name.starts_with("test0") && name.ends_with(ending));
+        let name = names.next().unwrap_or_else(|| panic!("no {ending}"));
+        let head = format!(
+            "Error: {message}\nFile: {}\nLine: {line}\nStack: \n",
+            place.display()
+        );
+        assert!(read(&name).starts_with(&head), "{}", read(&name));
+        assert!(
+            folder
+                .join("out")
+                .join(name.replace(ending, "ktest"))
+                .exists()
+        );
+    }
+    let done = "KLEE: done: completed paths = 1\nKLEE: done: partially completed paths = 5\n\
+                KLEE: done: generated tests = 6\n";
+    assert!(
+        said.ends_with(done) && read("info").ends_with(done),
+        "{said}"
+    );
+    assert_eq!(read("warnings.txt"), "");
+    let stats = fs::read(folder.join("out/run.stats")).expect("statistics");
+    assert!(stats.starts_with(b"SQLite format 3\0"));
+}
+
+#[test]
 fn json_is_a_line_for_each_event() {
     let folder = folder("json");
     build(&folder, "forks", FORKS, &[]);

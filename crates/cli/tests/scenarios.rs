@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{build, everett, expect, folder, text};
+use common::{build, check_weights, count, everett, expect, folder, summary, text};
 use std::fs;
 
 const WORLD: &str = r#"
@@ -121,17 +121,56 @@ fn what_is_wrong_is_told_with_its_place() {
     );
 }
 
+fn partitions(count: usize) -> String {
+    let one = |at| format!("[fault.p{at}]\nkind = \"partition\"\nbetween = \"a\"\n");
+    (0..count).map(one).collect()
+}
+
+/// Worlds of eleven partitions do not begin all at once, and a run that stops before some have begun goes on with them.
+#[test]
+fn more_than_ten_partitions_are_explored() {
+    let folder = folder("scenario_partitions");
+    build(&folder, "program", "int main(void) { return 0; }", &[]);
+    let hosts = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
+    fs::write(
+        folder.join("world.toml"),
+        format!("{hosts}{}", partitions(11)),
+    )
+    .expect("written");
+    let options = [
+        "run",
+        "-q",
+        "--no-tests",
+        "--max-forks",
+        "500",
+        "--out",
+        "out",
+        "world.toml",
+    ];
+    expect(everett(&folder).args(options), 0);
+    let stopped = summary(&folder.join("out"));
+    assert_eq!(stopped["complete"], false);
+    assert!(
+        stopped["weight"]["pending"].as_f64() >= Some(0.5),
+        "{stopped}"
+    );
+    check_weights(&stopped);
+    expect(
+        everett(&folder).args(["resume", "-q", "--max-forks", "5000", "out"]),
+        0,
+    );
+    let whole = summary(&folder.join("out"));
+    assert_eq!(whole["complete"], true, "{whole}");
+    assert_eq!(count(&whole, "/worlds"), 1 << 11);
+}
+
 #[test]
 fn what_is_not_explored_yet_is_refused_not_left_out() {
     let folder = folder("scenario_refused");
     fs::write(folder.join("program"), "").expect("written");
     let hosts = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
-    let partitions = |count: usize| -> String {
-        let one = |at| format!("[fault.p{at}]\nkind = \"partition\"\nbetween = \"a\"\n");
-        (0..count).map(one).collect()
-    };
     for (more, option, said) in [
-        (partitions(11), "-q", "more than 10 partitions"),
+        (partitions(63), "-q", "more than 62 partitions"),
         (String::new(), "--faults=2", "is for single programs"),
         (String::new(), "--search=sideways", "is no searcher"),
     ] {

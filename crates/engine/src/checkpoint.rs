@@ -23,7 +23,7 @@ const LOST: &str = "lost-state";
 
 /// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
 /// time, memory, paths and forks.
-const KEPT_LIMITS: [&str; 15] = [
+const KEPT_LIMITS: [&str; 16] = [
     "max-depth",
     "max-instructions",
     "max-events",
@@ -39,6 +39,7 @@ const KEPT_LIMITS: [&str; 15] = [
     "invariant",
     "begin",
     LOST,
+    "klee_set_forking",
 ];
 
 /// A search that stands still: its counters, and what is left to explore.
@@ -71,6 +72,11 @@ struct SavedWorld {
     /// Faults that hit somewhere.
     fired: Vec<FaultIndex>,
     counted: WorldStatistics,
+    /// The number of the next world that has not begun, and how many have.
+    #[serde(default)]
+    next_world: Option<u64>,
+    #[serde(default)]
+    begun: u64,
     /// Invariants were being evaluated when it was saved.
     #[serde(default)]
     has_open_questions: bool,
@@ -301,6 +307,8 @@ impl Explorer<'_> {
             times,
             fired,
             counted: self.world.counted.clone(),
+            next_world: self.world.next_world,
+            begun: self.world.begun,
             has_open_questions: self.world.has_open_questions,
         }))
     }
@@ -360,6 +368,7 @@ impl Explorer<'_> {
         }
         self.world.set_times_and_fired(saved.times, saved.fired);
         self.world.counted = saved.counted;
+        (self.world.next_world, self.world.begun) = (saved.next_world, saved.begun);
         self.world.has_open_questions = saved.has_open_questions;
         Ok(())
     }

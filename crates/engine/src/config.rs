@@ -162,7 +162,7 @@ pub struct Statistics {
     pub finished: WeightSum,
     /// Weight of paths that were given up.
     pub unknown: WeightSum,
-    /// Weight of what a listener pruned.
+    /// Weight of what a listener, or the program by `klee_set_forking`, pruned.
     #[serde(default)]
     pub pruned: WeightSum,
     /// Weight of combinations of states that are no worlds: more faults happen in them than may in a world.

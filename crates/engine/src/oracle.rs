@@ -35,6 +35,13 @@ pub enum Fork {
     },
 }
 
+impl Fork {
+    /// Whether it is about data, and not about a schedule or a fault.
+    pub fn is_of_data(&self) -> bool {
+        !matches!(self, Fork::Choice { .. })
+    }
+}
+
 /// The oracle of one state at work.
 pub struct PathOracle<'a> {
     path: &'a mut Path,
@@ -368,6 +375,10 @@ impl Oracle for PathOracle<'_> {
         if !self.path.is_loose() && !self.path.preferences.contains(&condition) {
             Arc::make_mut(&mut self.path.preferences).push(condition);
         }
+    }
+
+    fn set_forking(&mut self, on: bool) {
+        self.path.takes_one_side = !on;
     }
 
     fn commit(&mut self) {

@@ -88,6 +88,8 @@ pub struct Path {
     pub preemptions: u32,
     /// What tests should fulfil if they can.
     pub preferences: Arc<Vec<ExprId>>,
+    /// The program has switched forks on data off: the other sides are pruned.
+    pub takes_one_side: bool,
     /// Answers to the instruction under way.
     pub tape: SmallVec<[Answer; 2]>,
     /// Values of the next question that other states have taken.

@@ -311,7 +311,7 @@ pub(crate) fn explorer_config(
             max_instructions: spec.max_instructions,
             max_virtual_ns: spec.max_virtual_ns(),
         },
-        all_tests: spec.all_tests,
+        all_tests: spec.all_tests || spec.klee_messages,
         no_tests: spec.no_tests,
         all_findings: spec.all_findings,
         check_leaks: spec.check_leaks,

@@ -347,6 +347,11 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Write a test for every path, not only for those that cover something new."),
     switch!("no-tests", no_tests)
         .help("Write no tests."),
+    switch!("klee-messages", klee_messages)
+        .help(
+            "Of a program: print what KLEE prints, and write its files beside Everett's: a test for every path \
+             (test000001.ktest), errors (test000001.ptr.err), info, run.stats, messages.txt, warnings.txt.",
+        ),
     switch!("save-fs", save_fs)
         .help("Write the files that a path made or changed beside its test or finding."),
     switch!("no-confirm", no_confirm)

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
 use crate::follow::Model;
+use crate::klee::KleeFiles;
 use crate::native_world::{Build, NativeWorld};
 use crate::replay::{BuildSpec, Verdict, tell_revealing};
 use crate::session::Session;
@@ -73,6 +74,8 @@ pub(crate) struct Recorder<'o> {
     is_saving: Option<bool>,
     /// Calls of `tick`.
     ticks: u64,
+    /// The files of a program's run that KLEE would write, where they are wanted.
+    klee: Option<KleeFiles>,
 }
 
 /// The files of tests and findings that others can use: `.ktest` for a program, `.dtest` for a world if wanted.
@@ -129,7 +132,9 @@ impl<'o> Recorder<'o> {
                 .then(|| Tests::of(&topology(config), &config.hosts)),
         };
         let limit = config.limits.max_time.filter(|_| !spec.no_confirm);
+        let klee = (spec.klee_messages && is_program).then(|| KleeFiles::of(folder.path()));
         Recorder {
+            klee,
             spec,
             session,
             meter: Meter::of(observer),
@@ -443,7 +448,7 @@ impl<'o> Recorder<'o> {
     }
 
     /// Reports the end of the run and writes the remaining files. Fails if a file could not be written.
-    pub(crate) fn finish(self, summary: &Summary) -> Result<()> {
+    pub(crate) fn finish(mut self, summary: &Summary) -> Result<()> {
         for warning in &summary.warnings {
             self.observer.event(&Event::Warning(warning));
         }
@@ -452,6 +457,10 @@ impl<'o> Recorder<'o> {
         }
         let folder = self.folder.path();
         self.observer.event(&Event::Finished { summary, folder });
+        if let Some(klee) = self.klee.take() {
+            self.replacing
+                .extend(klee.finish(summary, &self.format.command));
+        }
         // Findings are written again, even where writing has failed: there is the reserve.
         let mut written: Result<()> = self.writer.finish().map_err(Error::from);
         for (name, bytes) in &self.replacing {
@@ -554,7 +563,10 @@ impl Listener for Recorder<'_> {
             return;
         };
         let stem = self.next_test();
-        let files = written_files(&format!("{stem}.fs"), &end.files);
+        let mut files = written_files(&format!("{stem}.fs"), &end.files);
+        if let Some(klee) = &mut self.klee {
+            files.extend(klee.path(end, ktest(&self.format.command, trace)));
+        }
         self.write_test(WorldTrace::of_program(trace.clone()), files, &stem);
     }
 
@@ -579,6 +591,9 @@ impl Listener for Recorder<'_> {
             files.extend(format.files("finding", &trace));
             in_folder(&folder, files)
         });
+        if let Some(klee) = &mut self.klee {
+            klee.finding(&found.finding);
+        }
         let entry = FindingEntry::of(found, dir);
         self.observer.event(&Event::Finding {
             number: number as u64 + 1,

@@ -60,6 +60,8 @@ pub struct RunSpec {
     pub all_tests: bool,
     /// Write no tests.
     pub no_tests: bool,
+    /// Write files as KLEE does, too, with its texts and endings; also a test for every path.
+    pub klee_messages: bool,
     /// Write the files that a path created or modified beside its test or finding.
     pub save_fs: bool,
     /// Do not confirm findings natively.

@@ -151,6 +151,10 @@ pub struct CoverageTotals {
     pub lines: usize,
     /// Source lines executed.
     pub lines_covered: usize,
+    /// Instructions of the user's code.
+    pub instructions: u64,
+    /// Those that were executed.
+    pub instructions_covered: u64,
     /// Code segments.
     pub segments: usize,
     /// Code segments executed.
@@ -164,6 +168,8 @@ impl CoverageTotals {
         CoverageTotals {
             lines,
             lines_covered,
+            instructions: line_coverage.instructions,
+            instructions_covered: line_coverage.instructions_covered,
             segments: segments.len(),
             segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
         }
@@ -327,21 +333,25 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
             continue;
         };
         let mut executed = false;
-        let mut last = None;
+        let (mut last, mut counts) = (None, false);
         for (inst, location) in code.instructions.iter().zip(&code.locations) {
             if let Inst::Segment { id, .. } = inst {
                 executed = segments[id.0 as usize] != 0;
                 last = None;
             }
             if *location == last {
+                coverage.count_instruction(counts, executed);
                 continue;
             }
             last = *location;
+            counts = false;
             let Some(location) = location else { continue };
             let place = program.location(*location);
             let file = program.string(place.file);
             if place.line > 0 && !program.library.contains(file) {
+                counts = true;
                 coverage.add(file, place.line, executed);
+                coverage.count_instruction(counts, executed);
             }
         }
     }

@@ -7,6 +7,10 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCoverage {
     files: BTreeMap<String, BTreeMap<u32, bool>>,
+    /// Instructions with a line.
+    pub instructions: u64,
+    /// Those that were executed.
+    pub instructions_covered: u64,
 }
 
 impl LineCoverage {
@@ -18,6 +22,12 @@ impl LineCoverage {
         if let Some(lines) = self.files.get_mut(file) {
             *lines.entry(line).or_insert(false) |= executed;
         }
+    }
+
+    /// Counts an instruction, if it is one of a line that counts.
+    pub fn count_instruction(&mut self, counts: bool, executed: bool) {
+        self.instructions += u64::from(counts);
+        self.instructions_covered += u64::from(counts && executed);
     }
 
     /// The number of executed lines and of all lines.

@@ -11,6 +11,7 @@ mod lcov;
 mod pcap;
 mod plot;
 mod sequence;
+mod sqlite;
 mod writer;
 
 pub use dtest::{DTest, TestHost, TestInterface, TestNode};
@@ -21,4 +22,5 @@ pub use lcov::LineCoverage;
 pub use pcap::{CapturedPacket, PacketContent, pcap};
 pub use plot::{Curve, Panel, plot};
 pub use sequence::{Arrow, sequence_chart};
+pub use sqlite::{Cell, Column, database_of_one_row};
 pub use writer::{NamedFile, Writer};

@@ -1,5 +1,8 @@
 // The functions of everett.h and klee/klee.h in the native program: values come from the .ktest
-// file that EVERETT_TEST names, in the order of the calls, or are zero.
+// file that EVERETT_TEST or KTEST_FILE names, in the order of the calls, or are zero.
+//
+// KTEST_FILE is the variable of KLEE's library for replays, and is as strict: where the test does not fit the program, a
+// message begins with KLEE_RUN_TEST_ERROR and the program ends with status 1, unless KLEE_RUN_TEST_ERRORS_NON_FATAL is set.
 //
 // Nothing of libc is used: what this file referred to would have to stay in the bitcode of every
 // program that calls it.
@@ -51,6 +54,8 @@ __attribute__((noreturn)) static void die(void) {
 // The test file: the whole file, and where the next object to be handed out begins.
 static struct {
   int opened;
+  // KTEST_FILE names it, and whether errors of the test end the program.
+  int strict, goes_on;
   const unsigned char *bytes;
   size_t size;
   size_t position;
@@ -89,17 +94,26 @@ static char *read_file(const char *path, size_t *size) {
   return buffer;
 }
 
-static const char *test_path(void) {
-  static const char name[] = "EVERETT_TEST=";
-  size_t size;
-  const char *environment = read_file("/proc/self/environ", &size);
-  if (!environment) return 0;
+// The value of an environment variable, whose name ends in `=`; NULL where it is not set or empty.
+static const char *variable(const char *environment, size_t size, const char *name) {
   for (size_t at = 0; at < size; at += length_of(environment + at) + 1) {
     size_t i = 0;
     while (name[i] && environment[at + i] == name[i]) i++;
     if (!name[i] && environment[at + i]) return environment + at + i;
   }
   return 0;
+}
+
+static const char *test_path(void) {
+  size_t size;
+  const char *environment = read_file("/proc/self/environ", &size);
+  if (!environment) return 0;
+  const char *path = variable(environment, size, "EVERETT_TEST=");
+  if (path) return path;
+  path = variable(environment, size, "KTEST_FILE=");
+  test.strict = path != 0;
+  test.goes_on = variable(environment, size, "KLEE_RUN_TEST_ERRORS_NON_FATAL=") != 0;
+  return path;
 }
 
 static int take_number(uint32_t *number) {
@@ -137,20 +151,38 @@ static int take_head(void) {
   return take_number(&test.objects_left);
 }
 
+static void say_number(long number) {
+  char text[21];
+  int at = sizeof text - 1;
+  unsigned long rest = number < 0 ? -(unsigned long)number : (unsigned long)number;
+  text[at] = 0;
+  do text[--at] = (char)('0' + rest % 10);
+  while (rest /= 10);
+  if (number < 0) text[--at] = '-';
+  say(text + at);
+}
+
+// The test does not fit the program: the end of a strict one, after the message that the caller began.
+static void mismatch_said(void) {
+  say("\n");
+  if (!test.goes_on) leave(1);
+  say("KLEE_RUN_TEST_ERROR: Forcing execution to continue\n");
+}
+
 static void open_test(void) {
   if (test.opened) return;
   test.opened = 1;
   const char *path = test_path();
   if (!path) return;
   test.bytes = (const unsigned char *)read_file(path, &test.size);
-  if (!test.bytes) {
-    say_line("cannot read EVERETT_TEST: ", path);
-    leave(2);
+  int is_read = test.bytes != 0;
+  if (is_read && take_head()) return;
+  if (test.strict) {
+    say("KLEE-RUNTIME: unable to open .ktest file\n");
+    leave(1);
   }
-  if (!take_head()) {
-    say_line("EVERETT_TEST is not a test file: ", path);
-    leave(2);
-  }
+  say_line(is_read ? "EVERETT_TEST is not a test file: " : "cannot read EVERETT_TEST: ", path);
+  leave(2);
 }
 
 // A name that is used again has a number behind it in the test: `byte`, `byte_1`, `byte_2`.
@@ -163,6 +195,44 @@ static int same_name(const unsigned char *bytes, uint32_t size, const char *name
   for (; i < size; i++)
     if (bytes[i] < '0' || bytes[i] > '9') return 0;
   return 1;
+}
+
+// Whether an object belongs to arguments, files or the environment, and not to a call of the program.
+static int is_of_environment(const unsigned char *name, uint32_t size) {
+  static const char *const beginnings[] = {"arg", "n_args", "stdin", "stdout", "model_version"};
+  for (unsigned i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+    uint32_t at = 0;
+    while (beginnings[i][at] && at < size && name[at] == (unsigned char)beginnings[i][at]) at++;
+    if (!beginnings[i][at]) return 1;
+  }
+  static const char *const endings[] = {"-data", "-data-stat"};
+  for (unsigned i = 0; i < sizeof endings / sizeof *endings; i++) {
+    uint32_t length = (uint32_t)length_of(endings[i]), at = 0;
+    while (at < length && length <= size && name[size - length + at] == (unsigned char)endings[i][at]) at++;
+    if (at == length) return 1;
+  }
+  return 0;
+}
+
+static void say_other_name(const char *name, const unsigned char *label, uint32_t size) {
+  say("KLEE_RUN_TEST_ERROR: object name mismatch. Requesting \"");
+  say(name);
+  say("\" but returning \"");
+  system_call(SYS_WRITE, 2, (long)label, size, 0, 0, 0);
+  say("\"");
+  mismatch_said();
+}
+
+static void say_other_size(const char *name, size_t size, uint32_t given) {
+  if (!test.strict) {
+    say_line("object has another size in the test: ", name);
+    return;
+  }
+  say("KLEE_RUN_TEST_ERROR: object sizes differ. Expected ");
+  say_number((long)size);
+  say(" but got ");
+  say_number(given);
+  mismatch_said();
 }
 
 // Hands out the next object of that name. Objects of other names before it belong to arguments,
@@ -183,13 +253,21 @@ static void next_object(void *address, size_t size, const char *name) {
       leave(2);
     }
     test.objects_left--;
-    if (!same_name(label, label_size, name)) continue;
-    if (bytes_size != size) say_line("object has another size in the test: ", name);
+    if (!same_name(label, label_size, name)) {
+      if (!test.strict || is_of_environment(label, label_size)) continue;
+      say_other_name(name, label, label_size);
+    }
+    if (bytes_size != size) say_other_size(name, size, bytes_size);
     for (; filled < size && filled < bytes_size; filled++) to[filled] = bytes[filled];
     for (; filled < size; filled++) to[filled] = 0;
     return;
   }
-  if (test.bytes) say_line("the test has no object for: ", name);
+  if (test.strict) {
+    say("KLEE_RUN_TEST_ERROR: out of inputs. Will use zero if continuing.");
+    mismatch_said();
+  } else if (test.bytes) {
+    say_line("the test has no object for: ", name);
+  }
   test.position = position;
   test.objects_left = left;
   for (; filled < size; filled++) to[filled] = 0;
@@ -197,6 +275,10 @@ static void next_object(void *address, size_t size, const char *name) {
 
 static void assume(int holds) {
   if (holds) return;
+  if (test.strict) {
+    say("KLEE_RUN_TEST_ERROR: invalid klee_assume");
+    return mismatch_said();
+  }
   say_line("an assumption does not hold for these inputs", 0);
   leave(0);
 }
@@ -235,7 +317,18 @@ void everett_assert(uint64_t condition) {
   if (!condition) report("assertion failed");
 }
 
-void klee_define_fixed_object(void *addr, size_t nbytes) { (void)addr, (void)nbytes; }
+void klee_define_fixed_object(void *addr, size_t nbytes) {
+  enum { READ_WRITE = 3, PRIVATE_ANONYMOUS_AT_ADDRESS = 0x100022 };
+  uintptr_t first = (uintptr_t)addr & ~(uintptr_t)4095;
+  uintptr_t end = ((uintptr_t)addr + nbytes + 4095) & ~(uintptr_t)4095;
+  for (; first < end; first += 4096) {
+    // Another fixed object may have mapped the page already.
+    long got = system_call(SYS_MMAP, (long)first, 4096, READ_WRITE, PRIVATE_ANONYMOUS_AT_ADDRESS, -1, 0);
+    if (got == -17 || got == (long)first) continue;
+    say("everett: klee_define_fixed_object: the kernel maps nothing there\n");
+    leave(2);
+  }
+}
 void klee_make_symbolic(void *addr, size_t nbytes, const char *name) {
   next_object(addr, nbytes, name ? name : "unnamed");
 }
@@ -244,6 +337,18 @@ int klee_range(int begin, int end, const char *name) {
   if (begin + 1 == end) return begin;
   next_object(&value, sizeof value, name);
   if (!test.bytes && (value < begin || value >= end)) value = begin;
+  if (test.strict && (value < begin || value >= end)) {
+    say("KLEE_RUN_TEST_ERROR: invalid klee_range(");
+    say_number(begin);
+    say(",");
+    say_number(end);
+    say(",");
+    say(name);
+    say(") value, got: ");
+    say_number(value);
+    mismatch_said();
+    return value;
+  }
   assume(value >= begin && value < end);
   return value;
 }
@@ -267,6 +372,14 @@ void klee_print_expr(const char *msg, ...) { say_line(msg, 0); }
 uintptr_t klee_choose(uintptr_t n) {
   uintptr_t value = 0;
   next_object(&value, sizeof value, "klee_choose");
+  if (test.strict && value >= n) {
+    say("KLEE_RUN_TEST_ERROR: klee_choose failure. max = ");
+    say_number((long)n);
+    say(", got = ");
+    say_number((long)value);
+    mismatch_said();
+    return value;
+  }
   assume(value < n);
   return value;
 }

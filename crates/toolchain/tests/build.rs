@@ -319,6 +319,83 @@ int main(void) {
     assert!(String::from_utf8_lossy(&outside.stderr).contains("assumption"));
 }
 
+#[test]
+fn ktest_file_is_as_strict_as_in_klee() {
+    let shop = Workshop::new();
+    shop.write(
+        "strict.c",
+        r#"
+#include <klee/klee.h>
+#include <stdio.h>
+int main(void) {
+  int x, y = klee_range(3, 9, "y");
+  klee_make_symbolic(&x, sizeof x, "x");
+  klee_assume(x < 1000);
+  printf("%d %d %d\n", x, y, (int)klee_choose(4));
+}
+"#,
+    );
+    shop.ok(&["cc", "-o", "strict", "strict.c"]);
+    let run = |objects: &[(&str, &[u8])], goes_on: bool| {
+        fs::write(shop.path("a.ktest"), ktest(objects)).unwrap();
+        let mut command = Command::new(shop.path("strict"));
+        command.env("KTEST_FILE", shop.path("a.ktest"));
+        if goes_on {
+            command.env("KLEE_RUN_TEST_ERRORS_NON_FATAL", "1");
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let (x, y, pick) = (42i32.to_le_bytes(), 8i32.to_le_bytes(), 3u64.to_le_bytes());
+    let fits: &[(&str, &[u8])] = &[
+        ("arg00", b"-v"),
+        ("y", &y),
+        ("x", &x),
+        ("klee_choose", &pick),
+    ];
+    assert_eq!(
+        run(fits, false),
+        (Some(0), "42 8 3\n".to_owned(), String::new())
+    );
+    let nine = 9u64.to_le_bytes();
+    let (large, out) = (5000i32.to_le_bytes(), 77i32.to_le_bytes());
+    for (objects, error) in [
+        (
+            &[("y", &y[..]), ("q", &x)][..],
+            "object name mismatch. Requesting \"x\" but returning \"q\"",
+        ),
+        (
+            &[("y", &y[..]), ("x", &x[..2])],
+            "object sizes differ. Expected 4 but got 2",
+        ),
+        (
+            &[("y", &y[..])],
+            "out of inputs. Will use zero if continuing.",
+        ),
+        (
+            &[("y", &out[..])],
+            "invalid klee_range(3,9,y) value, got: 77",
+        ),
+        (&[("y", &y[..]), ("x", &large)], "invalid klee_assume"),
+        (
+            &[("y", &y[..]), ("x", &x), ("klee_choose", &nine)],
+            "klee_choose failure. max = 4, got = 9",
+        ),
+    ] {
+        let (status, stdout, stderr) = run(objects, false);
+        assert_eq!((status, stdout.as_str()), (Some(1), ""), "{stderr}");
+        assert_eq!(stderr, format!("KLEE_RUN_TEST_ERROR: {error}\n"));
+        let (status, _, stderr) = run(objects, true);
+        assert_eq!(status, Some(0), "{stderr}");
+        assert!(stderr.contains("Forcing execution to continue"), "{stderr}");
+    }
+}
+
 /// A test file in KLEE's format.
 fn ktest(objects: &[(&str, &[u8])]) -> Vec<u8> {
     let mut file = b"KTEST".to_vec();

@@ -38,6 +38,7 @@ pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec
         ObjectKind::Constant,
         ObjectKind::Mapping,
         ObjectKind::Kernel,
+        ObjectKind::Fixed,
     ] {
         for object in memory.live_objects(kind) {
             search.object(object);

@@ -35,6 +35,10 @@ pub trait Oracle {
     /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
 
+    /// Switches forks on data off or on again: while they are off, a question about data has one answer, and the others
+    /// are not explored.
+    fn set_forking(&mut self, _on: bool) {}
+
     /// The instruction has completed: forget the answers given to it.
     fn commit(&mut self);
 }

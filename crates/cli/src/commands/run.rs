@@ -5,14 +5,17 @@ use anyhow::Result;
 use crate::args::{ResumeArgs, RunArgs};
 use crate::commands::{Subcommand, code_of};
 use crate::display::Display;
+use crate::klee::KleeDisplay;
 use crate::session::stoppable_session;
 
 /// `everett run`.
 impl Subcommand for RunArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
-        let mut display = Display::new(self.mode);
-        let result = everett::explore(&self.spec, &session, &mut display)?;
+        let result = match self.spec.klee_messages {
+            true => everett::explore(&self.spec, &session, &mut KleeDisplay::default())?,
+            false => everett::explore(&self.spec, &session, &mut Display::new(self.mode))?,
+        };
         Ok(code_of(result.summary.conclusion()))
     }
 }

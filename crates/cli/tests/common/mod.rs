@@ -75,8 +75,9 @@ pub fn count(summary: &Value, pointer: &str) -> u64 {
 /// The weights must sum to 1, whatever ended the run.
 pub fn check_weights(summary: &Value) {
     let part = |name: &str| summary["weight"][name].as_f64().expect("a weight");
-    let excluded = summary["weight"]["excluded"].as_f64().unwrap_or(0.0);
-    let sum = part("finished") + part("pending") + part("unknown") + excluded;
+    let other = |name: &str| summary["weight"][name].as_f64().unwrap_or(0.0);
+    let others = other("excluded") + other("pruned");
+    let sum = part("finished") + part("pending") + part("unknown") + others;
     assert!((sum - 1.0).abs() < 1e-9, "the weights sum to {sum}");
 }
 

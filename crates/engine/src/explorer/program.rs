@@ -126,14 +126,25 @@ impl Explorer<'_> {
             .run(state, host, None, RunFor::Budget(budget), deadline)
     }
 
+    /// Whether the program wants one side of this fork only. The run is not complete then, and says why.
+    pub(crate) fn takes_one_side(&mut self, state: &State, fork: &Fork) -> bool {
+        let one_side = state.path.takes_one_side && fork.is_of_data();
+        if one_side {
+            self.note_limit("klee_set_forking");
+        }
+        one_side
+    }
+
     /// Splits a state at a question with several answers.
     fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
         self.statistics.forks += 1;
+        let one_side = self.takes_one_side(state, &fork);
         match self.worker.split(state, fork) {
             Other::State(child) if self.is_over_depth(&child) => {
                 self.statistics.unknown.add(child.path.weight);
                 self.statistics.paths_partial += 1;
             }
+            Other::State(child) if one_side => self.statistics.pruned.add(child.path.weight),
             Other::State(child) => {
                 let view = &mut StateView::new(id, &child, &mut self.worker);
                 match listener.forked(view) {

@@ -7,6 +7,22 @@ use super::*;
 use crate::oracle::PathOracle;
 use crate::state::{NetState, ReceivedLog};
 use crate::trace::TraceChoice;
+use crate::weight::{Weight, WeightSum};
+
+/// The number of the world after another one: those with fewer faults come before those with more.
+fn number_after(number: u64, faults: u32) -> Option<u64> {
+    let lowest = number & number.wrapping_neg();
+    if lowest > 0 {
+        // The lowest run of ones: its highest one moves up, the others move down.
+        let up = number + lowest;
+        let next = up | ((up ^ number) >> 2) / lowest;
+        if next < 1 << faults {
+            return Some(next);
+        }
+    }
+    let ones = number.count_ones() + 1;
+    (ones <= faults).then(|| (1 << ones) - 1)
+}
 
 impl Explorer<'_> {
     /// Makes the initial states.
@@ -14,11 +30,49 @@ impl Explorer<'_> {
         if follow.is_some() {
             return self.begin_world(0, follow);
         }
-        let worlds = 1 << self.world.network.faults.world_faults().len();
-        self.statistics.forks += worlds - 1;
-        for number in 0..worlds {
-            self.begin_world(number, None);
+        self.world.next_world = Some(0);
+        self.begin_more_worlds();
+    }
+
+    /// Makes the initial states of the next worlds. Returns `false` if all have begun.
+    ///
+    /// Each fault of a whole world doubles the number of worlds, so they begin a part at a time: the next ones when the
+    /// others are done. Those with few faults come first.
+    pub(super) fn begin_more_worlds(&mut self) -> bool {
+        const AT_A_TIME: u64 = 1 << 10;
+        if self.world.next_world.is_none() {
+            return false;
         }
+        self.world.begin_times();
+        for _ in 0..AT_A_TIME {
+            let Some(number) = self.world.next_world else {
+                break;
+            };
+            self.statistics.forks += u64::from(number > 0);
+            self.begin_world(number, None);
+            self.world.begun += 1;
+            self.world.next_world = number_after(number, self.world_fault_count());
+        }
+        true
+    }
+
+    fn world_fault_count(&self) -> u32 {
+        self.world.network.faults.world_faults().len() as u32
+    }
+
+    /// The weight of the worlds that have not begun.
+    pub(super) fn weight_of_others(&self) -> WeightSum {
+        let faults = self.world_fault_count();
+        let mut sum = WeightSum::default();
+        if self.world.next_world.is_none() {
+            return sum;
+        }
+        let left = (1u64 << faults) - self.world.begun;
+        for bit in (0..64).filter(|bit| left >> bit & 1 == 1) {
+            let halvings = faults - bit;
+            sum.add(Weight { halvings });
+        }
+        sum
     }
 
     /// The bits of the number decide the faults of the world, unless a trace does.
@@ -106,5 +160,27 @@ impl Explorer<'_> {
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
         let mut oracle = PathOracle::new(path, solver, scratch, None);
         decide_world_faults(&mut oracle, faults)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_world_begins_once_and_those_with_few_faults_first() {
+        for faults in 0..=6 {
+            let all: Vec<u64> =
+                std::iter::successors(Some(0), |number| number_after(*number, faults)).collect();
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            assert!(sorted.iter().copied().eq(0..1 << faults), "{faults}");
+            assert!(
+                all.is_sorted_by_key(|number| number.count_ones()),
+                "{all:?}"
+            );
+        }
+        assert_eq!(number_after(1 << 61, 62), Some(3));
+        assert_eq!(number_after((1 << 62) - 1, 62), None);
     }
 }

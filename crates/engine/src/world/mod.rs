@@ -93,6 +93,9 @@ pub struct World {
     verdicts: Verdicts,
     /// Time spent on reporting broken invariants.
     reporting: Duration,
+    /// The number of the next world that has not begun, and how many have.
+    pub(crate) next_world: Option<u64>,
+    pub(crate) begun: u64,
     /// The run was stopped while invariants were evaluated: they are evaluated again when it goes on.
     pub(crate) has_open_questions: bool,
 }
@@ -129,8 +132,19 @@ impl World {
             not_started: BTreeSet::new(),
             verdicts: Verdicts::default(),
             reporting: Duration::ZERO,
+            next_world: None,
+            begun: 0,
             has_open_questions: false,
         })
+    }
+
+    /// Invariants are evaluated at all their times in the worlds that begin.
+    fn begin_times(&mut self) {
+        self.times = self
+            .invariants
+            .iter()
+            .flat_map(|file| file.times())
+            .collect();
     }
 }
 
@@ -229,7 +243,7 @@ impl Explorer<'_> {
             return None;
         }
         let Some((next_ns, _, id)) = self.turn() else {
-            return Some(Stopped::Finished);
+            return (!self.begin_more_worlds()).then_some(Stopped::Finished);
         };
         if let Some(time_ns) = self.time_before(next_ns) {
             self.check_at(time_ns, listener);
@@ -239,7 +253,8 @@ impl Explorer<'_> {
         if most.is_some_and(|most| next_ns > most) {
             self.note_limit("max-virtual-time");
             self.cut_all();
-            return Some(Stopped::Limit("max-virtual-time"));
+            let is_last = !self.begin_more_worlds();
+            return is_last.then_some(Stopped::Limit("max-virtual-time"));
         }
         let states = self.frontier.len() as u64;
         self.statistics.states_peak = self.statistics.states_peak.max(states);
@@ -488,6 +503,7 @@ impl Explorer<'_> {
         self.statistics.forks += 1;
         let before = state.net().history;
         state.net_mut().history = before.then(&"this side");
+        let one_side = self.takes_one_side(state, &fork);
         let other = self.worker.split(state, fork);
         self.frontier.set_weight(id, state.path.weight);
         let mut child = match other {
@@ -501,7 +517,10 @@ impl Explorer<'_> {
         };
         child.net_mut().history = before.then(&"the other side");
         child.covered_new = false;
-        let keep = listener.forked(&mut StateView::new(id, &child, &mut self.worker));
+        let keep = match one_side {
+            true => Keep::Prune,
+            false => listener.forked(&mut StateView::new(id, &child, &mut self.worker)),
+        };
         let info = self.info(&child);
         self.world.counted.states_total += 1;
         let child = self.frontier.add_child(id, Stored::Live(child), info);
@@ -547,7 +566,7 @@ impl Explorer<'_> {
 
     /// The weight of all combinations of states that have not come to their end; some may turn out to be no worlds.
     pub(crate) fn pending_worlds(&self) -> WeightSum {
-        let mut sum = WeightSum::default();
+        let mut sum = self.weight_of_others();
         let table = &self.world.table;
         for dstate in table.dstates() {
             let hosts = table.hosts(dstate);

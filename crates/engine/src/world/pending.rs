@@ -24,6 +24,7 @@ impl PendingWorld {
 impl Explorer<'_> {
     /// All worlds that have not ended and that can be, up to so many. Those whose states are spilled are brought back.
     pub fn pending_worlds_up_to(&mut self, most: usize) -> Vec<PendingWorld> {
+        while self.world.table.len() < most && self.begin_more_worlds() {}
         let mut worlds = Vec::new();
         for id in self.world.table.dstates() {
             let Some(dstate) = self.world.table.dstate(id) else {

@@ -61,16 +61,17 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_get_value_i64", one_value),
     replaced("klee_get_obj_size", klee_get_obj_size),
     replaced("klee_check_memory_access", klee_check_memory_access),
-    replaced("klee_define_fixed_object", unsupported),
+    replaced("klee_define_fixed_object", klee_define_fixed_object),
     replaced("klee_alias_function", unsupported),
-    // Messages and hints: they do not influence the path.
+    replaced("klee_set_forking", klee_set_forking),
+    // Messages and hints: they do not influence the path. Paths between `klee_open_merge` and `klee_close_merge` stay
+    // apart: every one of them is explored, so the findings are those of merged paths.
     replaced("klee_warning", nothing),
     replaced("klee_warning_once", nothing),
     replaced("klee_print_expr", nothing),
     replaced("klee_print_range", nothing),
     replaced("klee_stack_trace", nothing),
     replaced("klee_mark_global", nothing),
-    replaced("klee_set_forking", nothing),
     replaced("klee_open_merge", nothing),
     replaced("klee_close_merge", nothing),
     replaced("__assert_fail", assert_fail),
@@ -363,6 +364,25 @@ fn klee_get_obj_size(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inte
     }
 }
 
+/// Places an object at an address of the program's choice.
+fn klee_define_fixed_object(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let start = vm.concretize(args.get(0))?;
+    let size = vm.concretize(args.get(1))?;
+    let by = vm.stack();
+    vm.memory.place(start, size, by).map_err(|why| {
+        let message = format!("klee_define_fixed_object of {size} bytes at {start:#x}: {why}");
+        Bug::new(BugKind::Unsupported, message)
+    })?;
+    Ok(Done::Void)
+}
+
+/// Switches forks on data off or on again for this path.
+fn klee_set_forking(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let on = vm.concretize(args.get(0))?;
+    vm.oracle.set_forking(on != 0);
+    Ok(Done::Void)
+}
+
 fn klee_check_memory_access(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.ranges([(args.get(0), false)], args.get(1))?;
     Ok(Done::Void)
@@ -521,7 +541,11 @@ mod tests {
         let outside = harness.call_concrete("klee_check_memory_access", &[block, 25]);
         assert_eq!(outside, Err(BugKind::OutOfBounds));
         let fixed = harness.call_concrete("klee_define_fixed_object", &[4096, 1]);
-        assert_eq!(fixed, Err(BugKind::Unsupported));
+        assert_eq!(fixed, Ok(0));
+        let size = harness.call_concrete("klee_get_obj_size", &[4096]);
+        assert_eq!(size, Ok(1));
+        let again = harness.call_concrete("klee_define_fixed_object", &[4096, 1]);
+        assert_eq!(again, Err(BugKind::Unsupported));
         assert!(
             harness
                 .call("klee_prefer_cex", &[Value::ZERO, value])

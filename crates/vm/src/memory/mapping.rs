@@ -15,11 +15,11 @@ use crate::bug::{Bug, BugKind, bytes};
 use crate::stacks::StackId;
 
 /// The null page and its neighbours are never mapped.
-const LOW_START: u64 = 0x10000;
+pub(super) const LOW_START: u64 = 0x10000;
 /// End of the slots.
-const HIGH_START: u64 = (MAX_CLASS as u64 + 1) << CLASS_SHIFT;
+pub(super) const HIGH_START: u64 = (MAX_CLASS as u64 + 1) << CLASS_SHIFT;
 /// End of the user address space.
-const HIGH_END: u64 = 0x7fff_ffff_f000;
+pub(super) const HIGH_END: u64 = 0x7fff_ffff_f000;
 /// Mappings outside of the slots are placed top-down from this address.
 pub(super) const TOP: u64 = 0x7fff_0000_0000;
 /// Start of the `brk` heap. Mappings without a requested address stay above its range.
@@ -126,14 +126,18 @@ impl Memory {
     #[cold]
     #[inline(never)]
     pub(super) fn outside(&self, address: u64) -> Option<&Object> {
-        self.tables.outside[outside_index(address)?].as_ref()
+        let fixed = self.tables.fixed_at(address);
+        fixed.or_else(|| self.tables.outside[outside_index(address)?].as_ref())
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn outside_mut(&mut self, address: u64) -> Option<&mut Object> {
-        let index = outside_index(address)?;
-        Arc::make_mut(&mut self.tables).outside[index].as_mut()
+        let tables = Arc::make_mut(&mut self.tables);
+        if tables.fixed_at(address).is_some() {
+            return tables.fixed_at_mut(address);
+        }
+        tables.outside[outside_index(address)?].as_mut()
     }
 
     /// The object that pages at this address belong to; created if there is none.
@@ -317,7 +321,7 @@ impl Memory {
 
     /// Whether mappings can be placed in the range, replacing existing ones.
     pub fn can_replace(&self, start: u64, len: u64) -> bool {
-        if parts(start, len).is_none_or(|all| all.len() != 1) {
+        if parts(start, len).is_none_or(|all| all.len() != 1) || self.tables.has_fixed(start, len) {
             return false;
         }
         match (outside_index(start), Slot::of(start)) {

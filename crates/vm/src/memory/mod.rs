@@ -3,6 +3,7 @@
 //! A memory is a value: a clone is O(1) and shares everything that neither side has written since.
 
 mod buffer;
+mod fixed;
 mod mapping;
 mod object;
 mod region;
@@ -47,6 +48,15 @@ struct Tables {
     stacks: Vec<[Table; CLASS_COUNT]>,
     /// Mappings below and above all slots.
     outside: [Option<Object>; 2],
+    /// Objects at addresses that the program chose, outside of all slots, ordered by address.
+    fixed: Vec<Object>,
+}
+
+impl Tables {
+    /// The objects outside of all slots.
+    fn others(&self) -> impl Iterator<Item = &Object> {
+        self.outside.iter().flatten().chain(&self.fixed)
+    }
 }
 
 /// The memory of a process.
@@ -114,6 +124,7 @@ impl Memory {
                 shared,
                 stacks: Vec::new(),
                 outside: [None, None],
+                fixed: Vec::new(),
             }),
             heap_bytes: 0,
             viewers: Vec::new(),
@@ -130,6 +141,7 @@ impl Memory {
                 shared: no_tables(),
                 stacks: Vec::new(),
                 outside: [None, None],
+                fixed: Vec::new(),
             }),
             heap_bytes: 0,
             viewers: Vec::new(),
@@ -408,7 +420,7 @@ impl Memory {
         let tables = self.tables.shared.iter();
         tables
             .flat_map(|table| table.iter())
-            .chain(self.tables.outside.iter().flatten())
+            .chain(self.tables.others())
             .filter(move |object| object.kind == kind && object.is_live())
     }
 
@@ -419,7 +431,7 @@ impl Memory {
         let tables = self.tables.shared.iter().chain(stacks);
         let objects = tables
             .flat_map(|table| table.iter())
-            .chain(self.tables.outside.iter().flatten())
+            .chain(self.tables.others())
             .filter(|object| object.is_live());
         let mut objects: Vec<(u64, u64)> = objects
             .flat_map(mapping::stretches)
@@ -438,7 +450,7 @@ impl Memory {
                 object.for_each_term(visit);
             }
         }
-        for object in self.tables.outside.iter().flatten() {
+        for object in self.tables.others() {
             object.for_each_term(visit);
         }
     }

@@ -28,6 +28,8 @@ pub enum ObjectKind {
     Mapping,
     /// Kernel-provided data: arguments, environment and the like.
     Kernel,
+    /// An object at an address that the program chose.
+    Fixed,
 }
 
 impl ObjectKind {
@@ -41,6 +43,7 @@ impl ObjectKind {
             ObjectKind::Heap => "heap block",
             ObjectKind::Mapping => "mapping",
             ObjectKind::Kernel => "kernel-made block",
+            ObjectKind::Fixed => "fixed object",
         }
     }
 }

@@ -1,0 +1,27 @@
+//! Events of a run as KLEE prints them (`--klee-messages`), on standard error.
+
+use everett::{Event, Observer, klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
+
+/// Prints KLEE's messages.
+#[derive(Default)]
+pub struct KleeDisplay {
+    /// Paths that ended in errors.
+    errors: u64,
+}
+
+impl Observer for KleeDisplay {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Started { folder } => {
+                eprintln!("KLEE: output directory is \"{}\"", folder.display());
+            }
+            Event::PathDone(end) => self.errors += u64::from(klee_is_error(end)),
+            Event::Finding { finding, .. } => eprint!("{}", klee_messages(finding)),
+            Event::Warning(text) => eprint!("{}", klee_warning(text)),
+            Event::Finished { summary, folder } => {
+                eprint!("{}", klee_done(summary, self.errors, klee_tests(folder)));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Messages and files of a run as KLEE has them (`--klee-messages`), for scripts that were written around KLEE: its
+//! texts, the endings of its files, `info`, `run.stats`, `messages.txt` and `warnings.txt`. They lie beside Everett's
+//! own files. Owns what KLEE calls things; must not know how they are displayed.
+
+use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
+use everett_report::{Cell, Column, NamedFile, database_of_one_row};
+use everett_vm::BugKind;
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::summary::Summary;
+
+/// How KLEE calls a kind of finding: the ending of its file, and the text.
+fn name_of(kind: BugKind, message: &str) -> (String, String) {
+    use BugKind::*;
+    let (ending, text) = match kind {
+        NullPointer => ("ptr", "memory error: null page access"),
+        UseAfterFree => ("ptr", "memory error: use after free"),
+        OutOfBounds | WildPointer | UseAfterReturn | ProtectedPage | BeyondFile
+        | OverlappingCopy | Subobject => ("ptr", "memory error: out of bound pointer"),
+        DoubleFree => ("ptr", "memory error: double free"),
+        InvalidFree => match message {
+            "free of a global" | "free of a constant global" => ("free", "free of global"),
+            "free of a stack slot" => ("free", "free of alloca"),
+            _ => ("ptr", "memory error: invalid pointer: free"),
+        },
+        ReadOnlyWrite => ("read_only", "memory error: object read only"),
+        HugeAllocation => ("model", "concretized symbolic size"),
+        DivisionByZero => ("div", "divide by zero"),
+        UndefinedShift => ("overshift", "overshift error"),
+        Overflow => ("overflow", "integer overflow"),
+        Unreachable => ("exec", "reached \"unreachable\" instruction"),
+        InvalidCall => ("exec", "invalid function pointer"),
+        Assertion => return ("assert.err".to_owned(), assertion_text(message)),
+        Abort => ("abort", "abort failure"),
+        UserReport => return user_report(message),
+        InvalidAssumption => ("user", message),
+        SolverGaveUp => ("solver", "Query timed out (fork)."),
+        Unsupported => ("exec", message),
+        // KLEE does not look for the others.
+        other => return (format!("{}.err", other.name()), message.to_owned()),
+    };
+    (format!("{ending}.err"), text.to_owned())
+}
+
+/// KLEE's text names the expression only.
+fn assertion_text(message: &str) -> String {
+    let inner = message.strip_prefix("assertion `");
+    let expression = inner.and_then(|inner| Some(inner.rsplit_once("' failed in ")?.0));
+    format!("ASSERTION FAIL: {}", expression.unwrap_or(message))
+}
+
+/// The ending and the text that `klee_report_error` was given.
+fn user_report(message: &str) -> (String, String) {
+    let given = message
+        .rsplit_once(" at ")
+        .and_then(|(rest, _)| rest.strip_suffix(')')?.rsplit_once(" ("));
+    match given {
+        Some((text, ending)) if !ending.contains('/') => (ending.to_owned(), text.to_owned()),
+        _ => ("report_error.err".to_owned(), message.to_owned()),
+    }
+}
+
+/// What KLEE prints about a finding, and writes to `messages.txt`.
+pub fn klee_messages(finding: &Finding) -> String {
+    let (_, text) = name_of(finding.kind, &finding.message);
+    let error = match principal(&finding.stack).filter(|place| place.line > 0) {
+        Some(place) => format!("KLEE: ERROR: {}:{}: {text}", place.file, place.line),
+        None => format!("KLEE: ERROR: (location information missing) {text}"),
+    };
+    format!("{error}\nKLEE: NOTE: now ignoring this error at this location\n")
+}
+
+/// What KLEE prints about a warning, and writes to `warnings.txt`.
+pub fn klee_warning(text: &str) -> String {
+    format!("KLEE: WARNING: {text}\n")
+}
+
+/// Whether KLEE would call a path only partially completed: it ended in an error.
+pub fn klee_is_error(end: &PathEnd) -> bool {
+    matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_))
+}
+
+/// What KLEE prints when it is done; `info` ends with it, too. So many of the paths ended in errors.
+pub fn klee_done(summary: &Summary, errors: u64, tests: u64) -> String {
+    let completed = summary.paths.completed.saturating_sub(errors);
+    let partial = summary.paths.completed + summary.paths.partial - completed;
+    format!(
+        "\nKLEE: done: total instructions = {}\nKLEE: done: completed paths = {}\n\
+         KLEE: done: partially completed paths = {}\nKLEE: done: generated tests = {tests}\n",
+        summary.instructions, completed, partial,
+    )
+}
+
+/// The number of tests in KLEE's form that a folder has.
+pub fn klee_tests(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let number = |name: String| {
+        name.strip_prefix("test")?
+            .strip_suffix(".ktest")?
+            .parse()
+            .ok()
+    };
+    names.filter_map(number).max().unwrap_or(0)
+}
+
+/// The text of an `.err` file.
+fn error_text(finding: &Finding, text: &str) -> String {
+    let mut out = format!("Error: {text}\n");
+    if let Some(place) = principal(&finding.stack).filter(|place| place.line > 0) {
+        let _ = writeln!(out, "File: {}\nLine: {}", place.file, place.line);
+    }
+    out.push_str("Stack: \n");
+    let own = |frame: &&SourceFrame| frame.line > 0;
+    for (number, frame) in finding.stack.iter().filter(own).enumerate() {
+        // KLEE shows lines of its assembly here, of which there is none.
+        let SourceFrame {
+            function,
+            file,
+            line,
+            ..
+        } = frame;
+        let _ = writeln!(out, "\t#{number}{:08} in {function}() at {file}:{line}", 0);
+    }
+    let _ = writeln!(
+        out,
+        "Info: \n\t{}: {}",
+        finding.kind.name(),
+        finding.message
+    );
+    out
+}
+
+/// KLEE's files of one run.
+#[derive(Default)]
+pub(crate) struct KleeFiles {
+    tests: u64,
+    /// Paths that ended in errors.
+    errors: u64,
+    messages: String,
+    warnings: String,
+    /// The error in which the path under way ends: ending and text of its file.
+    error: Option<(String, String)>,
+}
+
+impl KleeFiles {
+    /// The files of a run, which may go on in a folder that it has written to before.
+    pub(crate) fn of(folder: &Path) -> KleeFiles {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        KleeFiles {
+            tests: klee_tests(folder),
+            errors: 0,
+            messages: read("messages.txt"),
+            warnings: read("warnings.txt"),
+            error: None,
+        }
+    }
+
+    /// A path ends in a finding that was not seen before.
+    pub(crate) fn finding(&mut self, finding: &Finding) {
+        self.messages.push_str(&klee_messages(finding));
+        let (ending, text) = name_of(finding.kind, &finding.message);
+        self.error = Some((ending, error_text(finding, &text)));
+    }
+
+    /// A path has ended: the files of its test. As in KLEE, errors that are known have none.
+    pub(crate) fn path(&mut self, end: &PathEnd, test: Vec<u8>) -> Vec<NamedFile> {
+        let error = self.error.take();
+        self.errors += u64::from(klee_is_error(end));
+        if klee_is_error(end) && error.is_none() {
+            return Vec::new();
+        }
+        self.tests += 1;
+        let stem = format!("test{:06}", self.tests);
+        let error = error.map(|(ending, text)| (format!("{stem}.{ending}"), text.into_bytes()));
+        std::iter::once((format!("{stem}.ktest"), test))
+            .chain(error)
+            .collect()
+    }
+
+    /// The files that are written at the end of the run.
+    pub(crate) fn finish(mut self, summary: &Summary, command: &[String]) -> Vec<NamedFile> {
+        self.warnings
+            .extend(summary.warnings.iter().map(|text| klee_warning(text)));
+        let seconds = summary.wall_seconds as u64;
+        let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let info = format!(
+            "{}\nElapsed: {hours:02}:{minutes:02}:{rest:02}\nKLEE: done: explored paths = {}\n\
+             KLEE: done: total queries = {}\n{}",
+            command.join(" "),
+            summary.forks + 1,
+            summary.queries,
+            klee_done(summary, self.errors, self.tests),
+        );
+        let stats = database_of_one_row("stats", &columns(summary));
+        let mut files = vec![
+            ("messages.txt".to_owned(), self.messages.into_bytes()),
+            ("warnings.txt".to_owned(), self.warnings.into_bytes()),
+            ("info".to_owned(), info.into_bytes()),
+        ];
+        files.extend(stats.map(|stats| ("run.stats".to_owned(), stats)));
+        files
+    }
+}
+
+/// The columns of KLEE's table of statistics. Everett does not measure those that are 0.
+fn columns(summary: &Summary) -> Vec<Column> {
+    let integer = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let microseconds = |seconds: f64| integer((seconds * 1e6) as u64);
+    let program = summary.program.as_ref();
+    let solved = program.map_or(0, |program| program.queries_sat + program.queries_smt);
+    let coverage = &summary.coverage;
+    let uncovered = coverage.instructions - coverage.instructions_covered;
+    let states = program.map_or(0, |program| program.states_pending as u64);
+    let mut columns = vec![
+        ("Instructions", integer(summary.instructions)),
+        ("FullBranches", integer(0)),
+        ("PartialBranches", integer(0)),
+        ("NumBranches", integer(0)),
+        ("UserTime", Cell::Real(summary.wall_seconds)),
+        ("NumStates", integer(states)),
+        ("MallocUsage", integer(summary.memory_peak_bytes)),
+        ("Queries", integer(summary.queries)),
+        ("SolverQueries", integer(solved)),
+        ("NumQueryConstructs", integer(0)),
+        ("WallTime", Cell::Real(summary.wall_seconds)),
+        (
+            "CoveredInstructions",
+            integer(coverage.instructions_covered),
+        ),
+        ("UncoveredInstructions", integer(uncovered)),
+        ("QueryTime", microseconds(summary.solver_seconds)),
+        ("SolverTime", microseconds(summary.solver_seconds)),
+    ];
+    const UNKNOWN: &[&str] = &[
+        "CexCacheTime",
+        "ForkTime",
+        "ResolveTime",
+        "QueryCacheMisses",
+        "QueryCacheHits",
+        "QueryCexCacheMisses",
+        "QueryCexCacheHits",
+        "InhibitedForks",
+        "ExternalCalls",
+        "Allocations",
+    ];
+    columns.extend(UNKNOWN.iter().map(|name| (*name, integer(0))));
+    columns.push(("States", integer(summary.forks + 1)));
+    columns.push(("ArrayHashTime", integer(0)));
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_have_the_endings_and_texts_of_klee() {
+        for (kind, message, ending, text) in [
+            (
+                BugKind::OutOfBounds,
+                "read",
+                "ptr.err",
+                "memory error: out of bound pointer",
+            ),
+            (
+                BugKind::NullPointer,
+                "read",
+                "ptr.err",
+                "memory error: null page access",
+            ),
+            (
+                BugKind::InvalidFree,
+                "free of a stack slot",
+                "free.err",
+                "free of alloca",
+            ),
+            (BugKind::DivisionByZero, "", "div.err", "divide by zero"),
+            (
+                BugKind::Assertion,
+                "assertion `a['x'] == 1' failed in main at a.c:7",
+                "assert.err",
+                "ASSERTION FAIL: a['x'] == 1",
+            ),
+            (
+                BugKind::UserReport,
+                "no (good) luck (my.err) at b.c:3",
+                "my.err",
+                "no (good) luck",
+            ),
+            (
+                BugKind::UserReport,
+                "only a message",
+                "report_error.err",
+                "only a message",
+            ),
+            (BugKind::Leak, "7 bytes", "leak.err", "7 bytes"),
+        ] {
+            let expected = (ending.to_owned(), text.to_owned());
+            assert_eq!(name_of(kind, message), expected, "{message}");
+        }
+    }
+}
