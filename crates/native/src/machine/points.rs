@@ -143,8 +143,10 @@ impl NativeMachine<'_> {
                     progress.accesses += 1;
                 }
                 let stops = &mut progress.stops;
+                // A call that ends the line returns elsewhere: a thread that stopped there would never leave.
                 let back = instruction.as_ref().and_then(return_address);
-                stops.extend(back.filter(|back| !stops.contains(back)));
+                let back = back.filter(|back| contains(&ranges, *back) && !stops.contains(back));
+                stops.extend(back);
                 steps += 1;
                 if steps > MAX_STEPS {
                     return Ok(None);
