@@ -11,6 +11,7 @@ mod step;
 
 use clap::Parser;
 use commands::{Command, Subcommand};
+use everett_toolchain::Tool;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -37,12 +38,9 @@ struct Cli {
 fn main() -> ExitCode {
     // Build tools get all arguments unchanged, even those that look like options of Everett.
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(tool) = words
-        .get(1)
-        .and_then(|word| everett_toolchain::Tool::from_name(word.to_str()?))
-    {
+    if let Some((tool, args)) = build_tool(&words) {
         return report(
-            everett_toolchain::run(tool, &words[2..], &session::notice)
+            everett_toolchain::run(tool, args, &session::notice)
                 .map(|code| code as u8)
                 .map_err(Into::into),
         );
@@ -50,6 +48,16 @@ fn main() -> ExitCode {
     let parsed = Cli::parse();
     let parsed = options_behind_scenario(&parsed, words).unwrap_or(parsed);
     report(parsed.command.run())
+}
+
+/// The build tool that a command line is for, by the name of the program (`everett-cc`) or by the subcommand.
+fn build_tool(words: &[OsString]) -> Option<(Tool, &[OsString])> {
+    let (program, words) = words.split_first()?;
+    if let Some(tool) = Tool::from_program(program.as_ref()) {
+        return Some((tool, words));
+    }
+    let (subcommand, args) = words.split_first()?;
+    Some((Tool::from_name(subcommand.to_str()?)?, args))
 }
 
 /// Parses options after a scenario. Words after a program are its arguments, but a scenario takes none, so words there

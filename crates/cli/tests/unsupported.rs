@@ -114,6 +114,39 @@ fn failures_of_calls_that_are_never_made_are_told() {
     }
 }
 
+const BACKTRACE: &str = r#"
+#include <stdlib.h>
+#include <unwind.h>
+static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *frames) {
+    ++*(int *)frames;
+    return _URC_NO_REASON;
+}
+int main(void) {
+    int frames = 0;
+    _Unwind_Backtrace(count, &frames);
+    exit(frames);
+}"#;
+
+/// Backtraces of Rust programs ask for the same. There are no machine frames to show.
+#[test]
+fn empty_backtraces_are_said() {
+    let folder = folder("empty_backtraces");
+    build(&folder, "backtrace", BACKTRACE, &["-g", "-lunwind"]);
+    let output = expect(everett(&folder).args(["exec", "./backtrace"]), 0);
+    let said = text(&output);
+    assert!(
+        said.contains("a backtrace (it is empty) is not modelled"),
+        "{said}"
+    );
+    expect(
+        everett(&folder).args(["run", "--out", "out", "./backtrace"]),
+        0,
+    );
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["unsupported"][0]["call"], "_Unwind_Backtrace");
+    assert_eq!(summary["unsupported"][0]["function"], "main");
+}
+
 #[test]
 fn a_world_in_which_nothing_is_sent_says_so() {
     let folder = folder("silent-world");

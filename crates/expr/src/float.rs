@@ -1,5 +1,5 @@
 //! Concrete float arithmetic on bits, bit-exact with x86: SSE for single and double precision, x87
-//! for the 80-bit format. The rounding mode is to nearest even.
+//! for the 80-bit format. The rounding mode is to nearest even; [`crate::environment`] has the others.
 //!
 //! NaNs are handled explicitly everywhere, because neither the compiler nor the soft-float library
 //! specifies which NaN an operation returns.
@@ -57,7 +57,7 @@ pub fn default_nan(format: FloatFormat) -> u128 {
 
 /// The decoded value of a float.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Unpacked {
+pub(crate) enum Unpacked {
     Nan,
     Infinite {
         negative: bool,
@@ -70,7 +70,7 @@ enum Unpacked {
     },
 }
 
-fn decode(format: FloatFormat, bits: u128) -> Unpacked {
+pub(crate) fn decode(format: FloatFormat, bits: u128) -> Unpacked {
     let stored = significand_bits(format);
     let significand = (bits & ((1 << stored) - 1)) as u64;
     let exponent = (bits >> stored & exponent_mask(format)) as i32;
@@ -116,6 +116,13 @@ fn decode(format: FloatFormat, bits: u128) -> Unpacked {
 /// Whether the bits are a NaN (or, for the x87, an invalid encoding).
 pub fn is_nan(format: FloatFormat, bits: u128) -> bool {
     decode(format, bits) == Unpacked::Nan
+}
+
+/// Whether the bits are a signalling NaN or an invalid encoding: an operand that raises the invalid flag.
+pub(crate) fn is_signalling(format: FloatFormat, bits: u128) -> bool {
+    let top = exponent_mask(format) << significand_bits(format);
+    let is_odd = format == FloatFormat::X87 && (bits & X87_INTEGER_BIT == 0 || bits & top != top);
+    is_nan(format, bits) && (is_odd || bits & quiet_bit(format) == 0)
 }
 
 /// A NaN operand as the result of an operation (quiet).
@@ -272,15 +279,20 @@ fn sqrt(format: FloatFormat, bits: u128) -> u128 {
     }
 }
 
-fn soft_round<F: Float>(mode: RoundingMode, bits: u128) -> u128 {
-    let round = match mode {
+/// The mode as the soft-float library names it.
+pub(crate) fn soft_mode(mode: RoundingMode) -> Round {
+    match mode {
         RoundingMode::NearestEven => Round::NearestTiesToEven,
         RoundingMode::NearestAway => Round::NearestTiesToAway,
         RoundingMode::TowardZero => Round::TowardZero,
         RoundingMode::TowardPositive => Round::TowardPositive,
         RoundingMode::TowardNegative => Round::TowardNegative,
-    };
-    F::from_bits(bits).round_to_integral(round).value.to_bits()
+    }
+}
+
+fn soft_round<F: Float>(mode: RoundingMode, bits: u128) -> u128 {
+    let rounded = F::from_bits(bits).round_to_integral(soft_mode(mode));
+    rounded.value.to_bits()
 }
 
 /// Square root or rounding to an integral value.

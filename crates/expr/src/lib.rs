@@ -13,6 +13,7 @@ mod build;
 pub mod codec;
 mod digest;
 mod display;
+pub mod environment;
 mod eval;
 mod facts;
 pub mod float;

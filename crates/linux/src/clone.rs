@@ -75,6 +75,7 @@ impl Kernel<'_, '_> {
                 thread
             }
         };
+        thread.floats = self.vm.thread.floats;
         if args.flags & CLONE_SETTLS != 0 {
             thread.fs_base = args.tls;
         } else {

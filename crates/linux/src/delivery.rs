@@ -1,7 +1,7 @@
 //! Signal delivery: signal frames and handlers that run on the stack of their thread, return from handlers,
 //! and hardware faults that have a handler.
 
-use everett_vm::{Buffer, Bug, BugKind, OnReturn, Value, resize};
+use everett_vm::{Buffer, Bug, BugKind, FloatEnvironment, OnReturn, Value, resize};
 use triomphe::Arc;
 
 use crate::kernel::{Kernel, Stop};
@@ -201,6 +201,7 @@ impl Kernel<'_, '_> {
             on_alternate_stack: enters,
             restored_stack: disarms.then_some(stack),
             ends_with,
+            floats: self.vm.thread.floats,
             call: Suspended::default(),
         };
         if self.guest.is_some() {
@@ -253,6 +254,8 @@ impl Kernel<'_, '_> {
         self.write_context(run.context, run.blocked, run.program_counter)?;
         let args = [signal.number as u64, information_at, run.context].map(Value::concrete);
         self.vm.push_frame(function, &args, None, OnReturn::Stop)?;
+        // A handler starts with the initial environment.
+        self.vm.thread.floats = FloatEnvironment::default();
         run.serial = self.vm.thread.top().map_or(0, |frame| frame.serial);
         Ok(())
     }
@@ -309,6 +312,7 @@ impl Kernel<'_, '_> {
         if run.on_alternate_stack {
             self.vm.thread.alternate_stack = None;
         }
+        self.vm.thread.floats = run.floats;
         if let Some(bug) = run.ends_with {
             return Err(Stop::Interrupt(everett_vm::Interrupt::Bug(bug)));
         }

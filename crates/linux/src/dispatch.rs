@@ -99,6 +99,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         for stack in std::mem::take(&mut self.kernel.vm.failed_allocations) {
             self.kernel.host.faults.add_allocation(stack);
         }
+        self.kernel.take_declined();
         self.count();
         exit
     }

@@ -1,6 +1,6 @@
 //! Processes and tasks, as the kernel's tables hold them.
 
-use everett_vm::{Buffer, Bug, ImageId, Memory, Thread, Value};
+use everett_vm::{Buffer, Bug, FloatEnvironment, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
 use crate::files::{Descriptors, InodeId};
@@ -145,6 +145,8 @@ pub struct HandlerRun {
     pub(crate) restored_stack: Option<(u64, u32, u64)>,
     /// The bug that ends the program when it returns: `abort` never returns.
     pub(crate) ends_with: Option<Box<Bug>>,
+    /// The floating-point environment to restore.
+    pub(crate) floats: FloatEnvironment,
     /// The system call to resume afterwards.
     pub(crate) call: Suspended,
 }

@@ -8,13 +8,11 @@ use crate::kernel::Kernel;
 
 /// The most different refusals that a host keeps: a program can ask for new things without end.
 const MAX_REFUSALS: usize = 64;
-/// Frames that are kept of the place.
-const MAX_FRAMES: usize = 16;
 
 /// Something that the model refused or ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The system call.
+    /// The system call, or the function that the vm executes.
     pub call: String,
     /// What was asked for.
     pub what: String,
@@ -27,15 +25,18 @@ pub struct Refusal {
 impl Kernel<'_, '_> {
     /// Notes that the model does not do what the current call asks for, although Linux would.
     pub fn refuse(&mut self, call: &str, what: impl Into<String>) {
-        let what = what.into();
-        let image = self.vm.image.number();
-        let frames = self.vm.thread.frames.iter().rev().take(MAX_FRAMES);
-        let site = |frame: &everett_vm::Frame| CallSite {
-            image,
-            function: frame.function,
-            pc: frame.pc,
-        };
-        let sites: Vec<CallSite> = frames.map(site).collect();
+        let sites = self.vm.innermost_sites();
+        self.refuse_at(call, what.into(), sites);
+    }
+
+    /// Notes what the vm has declined to do.
+    pub(crate) fn take_declined(&mut self) {
+        for declined in std::mem::take(&mut self.vm.declined) {
+            self.refuse_at(declined.call, declined.what.to_owned(), declined.sites);
+        }
+    }
+
+    fn refuse_at(&mut self, call: &str, what: String, sites: Vec<CallSite>) {
         let all = Arc::make_mut(&mut self.host.refusals);
         let is_same = |one: &Refusal| one.call == call && one.what == what && one.sites == sites;
         match all.iter().position(is_same) {

@@ -12,6 +12,7 @@ mod cache;
 mod checked;
 mod driver;
 mod error;
+mod install;
 mod keep;
 mod link;
 mod process;
@@ -26,6 +27,7 @@ use std::ffi::OsString;
 
 pub use checked::{BuildLimits, Checks, checked_build, checked_path};
 pub use error::ToolchainError;
+pub use install::install_tools;
 pub use wheel::{ensure_z3, ensure_zig};
 
 /// Hears of what takes long or may surprise: tools that are installed first, libraries that are not found.

@@ -30,6 +30,53 @@ pub const LINKED_VARIABLE: &str = "EVERETT_LINKED";
 /// The environment variable that requests the checked build of every program, beside it.
 const CHECKED_VARIABLE: &str = "EVERETT_ASAN";
 
+/// What is appended to the program's name: its bitcode, and what the linker says about symbols.
+const BITCODE: &str = ".bc";
+const RESOLUTIONS: &str = ".resolution.txt";
+
+/// Bitcode that is not complete yet.
+fn unfinished(output: &Path) -> PathBuf {
+    with_suffix(output, &format!("{BITCODE}.{}", std::process::id()))
+}
+
+/// The files that a link makes. They are removed when it begins, and again if it fails.
+struct Made {
+    files: [PathBuf; 4],
+}
+
+impl Made {
+    fn new(output: &Path) -> Result<Made, ToolchainError> {
+        let made = Made {
+            files: [
+                output.to_path_buf(),
+                with_suffix(output, BITCODE),
+                with_suffix(output, RESOLUTIONS),
+                unfinished(output),
+            ],
+        };
+        for file in made.files.iter().filter(|file| file.is_file()) {
+            fs::remove_file(file).context("remove", file)?;
+        }
+        Ok(made)
+    }
+
+    /// The link is over; its files stay if it succeeded.
+    fn keep(mut self, succeeded: bool) {
+        if succeeded {
+            self.files = Default::default();
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for file in self.files.iter().filter(|file| file.is_file()) {
+            // The link has failed already; that is what the user is told.
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
 /// A linker command line, as far as Everett must understand it.
 #[derive(Debug, PartialEq)]
 struct Link {
@@ -50,13 +97,18 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     if is_probe(&link.output) {
         return link_probe(&sysroot, &link, notify);
     }
-    let bitcode = with_suffix(&link.output, ".bc");
-    if bitcode.exists() {
-        // A link that fails must not leave the bitcode of another program beside it.
-        fs::remove_file(&bitcode).context("remove", &bitcode)?;
-    }
-    let optimised = keep::optimise(&sysroot, &link.kept)?;
-    let mut native = common(&sysroot, &link);
+    refuse_other_libc(&sysroot, &link)?;
+    // A link that fails leaves nothing behind, not even what an earlier link made.
+    let made = Made::new(&link.output)?;
+    let code = link_program(&sysroot, &link, notify)?;
+    made.keep(code == 0);
+    Ok(code)
+}
+
+/// Links the native program and its bitcode.
+fn link_program(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
+    let optimised = keep::optimise(sysroot, &link.kept)?;
+    let mut native = common(sysroot, link);
     if let Some(optimised) = &optimised {
         let level = OsString::from("--lto-CGO2");
         native.retain(|arg| arg != "--lto-CGO0");
@@ -65,18 +117,18 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     }
 
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
-    insert_before_libc(&mut native, &sysroot, machine_code);
+    insert_before_libc(&mut native, sysroot, machine_code);
     native.push("-o".into());
     native.push(link.output.clone().into());
     native.push("--lto-newpm-passes=globaldce".into());
     native.push("--save-temps=resolution".into());
-    let code = run_linker(&sysroot, native)?;
+    let code = run_linker(sysroot, native)?;
     if code != 0 {
-        explain_missing_libraries(&sysroot, &link, notify);
+        explain_missing_libraries(sysroot, link, notify);
         return Ok(code);
     }
 
-    let resolutions = with_suffix(&link.output, ".resolution.txt");
+    let resolutions = with_suffix(&link.output, RESOLUTIONS);
     let text = fs::read(&resolutions).context("read", &resolutions)?;
     fs::remove_file(&resolutions).context("remove", &resolutions)?;
     let mut kept = roots::from_resolutions(&String::from_utf8_lossy(&text));
@@ -87,7 +139,7 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     for name in sysroot::own_functions() {
         kept.remove(name);
     }
-    link_bitcode(&sysroot, &link, kept, notify)
+    link_bitcode(sysroot, link, kept, notify)
 }
 
 /// Whether the program is a configure probe of autoconf or CMake, which is discarded after it was
@@ -127,8 +179,8 @@ fn link_bitcode(
     mut kept: BTreeSet<String>,
     notify: Notify<'_>,
 ) -> Result<i32, ToolchainError> {
-    let bitcode = with_suffix(&link.output, ".bc");
-    let unfinished = with_suffix(&link.output, &format!(".bc.{}", std::process::id()));
+    let bitcode = with_suffix(&link.output, BITCODE);
+    let unfinished = unfinished(&link.output);
     // A kept function may use further intrinsics; each round adds functions of a fixed list.
     loop {
         let mut args = common(sysroot, link);
@@ -205,10 +257,9 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     args
 }
 
-/// Explains why a system library was not found.
-fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) {
-    let mut folders = vec![sysroot.libraries()];
-    let mut wanted = Vec::new();
+/// The folders of `-L` and the libraries of `-l`, in their order.
+fn searched(link: &Link) -> (Vec<PathBuf>, Vec<OsString>) {
+    let (mut folders, mut wanted) = (Vec::new(), Vec::new());
     let mut rest = link.kept.iter();
     while let Some(arg) = rest.next() {
         let bytes = arg.as_bytes();
@@ -220,6 +271,39 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
             _ => {}
         }
     }
+    (folders, wanted)
+}
+
+/// Refuses the C library of the machine: it is not bitcode, and no program can have two.
+fn refuse_other_libc(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
+    const MARK: &[u8] = b"GNU C Library";
+    let (folders, wanted) = searched(link);
+    if !wanted.iter().any(|name| name == "c") {
+        return Ok(());
+    }
+    let own = sysroot.libraries();
+    let found = folders.iter().find(|folder| folder.join("libc.a").exists());
+    let Some(folder) = found.filter(|folder| folder.canonicalize().ok() != own.canonicalize().ok())
+    else {
+        return Ok(());
+    };
+    let library = folder.join("libc.a");
+    let bytes = fs::read(&library).context("read", &library)?;
+    if roots::find(&bytes, MARK).is_none() {
+        return Ok(());
+    }
+    Err(ToolchainError::Unsupported(format!(
+        "{} is glibc, the C library of this machine, which -L{} puts in place of Everett's (musl, as bitcode)\n\
+         leave out this -L; libraries that the program needs from there must be built with `everett cc`",
+        library.display(),
+        folder.display()
+    )))
+}
+
+/// Explains why a system library was not found.
+fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) {
+    let (mut folders, wanted) = searched(link);
+    folders.push(sysroot.libraries());
     for name in wanted {
         let mut file = OsString::from("lib");
         file.push(&name);

@@ -67,6 +67,24 @@ const MATH: [&str; 60] = [
     "trunc",
 ];
 
+/// Functions that share a member of the library's archive with one of [`MATH`]. Where only one of the two is in the
+/// library of machine code, a program that uses the other gets both members, and both define the first.
+const SIBLINGS: [&str; 13] = [
+    "__lgamma_r",
+    "__lgammaf_r",
+    "__lgammal_r",
+    "__signgam",
+    "drem",
+    "dremf",
+    "lgamma_r",
+    "lgammaf_r",
+    "lgammal_r",
+    "pow10",
+    "pow10f",
+    "pow10l",
+    "signgam",
+];
+
 /// Functions with inexact results: an intrinsic of that name means what the program's own library
 /// computes. Exact ones (`ceil`, `fma`) need no library.
 const INEXACT: [&str; 17] = [
@@ -74,12 +92,13 @@ const INEXACT: [&str; 17] = [
     "pow", "sin", "sinh", "tan", "tanh",
 ];
 
-/// The names of all libm functions.
+/// The names of all libm functions that are in the library of machine code.
 pub fn mathematics() -> BTreeSet<String> {
+    let siblings = SIBLINGS.map(str::to_owned);
     let forms = MATH
         .iter()
         .flat_map(|name| ["", "f", "l"].map(|form| format!("{name}{form}")));
-    forms.collect()
+    forms.chain(siblings).collect()
 }
 
 /// The defined symbols that machine code refers to, from the linker's resolution file.
@@ -168,7 +187,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_'
 }
 
-fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+pub fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
     text.windows(pattern.len())
         .position(|window| window == pattern)
 }

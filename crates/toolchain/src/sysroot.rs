@@ -16,6 +16,7 @@ use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::process::BuildTime;
+use crate::roots;
 use crate::wheel;
 
 /// The target of all programs.
@@ -28,10 +29,12 @@ const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
 const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
+const LONG_DOUBLE_MUSL_C: &str = include_str!("../runtime/long_double_musl.c");
 const NATIVE_C: &str = concat!(
     include_str!("../runtime/system_call.h"),
     include_str!("../runtime/everett_native.c")
 );
+const CDEFS_H: &str = include_str!("../runtime/cdefs.h");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
 const NETKLEE_H: &str = include_str!("../../../include/netklee.h");
@@ -41,7 +44,13 @@ const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
 /// Bitcode objects with Everett's own versions of library functions.
-const OWN_OBJECTS: [&str; 2] = ["everett-strings.o", "everett-long-double.o"];
+const OWN_OBJECTS: [&str; 3] = [
+    "everett-strings.o",
+    "everett-long-double.o",
+    "everett-long-double-musl.o",
+];
+/// Their sources.
+const OWN_SOURCES: [&str; 3] = [STRINGS_C, LONG_DOUBLE_C, LONG_DOUBLE_MUSL_C];
 
 /// Headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
@@ -74,7 +83,9 @@ impl Sysroot {
             START_C,
             STRINGS_C,
             LONG_DOUBLE_C,
+            LONG_DOUBLE_MUSL_C,
             NATIVE_C,
+            CDEFS_H,
             EVERETT_H,
             KLEE_H,
             CLOUD9_H,
@@ -83,6 +94,8 @@ impl Sysroot {
         let mut parts: Vec<&[u8]> = sources.iter().map(|text| text.as_bytes()).collect();
         let identity = identity_of(&zig)?;
         let shim = build::shim_text("");
+        let mathematics = roots::mathematics();
+        parts.extend(mathematics.iter().map(String::as_bytes));
         parts.extend([RECIPE, identity.as_bytes(), shim.as_bytes()]);
         let name = format!("sysroot-{}", cache::fingerprint(&parts));
         Ok(Sysroot {
@@ -122,7 +135,7 @@ impl Sysroot {
     }
 
     /// Everett's own versions of library functions, which take precedence over the library's.
-    pub fn own_objects(&self) -> [PathBuf; 2] {
+    pub fn own_objects(&self) -> [PathBuf; 3] {
         OWN_OBJECTS.map(|name| self.libraries().join(name))
     }
 
@@ -151,7 +164,7 @@ impl Sysroot {
 
 /// The names of the functions in Everett's own objects.
 pub fn own_functions() -> impl Iterator<Item = &'static str> {
-    let lines = [STRINGS_C, LONG_DOUBLE_C].into_iter().flat_map(str::lines);
+    let lines = OWN_SOURCES.into_iter().flat_map(str::lines);
     lines.filter_map(|line| {
         let (head, _) = line.strip_prefix("LIBRARY ")?.split_once('(')?;
         head.rsplit([' ', '*']).next()
@@ -182,11 +195,11 @@ mod tests {
             "fabsl",
             "fmodl",
             "sincosl",
+            "log1pl",
         ] {
             assert!(names.contains(&name), "{name}");
         }
-        let definitions =
-            STRINGS_C.matches("\nLIBRARY ").count() + LONG_DOUBLE_C.matches("\nLIBRARY ").count();
-        assert_eq!(names.len(), definitions);
+        let definitions = OWN_SOURCES.map(|text| text.matches("\nLIBRARY ").count());
+        assert_eq!(names.len(), definitions.iter().sum::<usize>());
     }
 }

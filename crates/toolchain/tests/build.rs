@@ -225,6 +225,79 @@ fn lists_of_macros_are_there() {
 }
 
 #[test]
+fn headers_suit_programs_written_for_other_libraries() {
+    let shop = Workshop::new();
+    shop.write(
+        "decls.c",
+        "#include <stdio.h>\n#include <sys/socket.h>\n\
+         __BEGIN_DECLS\nint count __P((struct msghdr *));\n__END_DECLS\n\
+         int count(struct msghdr *m) { int n = 0;\n\
+         for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) n++;\n\
+         return n; }\n",
+    );
+    let strict = ["-Werror", "-Wall", "-Wextra", "-Wsign-compare", "-c"];
+    shop.ok(&[&["cc"], &strict[..], &["decls.c"]].concat());
+    shop.write(
+        "only.c",
+        "#include <sys/cdefs.h>\n__BEGIN_DECLS\n__END_DECLS\n",
+    );
+    shop.ok(&["cc", "-c", "only.c"]);
+}
+
+/// Functions that share a member of the library's archive with others.
+#[test]
+fn all_of_the_mathematics_library_links() {
+    let shop = Workshop::new();
+    shop.write(
+        "math.c",
+        "#define _GNU_SOURCE\n#include <math.h>\n#include <stdio.h>\n\
+         int main(int argc, char **argv) { int sign; double x = argc + 4.5;\n\
+         printf(\"%g %g %Lg %d\", drem(x, 2), dremf(5.5f, 2), lgammal_r(-0.5L * argc, &sign), sign);\n\
+         printf(\" %g %g %Lg\", pow10(argc), pow10f(argc), pow10l(argc));\n\
+         printf(\" %g %g %g\", lgamma_r(x, &sign), lgammaf_r(x, &sign), lgamma(x));\n\
+         printf(\" %g %g %Lg %Lg\\n\", remainder(x, 2), remquo(x, 2, &sign), lgammal(x), exp10l(argc)); }\n",
+    );
+    shop.ok(&["cc", "-o", "math", "math.c", "-lm"]);
+    let expected = "-0.5 -0.5 1.26551 -1 10 10 10 3.95781 3.95781 3.95781 -0.5 -0.5 3.95781 10\n";
+    assert_eq!(shop.run("math", &[]), expected);
+}
+
+#[test]
+fn a_link_that_fails_leaves_nothing() {
+    let shop = Workshop::new();
+    shop.write("hello.c", HELLO);
+    shop.write(
+        "broken.c",
+        "int nowhere(void); int main(void) { return nowhere(); }\n",
+    );
+    shop.ok(&["cc", "-o", "hello", "hello.c"]);
+    shop.ok(&["cc", "-c", "broken.c"]);
+    shop.fails(&["cc", "-o", "hello", "broken.o"]);
+    let mut names: Vec<_> = fs::read_dir(shop.folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["broken.c", "broken.o", "hello.c"]);
+}
+
+#[test]
+fn the_c_library_of_the_machine_is_refused_by_name() {
+    let shop = Workshop::new();
+    shop.write("hello.c", HELLO);
+    shop.write(
+        "lib/libc.a",
+        "!<arch>\nGNU C Library (Debian GLIBC 2.36) stable release\n",
+    );
+    let message = shop.fails(&["cc", "-o", "hello", "hello.c", "-Llib"]);
+    assert!(message.contains("lib/libc.a is glibc"), "{message}");
+    assert!(!shop.path("hello").exists());
+    // A library of the program may have any name.
+    shop.write("own/libutil.a", "!<arch>\n");
+    shop.ok(&["cc", "-o", "hello", "hello.c", "-Lown", "-lutil"]);
+}
+
+#[test]
 fn mathematics_and_threads_are_in_the_bitcode() {
     let shop = Workshop::new();
     shop.write(

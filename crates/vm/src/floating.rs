@@ -1,6 +1,9 @@
 //! Floating-point arithmetic on registers.
 
-use everett_expr::{FloatCompareOp, FloatFormat, FloatOp as TermOp, float};
+use everett_expr::{
+    ExprId, FloatCompareOp, FloatFormat, FloatOp as TermOp, FloatUnaryOp, RoundingMode,
+    environment, float,
+};
 use everett_ir::code::{FloatCast, FloatKind, FloatOp, FloatPredicate};
 use smallvec::smallvec;
 use std::cmp::Ordering;
@@ -58,6 +61,128 @@ pub fn registers128(kind: FloatKind, bits: u128) -> Wide {
 }
 
 impl Vm<'_> {
+    /// The rounding mode of operations in a format.
+    pub(crate) fn float_rounding(&self, format: FloatFormat) -> RoundingMode {
+        self.thread.floats.rounding(format)
+    }
+
+    /// Notes that an operation on terms is computed. Terms round to nearest, and have no exception flags.
+    pub(crate) fn float_on_terms(&mut self, format: FloatFormat) -> Result<(), Interrupt> {
+        if self.image.tracks_floats() {
+            if self.float_rounding(format) != RoundingMode::NearestEven {
+                let message = "floating-point arithmetic on symbolic values, with another rounding mode than to nearest";
+                return Err(Bug::new(BugKind::Unsupported, message).into());
+            }
+        }
+        self.float_flags_unknown();
+        Ok(())
+    }
+
+    /// Notes that an operation on terms may have raised flags.
+    pub(crate) fn float_flags_unknown(&mut self) {
+        self.thread.floats.unknown |= self.image.tracks_floats();
+    }
+
+    /// `a op b` of numbers, in the thread's environment.
+    pub(crate) fn float_number(
+        &mut self,
+        op: TermOp,
+        format: FloatFormat,
+        a: u128,
+        b: u128,
+    ) -> u128 {
+        if !self.image.tracks_floats() {
+            return float::binary(op, format, a, b);
+        }
+        let (bits, flags) = environment::binary(op, format, self.float_rounding(format), a, b);
+        self.thread.floats.raise(format, flags);
+        bits
+    }
+
+    /// A square root or integral value of a number, in the thread's environment.
+    pub(crate) fn float_unary_number(
+        &mut self,
+        op: FloatUnaryOp,
+        format: FloatFormat,
+        x: u128,
+    ) -> u128 {
+        if !self.image.tracks_floats() {
+            return float::unary(op, format, x);
+        }
+        let (bits, flags) = match op {
+            FloatUnaryOp::Sqrt => environment::sqrt(format, self.float_rounding(format), x),
+            FloatUnaryOp::RoundToIntegral(_) => {
+                let result = float::unary(op, format, x);
+                (result, environment::integral_flags(format, x, result))
+            }
+        };
+        self.thread.floats.raise(format, flags);
+        bits
+    }
+
+    /// A square root or integral value of a term, which may be a number.
+    pub(crate) fn float_unary_term(
+        &mut self,
+        op: FloatUnaryOp,
+        format: FloatFormat,
+        x: ExprId,
+    ) -> Result<ExprId, Interrupt> {
+        if let Some(bits) = self.arena.as_const_u128(x) {
+            let result = self.float_unary_number(op, format, bits);
+            return Ok(self.arena.constant_u128(format.width(), result));
+        }
+        match op {
+            FloatUnaryOp::Sqrt => self.float_on_terms(format)?,
+            FloatUnaryOp::RoundToIntegral(_) => self.float_flags_unknown(),
+        }
+        Ok(self.arena.float_unary(op, format, x))
+    }
+
+    /// Rounds a number to an integer of this width, towards zero unless `mode` says otherwise.
+    pub(crate) fn float_to_int_number(
+        &mut self,
+        format: FloatFormat,
+        mode: Option<RoundingMode>,
+        x: u128,
+        width: u32,
+    ) -> Vec<u64> {
+        let whole = match mode {
+            Some(mode) => float::unary(FloatUnaryOp::RoundToIntegral(mode), format, x),
+            None => x,
+        };
+        if self.image.tracks_floats() {
+            // Of what is out of range nobody says that it is inexact.
+            let mut flags = environment::to_int_flags(format, whole, width);
+            if flags == 0 {
+                flags = environment::integral_flags(format, x, whole);
+            }
+            self.thread.floats.raise(format, flags);
+        }
+        float::to_int(true, format, whole, width)
+    }
+
+    /// As [`Vm::float_to_int_number`], of a term, which may be a number.
+    pub(crate) fn float_to_int_term(
+        &mut self,
+        format: FloatFormat,
+        mode: Option<RoundingMode>,
+        x: ExprId,
+        width: u32,
+    ) -> ExprId {
+        if let Some(bits) = self.arena.as_const_u128(x) {
+            let limbs = self.float_to_int_number(format, mode, bits, width);
+            return self.arena.constant_limbs(width, &limbs);
+        }
+        self.float_flags_unknown();
+        let x = match mode {
+            Some(mode) => self
+                .arena
+                .float_unary(FloatUnaryOp::RoundToIntegral(mode), format, x),
+            None => x,
+        };
+        self.arena.float_to_int(true, format, x, width)
+    }
+
     /// `a op b`.
     pub(crate) fn float(
         &mut self,
@@ -72,8 +197,10 @@ impl Vm<'_> {
         }
         let format = format(kind)?;
         if let Some((x, y)) = operands {
-            return Ok(registers128(kind, float::binary(term_op(op), format, x, y)));
+            let result = self.float_number(term_op(op), format, x, y);
+            return Ok(registers128(kind, result));
         }
+        self.float_on_terms(format)?;
         let x = self.wide_term(a, kind.bits());
         let y = self.wide_term(b, kind.bits());
         let result = self.arena.float_binary(term_op(op), format, x, y);
@@ -102,6 +229,7 @@ impl Vm<'_> {
     pub(crate) fn float_compare(
         &mut self,
         pred: FloatPredicate,
+        signals: bool,
         kind: FloatKind,
         a: &[Value],
         b: &[Value],
@@ -123,7 +251,7 @@ impl Vm<'_> {
             FloatPredicate::Ule => (true, Olt, true),
             FloatPredicate::Une => (false, Oeq, true),
             FloatPredicate::One | FloatPredicate::Ueq => {
-                return self.float_compare_both(pred, kind, a, b);
+                return self.float_compare_both(pred, signals, kind, a, b);
             }
         };
         let (a, b) = if swap { (b, a) } else { (a, b) };
@@ -140,9 +268,14 @@ impl Vm<'_> {
         }
         let format = format(kind)?;
         if let Some((x, y)) = operands {
+            if self.image.tracks_floats() {
+                let flags = environment::compare_flags(format, x, y, signals);
+                self.thread.floats.raise(format, flags);
+            }
             let holds = float::compare(op, format, x, y) != negate;
             return Ok(Value::concrete(u64::from(holds)));
         }
+        self.float_flags_unknown();
         let x = self.wide_term(a, kind.bits());
         let y = self.wide_term(b, kind.bits());
         let mut result = self.arena.float_compare(op, format, x, y);
@@ -156,12 +289,13 @@ impl Vm<'_> {
     fn float_compare_both(
         &mut self,
         pred: FloatPredicate,
+        signals: bool,
         kind: FloatKind,
         a: &[Value],
         b: &[Value],
     ) -> Result<Value, Interrupt> {
-        let less = self.float_compare(FloatPredicate::Olt, kind, a, b)?;
-        let greater = self.float_compare(FloatPredicate::Ogt, kind, a, b)?;
+        let less = self.float_compare(FloatPredicate::Olt, signals, kind, a, b)?;
+        let greater = self.float_compare(FloatPredicate::Ogt, signals, kind, a, b)?;
         let x = less.to_term(self.arena, 1);
         let y = greater.to_term(self.arena, 1);
         let mut either = self.arena.or(x, y);
@@ -169,6 +303,44 @@ impl Vm<'_> {
             either = self.arena.not(either);
         }
         Ok(Value::of_term(self.arena, either))
+    }
+
+    /// Converts a number between formats, in the thread's environment.
+    fn convert_number(&mut self, from: FloatFormat, to: FloatFormat, x: u128) -> u128 {
+        if !self.image.tracks_floats() {
+            return float::convert(from, to, x);
+        }
+        // Loads and stores of the x87 convert, and nothing else does from or to its format.
+        let unit = match from {
+            FloatFormat::X87 => from,
+            _ => to,
+        };
+        let (bits, flags) = environment::convert(from, to, self.float_rounding(unit), x);
+        self.thread.floats.raise(unit, flags);
+        bits
+    }
+
+    /// Converts an integer, in the thread's environment.
+    fn number_from_int(
+        &mut self,
+        signed: bool,
+        format: FloatFormat,
+        width: u32,
+        x: &[u64],
+    ) -> u128 {
+        // The compiler's runtime converts larger ones, without an eye on the environment.
+        if !self.image.tracks_floats() || width > 64 {
+            return float::from_int(signed, format, width, x);
+        }
+        let negative = signed && x[0] >> (width - 1) & 1 == 1;
+        let magnitude = match negative {
+            true => (1u128 << width) - u128::from(x[0]),
+            false => u128::from(x[0]),
+        };
+        let mode = self.float_rounding(format);
+        let (bits, flags) = environment::from_int(format, mode, negative, magnitude);
+        self.thread.floats.raise(format, flags);
+        bits
     }
 
     /// Conversion from or to floating point.
@@ -181,8 +353,10 @@ impl Vm<'_> {
                 }
                 let (from_format, to_format) = (format(from)?, format(to)?);
                 if let Some(x) = bits128(a) {
-                    return Ok(registers128(to, float::convert(from_format, to_format, x)));
+                    let result = self.convert_number(from_format, to_format, x);
+                    return Ok(registers128(to, result));
                 }
+                self.float_on_terms(to_format)?;
                 let x = self.wide_term(a, from.bits());
                 let result = self.arena.float_convert(from_format, to_format, x);
                 Ok(self.wide_value(result))
@@ -195,8 +369,12 @@ impl Vm<'_> {
                 }
                 let format = format(to)?;
                 if let Some(x) = concrete_limbs(a) {
-                    return Ok(registers128(to, float::from_int(signed, format, width, &x)));
+                    return Ok(registers128(
+                        to,
+                        self.number_from_int(signed, format, width, &x),
+                    ));
                 }
+                self.float_on_terms(format)?;
                 let x = self.wide_term(a, width);
                 let result = self.arena.float_from_int(signed, format, x);
                 Ok(self.wide_value(result))
@@ -215,13 +393,37 @@ impl Vm<'_> {
                 }
                 let format = format(from)?;
                 if let Some(x) = bits128(a) {
+                    if self.image.tracks_floats() {
+                        let flags = to_int_flags(signed, format, x, width);
+                        self.thread.floats.raise(format, flags);
+                    }
                     let result = float::to_int(signed, format, x, width);
                     return Ok(result.into_iter().map(Value::concrete).collect());
                 }
+                self.float_flags_unknown();
                 let x = self.wide_term(a, from.bits());
                 let result = self.arena.float_to_int(signed, format, x, width);
                 Ok(self.wide_value(result))
             }
         }
+    }
+}
+
+/// The flags of a conversion to an integer, as compilers do it: the processor has instructions for signed integers of
+/// 32 and 64 bits, and the compiler's runtime converts to larger ones without flags.
+fn to_int_flags(signed: bool, format: FloatFormat, x: u128, width: u32) -> u16 {
+    match (signed, width) {
+        (_, 65..) => 0,
+        (false, 64) => {
+            // The upper half of the range is moved down first.
+            let half = float::from_int(false, format, 64, &[1 << 63]);
+            let rest = float::binary(TermOp::Sub, format, x, half);
+            match float::compare(FloatCompareOp::Ole, format, half, x) {
+                true => environment::to_int_flags(format, rest, 64),
+                false => environment::to_int_flags(format, x, 64),
+            }
+        }
+        (true, 33..) | (false, 32..) => environment::to_int_flags(format, x, 64),
+        _ => environment::to_int_flags(format, x, 32),
     }
 }

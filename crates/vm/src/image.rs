@@ -23,6 +23,7 @@ pub struct Image {
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
     memory: Memory,
+    tracks_floats: bool,
     /// Addresses of the functions that pointers can refer to, in order.
     pointed_to: OnceLock<Vec<u64>>,
 }
@@ -56,6 +57,7 @@ impl Image {
             .map(external::resolve_assembly)
             .collect();
         let memory = Memory::new(&program);
+        let tracks_floats = external::uses_float_environment(&program);
         Ok(Image {
             program,
             number: ImageId::default(),
@@ -63,6 +65,7 @@ impl Image {
             externals,
             assembly,
             memory,
+            tracks_floats,
             pointed_to: OnceLock::new(),
         })
     }
@@ -95,6 +98,13 @@ impl Image {
     /// The initial memory of a process that runs this program.
     pub fn initial_memory(&self) -> Memory {
         self.memory.clone()
+    }
+
+    /// Whether the program can set rounding modes or ask for exception flags. Where it cannot, arithmetic rounds to
+    /// nearest, and nobody keeps flags.
+    #[inline(always)]
+    pub fn tracks_floats(&self) -> bool {
+        self.tracks_floats
     }
 
     /// The handler of an entry of [`Program::externals`].

@@ -320,7 +320,8 @@ impl<'a> Vm<'a> {
                     b,
                 } => {
                     let (x, y) = (at.read(a), at.read(b));
-                    if kind == FloatKind::Double && x.term.is_none() && y.term.is_none() {
+                    let plain = kind == FloatKind::Double && !self.image.tracks_floats();
+                    if plain && x.term.is_none() && y.term.is_none() {
                         let bits = double(op, x.bits, y.bits);
                         at.write(dst, Value::concrete(bits));
                     } else {
@@ -523,6 +524,7 @@ impl<'a> Vm<'a> {
             }
             Inst::FloatCompare {
                 pred,
+                signals,
                 kind,
                 dst,
                 a,
@@ -530,7 +532,7 @@ impl<'a> Vm<'a> {
             } => {
                 let count = kind.registers();
                 let (a, b) = (at.read_wide(a, count), at.read_wide(b, count));
-                let value = self.float_compare(pred, kind, &a, &b)?;
+                let value = self.float_compare(pred, signals, kind, &a, &b)?;
                 at.write(dst, value);
             }
             Inst::FloatCast { cast, dst, a } => {

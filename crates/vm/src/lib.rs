@@ -45,10 +45,10 @@ pub use memory::{
 pub use oracle::{ConcreteOracle, Oracle, Suspend};
 pub use preemption::PreemptionPoints;
 pub use stacks::{CallSite, StackId, StackTable};
-pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
+pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
-    Arguments, Coverage, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
+    Arguments, Coverage, Declined, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
     SystemCall, Vm, VmOptions,
 };
 pub use writes::WriteLog;

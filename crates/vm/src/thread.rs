@@ -1,5 +1,6 @@
 //! A thread: its frames and registers. A thread is a value.
 
+use everett_expr::{FloatFormat, RoundingMode};
 use everett_ir::code::{FunctionId, GlobalId, Pc, ValueType};
 use triomphe::Arc;
 
@@ -61,6 +62,58 @@ pub struct Frame {
 
 /// The initial x87 control word: extended precision, all exceptions masked, round to nearest.
 pub const DEFAULT_X87_CONTROL: u16 = 0x37f;
+/// The initial `MXCSR`: round to nearest, subnormals enabled, exceptions masked, no exception
+/// flags.
+pub const DEFAULT_MXCSR: u32 = 0x1f80;
+
+/// The floating-point environment of a thread: rounding modes and exception flags. Precision and masks always have
+/// their initial values. Flags are kept only where the program can ask for them ([`crate::Image::tracks_floats`]).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FloatEnvironment {
+    /// Control and status of the SSE.
+    pub mxcsr: u32,
+    /// The x87 control word.
+    pub x87_control: u16,
+    /// The x87 status word: the exception flags in it.
+    pub x87_status: u16,
+    /// Flags may be missing: those of operations on terms are not known.
+    pub unknown: bool,
+}
+
+impl Default for FloatEnvironment {
+    fn default() -> FloatEnvironment {
+        FloatEnvironment {
+            mxcsr: DEFAULT_MXCSR,
+            x87_control: DEFAULT_X87_CONTROL,
+            x87_status: 0,
+            unknown: false,
+        }
+    }
+}
+
+impl FloatEnvironment {
+    /// The rounding mode of operations in a format.
+    pub fn rounding(&self, format: FloatFormat) -> RoundingMode {
+        let field = match format {
+            FloatFormat::X87 => self.x87_control >> 10,
+            _ => (self.mxcsr >> 13) as u16,
+        };
+        match field & 3 {
+            0 => RoundingMode::NearestEven,
+            1 => RoundingMode::TowardNegative,
+            2 => RoundingMode::TowardPositive,
+            _ => RoundingMode::TowardZero,
+        }
+    }
+
+    /// Raises flags, where operations in a format do.
+    pub fn raise(&mut self, format: FloatFormat, flags: u16) {
+        match format {
+            FloatFormat::X87 => self.x87_status |= flags,
+            _ => self.mxcsr |= u32::from(flags),
+        }
+    }
+}
 
 /// A thread.
 #[derive(Clone, Debug)]
@@ -77,8 +130,8 @@ pub struct Thread {
     pub stack_bytes: u64,
     /// Base of `%fs`.
     pub fs_base: u64,
-    /// The x87 control word. Rounding, precision and masks always have their initial values.
-    pub x87_control: u16,
+    /// Rounding modes and exception flags.
+    pub floats: FloatEnvironment,
     /// Addresses of the thread-local globals that this thread has used.
     pub locals: Vec<(GlobalId, u64)>,
     /// The serial of the next frame.
@@ -113,7 +166,7 @@ impl Thread {
             slots: Vec::new(),
             stack_bytes: 0,
             fs_base: 0,
-            x87_control: DEFAULT_X87_CONTROL,
+            floats: FloatEnvironment::default(),
             locals: Vec::new(),
             next_serial: 0,
             unwinding: None,

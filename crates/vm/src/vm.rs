@@ -110,6 +110,17 @@ pub struct JumpTarget {
     pub value: Value,
 }
 
+/// Something that the vm did not do although the machine would, while the program goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Declined {
+    /// The function that was called.
+    pub call: &'static str,
+    /// What was asked for.
+    pub what: &'static str,
+    /// Where, innermost first.
+    pub sites: Vec<CallSite>,
+}
+
 /// Why an instruction did not complete. It has changed nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Interrupt {
@@ -271,6 +282,8 @@ pub struct Vm<'a> {
     pub malloc_faults: u32,
     /// The stacks of those that were.
     pub failed_allocations: Vec<Option<StackId>>,
+    /// What the vm did not do although the machine would, since this was taken last.
+    pub declined: Vec<Declined>,
     /// The preemption points.
     pub points: PreemptionPoints,
     /// Whether it is the only thread of its process.
@@ -325,6 +338,7 @@ impl<'a> Vm<'a> {
             max_heap: options.max_heap,
             malloc_faults: 0,
             failed_allocations: Vec::new(),
+            declined: Vec::new(),
             points: PreemptionPoints::None,
             alone: false,
             asked: false,
@@ -350,6 +364,18 @@ impl<'a> Vm<'a> {
         }
         self.asked = true;
         Ok(self.oracle.branch(self.arena, condition)?)
+    }
+
+    /// The innermost frames of the thread, as places.
+    pub fn innermost_sites(&self) -> Vec<CallSite> {
+        const MOST: usize = 16;
+        let frames = self.thread.frames.iter().rev().take(MOST);
+        let site = |frame: &Frame| CallSite {
+            image: self.image.number(),
+            function: frame.function,
+            pc: frame.pc,
+        };
+        frames.map(site).collect()
     }
 
     /// Concretises a value, one path per feasible value.

@@ -1,11 +1,13 @@
-// Other rounding than to nearest, and subnormals as zero, end a path where they would matter, not before.
+// What is not computed as the processor does ends a path where it would matter, not before: rounding by a pragma,
+// subnormals as zero, and with symbolic values other rounding than to nearest, and exception flags.
 // build: -Wno-unknown-pragmas
 // run:
-// paths: 1
+// paths: 2
 // complete: no
-// finding: unsupported 18
-// finding: unsupported 40
+// finding: unsupported 20
 // finding: unsupported 43
+// finding: unsupported 48
+// finding: unsupported 51
 #include <everett.h>
 #include <xmmintrin.h>
 
@@ -30,8 +32,9 @@ static bool upward_less(double a, double b) {
 #include <fenv.h>
 
 int main() {
-    unsigned char way;
+    unsigned char way, amount;
     everett_make_symbolic(&way, sizeof way, "way");
+    everett_make_symbolic(&amount, sizeof amount, "amount");
     volatile double three = 3;
     switch (way) {
         case 0:
@@ -40,7 +43,17 @@ int main() {
             _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
             return 1;
         case 2:
-            return fesetround(FE_TOWARDZERO);
+            if (fesetround(FE_TOWARDZERO) != 0 || fegetround() != FE_TOWARDZERO)
+                return 1;
+            return amount / three > 80;
+        case 3:
+            three = amount / three;
+            return fetestexcept(FE_INEXACT) != 0;
+        case 4:
+            three = amount / three;
+            feclearexcept(FE_ALL_EXCEPT);
+            three = 1 / 3.5;
+            return fetestexcept(FE_INEXACT) != 0;
         default:
             _mm_setcsr(_mm_getcsr());
             return fesetround(FE_TONEAREST) != 0 || upward_exact(3) != three || upward_less(three, 1);

@@ -5,6 +5,7 @@ mod confirm;
 mod exec;
 mod export;
 mod follow;
+mod install_tools;
 mod native;
 mod replay;
 mod run;
@@ -69,6 +70,8 @@ subcommands! {
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
+    /// Makes everett-cc, everett-c++, everett-ar, everett-ranlib and a toolchain file for CMake in a folder.
+    InstallTools(install_tools::InstallToolsArgs),
     /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
     #[command(disable_help_flag = true)]
     Cc(ToolArgs),

@@ -413,6 +413,8 @@ pub enum Inst {
     FloatCompare {
         /// The predicate.
         pred: FloatPredicate,
+        /// A quiet NaN raises the invalid flag, too.
+        signals: bool,
         /// The format.
         kind: FloatKind,
         /// Destination register.

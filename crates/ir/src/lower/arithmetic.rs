@@ -204,10 +204,11 @@ impl Body<'_, '_> {
         self.run(dst, lanes)
     }
 
-    /// `fcmp`.
+    /// `fcmp`, which by itself objects to signalling NaNs only.
     pub fn float_compare(
         &mut self,
         predicate: module::FloatPredicate,
+        signals: bool,
         lhs: Value,
         rhs: Value,
     ) -> Ops {
@@ -223,6 +224,7 @@ impl Body<'_, '_> {
             let b = self.contiguous_exact(b.slice(index * limbs, limbs), limbs);
             self.emit(Inst::FloatCompare {
                 pred,
+                signals,
                 kind,
                 dst: dst + index,
                 a,

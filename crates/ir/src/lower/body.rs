@@ -642,7 +642,7 @@ impl<'a> Body<'a, '_> {
                 predicate,
                 lhs,
                 rhs,
-            } => self.float_compare(*predicate, *lhs, *rhs),
+            } => self.float_compare(*predicate, false, *lhs, *rhs),
             ConstantKind::Select {
                 condition,
                 then,

@@ -51,7 +51,7 @@ impl<'a> Body<'a, '_> {
                 lhs,
                 rhs,
                 ..
-            } => self.float_compare(predicate, lhs, rhs),
+            } => self.float_compare(predicate, false, lhs, rhs),
             Select {
                 condition,
                 then,

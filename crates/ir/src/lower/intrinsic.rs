@@ -28,7 +28,7 @@ pub(super) enum Intrinsic {
     /// A constrained conversion.
     Cast(CastOp),
     /// A constrained comparison.
-    FloatCompare,
+    FloatCompare { signals: bool },
     /// Works on each lane separately.
     Elementwise,
     /// A built-in operation on the whole value.
@@ -169,7 +169,8 @@ fn constrained_operation(name: &str) -> Intrinsic {
         "uitofp" => Intrinsic::Cast(CastOp::UiToFp),
         "fptrunc" => Intrinsic::Cast(CastOp::FpTrunc),
         "fpext" => Intrinsic::Cast(CastOp::FpExt),
-        "fcmp" | "fcmps" => Intrinsic::FloatCompare,
+        "fcmp" => Intrinsic::FloatCompare { signals: false },
+        "fcmps" => Intrinsic::FloatCompare { signals: true },
         _ => Intrinsic::Elementwise,
     }
 }
@@ -257,8 +258,9 @@ impl Body<'_, '_> {
                 self.binary(op, a, b, IntFlags::default(), result)
             }
             (Intrinsic::Cast(op), Some(value), _) => self.cast(op, value, result),
-            (Intrinsic::FloatCompare, Some(a), Some(b)) => match self.predicate(arg(2)) {
-                Some(predicate) => self.float_compare(predicate, a, b),
+            (Intrinsic::FloatCompare { signals }, Some(a), Some(b)) => match self.predicate(arg(2))
+            {
+                Some(predicate) => self.float_compare(predicate, signals, a, b),
                 None => self.whole(id, call, args),
             },
             (Intrinsic::Elementwise, ..) => self.elementwise(id, args, call, result),
@@ -279,8 +281,8 @@ impl Body<'_, '_> {
         Some(string)
     }
 
-    /// The rounding mode that an argument requests, unless it is to nearest: all arithmetic here
-    /// rounds to nearest, which is also the dynamic mode of the program (`round.dynamic`).
+    /// The rounding mode that an argument requests, unless it is to nearest or the one that the program has set
+    /// (`round.dynamic`). An operation that says to nearest is in a program that does not change the mode.
     fn other_rounding(&self, args: &[Value]) -> Option<String> {
         let strings = args.iter().filter_map(|&arg| self.metadata_string(arg));
         let mut modes = strings.filter(|string| string.starts_with("round."));

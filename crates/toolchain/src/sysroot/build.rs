@@ -8,8 +8,8 @@ use std::process::Command;
 
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, CLOUD9_H, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, NETKLEE_H, OWN_OBJECTS,
-    START_ASM, START_C, STRINGS_C, TARGET,
+    BUILTINS, CDEFS_H, CLOUD9_H, EVERETT_H, KLEE_H, NATIVE_C, NETKLEE_H, OWN_OBJECTS, OWN_SOURCES,
+    START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -43,6 +43,22 @@ const EMPTY_LIBRARIES: [&str; 10] = [
     "m", "pthread", "rt", "dl", "util", "crypt", "resolv", "xnet", "gcc", "gcc_s",
 ];
 
+/// What programs expect of headers and musl's do otherwise: file, text, replacement.
+const PATCHES: [(&str, &str, &str); 2] = [
+    // A comparison of signed with unsigned in the program's own code is an error under `-Werror -Wextra`.
+    (
+        "sys/socket.h",
+        "__MHDR_END(mhdr) - (unsigned char *)(cmsg) \\",
+        "(size_t)(__MHDR_END(mhdr) - (unsigned char *)(cmsg)) \\",
+    ),
+    // Every header of other C libraries defines `__BEGIN_DECLS`.
+    (
+        "features.h",
+        "#define _FEATURES_H\n",
+        "#define _FEATURES_H\n\n#include <sys/cdefs.h>\n",
+    ),
+];
+
 /// Fills a folder with the headers and libraries of C.
 pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), ToolchainError> {
     notify("building the C library as bitcode (first use only, takes a minute)");
@@ -74,6 +90,10 @@ pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), To
         &zig_library.join("include"),
         &folder.join("resource/include"),
     )?;
+    write(&headers.join("sys/cdefs.h"), CDEFS_H)?;
+    for (name, from, to) in PATCHES {
+        patch(&headers.join(name), from, to)?;
+    }
     fs::create_dir_all(headers.join("klee")).context("create", headers.join("klee"))?;
     write(&headers.join("everett.h"), EVERETT_H)?;
     write(&headers.join("cloud9.h"), CLOUD9_H)?;
@@ -239,14 +259,17 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     };
     compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
     compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
-    for (text, name) in [STRINGS_C, LONG_DOUBLE_C].into_iter().zip(OWN_OBJECTS) {
+    // The library's sources, for what is made of them.
+    let musl = zig_library(zig).join("libc/musl");
+    let include = |part: &str| format!("-I{}", musl.join(part).display());
+    let internal = ["src/math", "src/include", "src/internal", "arch/generic"].map(include);
+    for (text, name) in OWN_SOURCES.into_iter().zip(OWN_OBJECTS) {
         let readable = work.path().join("own.ll");
-        compile(
-            "own.c",
-            text,
-            &[&PLAIN[1..], &["-S", "-emit-llvm"]].concat(),
-            &readable,
-        )?;
+        let mut flags = [&PLAIN[1..], &["-S", "-emit-llvm"]].concat();
+        if text.contains("\"libm.h\"") {
+            flags.extend(internal.iter().map(String::as_str));
+        }
+        compile("own.c", text, &flags, &readable)?;
         let text = fs::read_to_string(&readable).context("read", &readable)?;
         // The library's versions are weak and said to be all the same (`odr`). The linker insists
         // that other versions are, too, and C has no word for it.
@@ -308,6 +331,18 @@ pub fn cxx_library(
 
 fn write(path: &Path, text: &str) -> Result<(), ToolchainError> {
     fs::write(path, text).context("write", path)
+}
+
+/// Replaces a text in a file, which must be there.
+fn patch(path: &Path, from: &str, to: &str) -> Result<(), ToolchainError> {
+    let text = fs::read_to_string(path).context("read", path)?;
+    if !text.contains(from) {
+        return Err(ToolchainError::Sysroot {
+            what: "the C library",
+            reason: format!("{} has no `{}`", path.display(), from.trim_end()),
+        });
+    }
+    write(path, &text.replace(from, to))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), ToolchainError> {

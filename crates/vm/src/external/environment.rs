@@ -1,49 +1,59 @@
-//! The floating-point environment. The rounding mode is always to nearest. A program that sets
-//! another mode or unmasks exceptions is not supported. Exception flags are not recorded.
+//! The floating-point environment: rounding modes and exception flags, of the SSE and of the x87, as the C library
+//! sets and reads them. A program that unmasks exceptions, flushes subnormals to zero or reduces the precision of the
+//! x87 is not supported.
 
-use super::{Operation, supplied};
-use crate::thread::DEFAULT_X87_CONTROL;
+use everett_expr::environment::flag;
+use everett_expr::{FloatFormat, RoundingMode};
+use everett_ir::code::Program;
+
+use super::{Operation, plain_name, supplied};
+use crate::thread::{DEFAULT_MXCSR, DEFAULT_X87_CONTROL, FloatEnvironment};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
 /// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
-    supplied("feclearexcept", succeed),
-    supplied("feraiseexcept", succeed),
-    supplied("fetestexcept", succeed),
-    supplied("fegetround", succeed),
+    supplied("feclearexcept", clear_exceptions),
+    supplied("feraiseexcept", raise_exceptions),
+    supplied("fetestexcept", test_exceptions),
+    supplied("fegetround", get_rounding),
     supplied("fesetround", set_rounding),
     supplied("__fesetround", set_rounding),
     supplied("fegetenv", get_environment),
-    supplied("feholdexcept", get_environment),
+    supplied("feholdexcept", hold_exceptions),
     supplied("fesetenv", set_environment),
-    supplied("feupdateenv", set_environment),
-    supplied("__flt_rounds", nearest),
+    supplied("feupdateenv", update_environment),
+    supplied("__flt_rounds", flt_rounds),
 ];
+
+/// Other operations and instructions that set or read the environment.
+const OTHERS: [&str; 2] = ["llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"];
+const INSTRUCTIONS: [&str; 5] = ["mxcsr", "fldcw", "stsw", "stenv", "fldenv"];
 
 /// Size of `fenv_t`: the `fnstenv` image, then `mxcsr`.
 const SIZE: u64 = 32;
-/// The initial `MXCSR`: round to nearest, subnormals enabled, exceptions masked, no exception
-/// flags.
-pub const DEFAULT_MXCSR: u32 = 0x1f80;
-/// The words of the initial environment.
-const INITIAL: [u32; 8] = [
-    0xffff_0000 | DEFAULT_X87_CONTROL as u32,
-    0xffff_0000,
-    0xffff_ffff,
-    0,
-    0,
-    0,
-    0,
-    DEFAULT_MXCSR,
-];
+/// Where the x87 status word and `mxcsr` are in it.
+const STATUS_AT: u64 = 4;
+const MXCSR_AT: u64 = 28;
 /// `FE_DFL_ENV`.
 const DEFAULT_ENVIRONMENT: u64 = u64::MAX;
+/// The rounding modes in the x87 control word.
+const ROUNDING: u64 = 0xc00;
 
-/// Whether arithmetic under this `MXCSR` is as under the initial one. Exception flags do not
-/// matter.
-pub fn is_usual_mxcsr(word: u64) -> bool {
-    word & !0x3f == u64::from(DEFAULT_MXCSR)
+/// Whether a program can set rounding modes or ask for exception flags.
+pub fn is_used(program: &Program) -> bool {
+    let is_listed = |name: &String| {
+        let name = plain_name(name);
+        OPERATIONS.iter().any(|row| row.name == name) || OTHERS.contains(&name)
+    };
+    let mut templates = program.assembly.iter().map(|piece| &piece.template);
+    program.externals.iter().any(is_listed)
+        || templates.any(|text| INSTRUCTIONS.iter().any(|name| text.contains(name)))
+}
+
+/// Whether arithmetic is supported under this `MXCSR`: any rounding mode and exception flags.
+fn is_supported_mxcsr(word: u64) -> bool {
+    word & !0x603f == u64::from(DEFAULT_MXCSR)
 }
 
 /// Whether an x87 control word masks all exceptions.
@@ -51,55 +61,171 @@ pub fn masks_exceptions(control: u16) -> bool {
     control & 0x3f == 0x3f
 }
 
-/// Whether an x87 control word has the initial rounding mode, precision and masks.
+/// Whether an x87 control word has the initial precision and masks.
 pub fn is_usual_control(control: u16) -> bool {
-    (control ^ DEFAULT_X87_CONTROL) & 0xf00 == 0 && masks_exceptions(control)
+    (control ^ DEFAULT_X87_CONTROL) & 0x300 == 0 && masks_exceptions(control)
 }
 
-fn succeed(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+/// Sets `MXCSR`.
+pub fn set_mxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>, word: u64) -> Result<(), Interrupt> {
+    if !is_supported_mxcsr(word) {
+        return Err(args.unsupported("of a word that unmasks exceptions or changes subnormals"));
+    }
+    vm.thread.floats.mxcsr = word as u32;
+    Ok(())
+}
+
+/// Checks that all exception flags are known.
+pub fn known_flags(vm: &Vm<'_>, args: &Arguments<'_>) -> Result<(), Interrupt> {
+    if vm.thread.floats.unknown {
+        return Err(args.unsupported(
+            "after operations on symbolic values, whose exception flags are not tracked",
+        ));
+    }
+    Ok(())
+}
+
+/// The flags in an argument.
+fn flags_in(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<u16, Interrupt> {
+    Ok(vm.concretize(args.get(0))? as u16 & flag::ALL)
+}
+
+fn success() -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::ZERO))
 }
 
-/// `FLT_ROUNDS` of rounding to nearest.
-fn nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
-    Ok(Done::Value(Value::concrete(1)))
-}
-
-/// Returns an error for an invalid mode. The processor supports the other modes, so an error would
-/// be wrong for them: they are unsupported.
-fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    const FAILED: u64 = 0xffff_ffff;
-    match vm.concretize(args.get(0))? {
-        0 => Ok(Done::Value(Value::ZERO)),
-        0x400 | 0x800 | 0xc00 => Err(args.unsupported("for other modes than to nearest")),
-        _ => Ok(Done::Value(Value::concrete(FAILED))),
+fn clear(floats: &mut FloatEnvironment, flags: u16) {
+    let raised = floats.x87_status & flag::ALL;
+    if raised & flags != 0 {
+        floats.x87_status = 0;
+    }
+    // The x87 cannot clear single flags, so the others move.
+    let all = floats.mxcsr | u32::from(raised);
+    if all & u32::from(flags) != 0 {
+        floats.mxcsr = all & !u32::from(flags);
+    }
+    if flags == flag::ALL {
+        floats.unknown = false;
     }
 }
 
+fn clear_exceptions(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let flags = flags_in(vm, args)?;
+    clear(&mut vm.thread.floats, flags);
+    success()
+}
+
+fn raise_exceptions(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let flags = flags_in(vm, args)?;
+    vm.thread.floats.raise(FloatFormat::Double, flags);
+    success()
+}
+
+fn raised(floats: &FloatEnvironment) -> u16 {
+    (floats.mxcsr as u16 | floats.x87_status) & flag::ALL
+}
+
+fn test_exceptions(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let flags = flags_in(vm, args)?;
+    let raised = raised(&vm.thread.floats) & flags;
+    // What is raised stays raised, whatever is not known.
+    if raised != flags {
+        known_flags(vm, args)?;
+    }
+    Ok(Done::Value(Value::concrete(raised.into())))
+}
+
+fn get_rounding(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let mode = u64::from(vm.thread.floats.mxcsr) >> 3 & ROUNDING;
+    Ok(Done::Value(Value::concrete(mode)))
+}
+
+/// `FLT_ROUNDS`.
+fn flt_rounds(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let number = match vm.float_rounding(FloatFormat::Double) {
+        RoundingMode::TowardZero => 0,
+        RoundingMode::TowardPositive => 2,
+        RoundingMode::TowardNegative => 3,
+        _ => 1,
+    };
+    Ok(Done::Value(Value::concrete(number)))
+}
+
+/// Returns an error for an invalid mode.
+fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    const FAILED: u64 = 0xffff_ffff;
+    let mode = vm.concretize(args.get(0))?;
+    if mode & !ROUNDING != 0 {
+        return Ok(Done::Value(Value::concrete(FAILED)));
+    }
+    let floats = &mut vm.thread.floats;
+    floats.x87_control = floats.x87_control & !(ROUNDING as u16) | mode as u16;
+    floats.mxcsr = floats.mxcsr & !0x6000 | (mode as u32) << 3;
+    success()
+}
+
+/// Stores the environment; the addresses of the last x87 instruction in it are zero.
 fn get_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    known_flags(vm, args)?;
     let ([to], _) = vm.ranges([(args.get(0), true)], Value::concrete(SIZE))?;
-    let bytes: Vec<u8> = INITIAL.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let floats = vm.thread.floats;
+    let words = [
+        0xffff_0000 | u32::from(floats.x87_control),
+        0xffff_0000 | u32::from(floats.x87_status),
+        0xffff_ffff,
+        0,
+        0,
+        0,
+        0,
+        floats.mxcsr,
+    ];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     if let Some(object) = vm.memory.object_at_mut(to, SIZE) {
         let offset = to - object.start;
         object.write_concrete(offset, &bytes);
     }
-    Ok(Done::Value(Value::ZERO))
+    success()
+}
+
+fn hold_exceptions(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    get_environment(vm, args)?;
+    clear(&mut vm.thread.floats, flag::ALL);
+    success()
 }
 
 fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let from = vm.concretize(args.get(0))?;
     if from == DEFAULT_ENVIRONMENT {
-        return Ok(Done::Value(Value::ZERO));
+        vm.thread.floats = FloatEnvironment::default();
+        return success();
     }
     vm.check_range(from, SIZE, false)?;
-    let control = vm.load(Value::concrete(from), 2)?;
-    let control = vm.concretize(control)?;
-    let mxcsr = vm.load(Value::concrete(from + 28), 4)?;
-    let mxcsr = vm.concretize(mxcsr)?;
-    if !is_usual_control(control as u16) || !is_usual_mxcsr(mxcsr) {
-        return Err(args.unsupported("for another environment than the default"));
+    let mut word = |at: u64, bytes: usize| {
+        let word = vm.load(Value::concrete(from + at), bytes)?;
+        vm.concretize(word)
+    };
+    let (control, status, mxcsr) = (word(0, 2)?, word(STATUS_AT, 2)?, word(MXCSR_AT, 4)?);
+    if !is_usual_control(control as u16) || !is_supported_mxcsr(mxcsr) {
+        return Err(
+            args.unsupported("for an environment with other masks, precision or subnormals")
+        );
     }
-    Ok(Done::Value(Value::ZERO))
+    vm.thread.floats = FloatEnvironment {
+        mxcsr: mxcsr as u32,
+        x87_control: control as u16,
+        x87_status: status as u16 & flag::ALL,
+        unknown: false,
+    };
+    success()
+}
+
+/// Restores an environment, and keeps the flags that are raised.
+fn update_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    known_flags(vm, args)?;
+    let raised = raised(&vm.thread.floats);
+    set_environment(vm, args)?;
+    vm.thread.floats.raise(FloatFormat::Double, raised);
+    success()
 }
 
 #[cfg(test)]
@@ -120,8 +246,25 @@ mod tests {
         assert_eq!(harness.call_concrete("fegetround", &[]), Ok(0));
         assert_eq!(harness.call_concrete("fesetround", &[0]), Ok(0));
         assert_eq!(harness.call_concrete("fesetround", &[1]), Ok(0xffff_ffff));
-        let other = harness.call_concrete("__fesetround", &[0x400]);
-        assert_eq!(other, Err(BugKind::Unsupported));
+        assert_eq!(harness.call_concrete("__fesetround", &[0x400]), Ok(0));
+        assert_eq!(harness.call_concrete("fegetround", &[]), Ok(0x400));
+        assert_eq!(harness.call_concrete("__flt_rounds", &[]), Ok(3));
+        assert_eq!(harness.call_concrete("fesetround", &[0]), Ok(0));
+    }
+
+    #[test]
+    fn flags_stay_until_they_are_cleared() {
+        let mut harness = Harness::new();
+        assert_eq!(harness.call_concrete("feraiseexcept", &[0x24]), Ok(0));
+        assert_eq!(harness.call_concrete("fetestexcept", &[0x3f]), Ok(0x24));
+        assert_eq!(harness.call_concrete("feclearexcept", &[0x04]), Ok(0));
+        assert_eq!(harness.call_concrete("fetestexcept", &[0x3f]), Ok(0x20));
+        let place = harness.block(&[0; 32]);
+        assert_eq!(harness.call_concrete("feholdexcept", &[place]), Ok(0));
+        assert_eq!(harness.call_concrete("fetestexcept", &[0x3f]), Ok(0));
+        assert_eq!(harness.call_concrete("feraiseexcept", &[0x01]), Ok(0));
+        assert_eq!(harness.call_concrete("feupdateenv", &[place]), Ok(0));
+        assert_eq!(harness.call_concrete("fetestexcept", &[0x3f]), Ok(0x21));
     }
 
     #[test]
@@ -145,12 +288,13 @@ mod tests {
         };
         let flags_raised = outcome(0x37f, 0x1fbf);
         assert_eq!(flags_raised, Ok(0));
-        // Rounding, precision, masks.
-        for control in [0x77f, 0xf7f, 0x27f, 0x37e] {
+        assert_eq!(outcome(0x77f, 0x3f80), Ok(0), "another rounding mode");
+        // Precision, masks.
+        for control in [0x27f, 0x37e] {
             assert_eq!(outcome(control, 0x1f80), Err(BugKind::Unsupported));
         }
-        // Rounding, flushing to zero, subnormals as zero, masks.
-        for mxcsr in [0x3f80, 0x9f80, 0x1fc0, 0x1f00] {
+        // Flushing to zero, subnormals as zero, masks.
+        for mxcsr in [0x9f80, 0x1fc0, 0x1f00] {
             assert_eq!(outcome(0x37f, mxcsr), Err(BugKind::Unsupported));
         }
     }

@@ -4,7 +4,7 @@
 use super::{Operation, replaced};
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Vm};
+use crate::vm::{Arguments, Declined, Done, Interrupt, Vm};
 
 /// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
@@ -69,7 +69,13 @@ fn delete_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     Ok(Done::Moved)
 }
 
-/// Reports an empty stack: there are no machine frames that a callback could inspect.
-fn backtrace(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+/// Reports an empty stack, and says so: there are no machine frames that a callback could inspect.
+fn backtrace(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let sites = vm.innermost_sites();
+    vm.declined.push(Declined {
+        call: "_Unwind_Backtrace",
+        what: "a backtrace (it is empty)",
+        sites,
+    });
     Ok(Done::Value(Value::concrete(END_OF_STACK)))
 }

@@ -3,6 +3,7 @@
 //! The library's own versions are assembly, or were compiled to take arguments by pointer where C
 //! callers pass values. Both conventions are supported here.
 
+use everett_expr::environment::flag;
 use everett_expr::{FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, float};
 use everett_ir::code::{FloatKind, ValueType};
 use rustc_apfloat::Float;
@@ -25,7 +26,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("truncl", truncl),
     replaced("roundl", roundl),
     replaced("rintl", rintl),
-    replaced("nearbyintl", rintl),
+    replaced("nearbyintl", nearbyintl),
     replaced("lrintl", lrintl),
     replaced("llrintl", lrintl),
     replaced("fmodl", fmodl),
@@ -59,11 +60,11 @@ fn argument(vm: &mut Vm<'_>, args: &Arguments<'_>, index: usize) -> Result<Wide,
 fn unary(vm: &mut Vm<'_>, args: &Arguments<'_>, op: FloatUnaryOp) -> Result<Done, Interrupt> {
     let x = argument(vm, args, 0)?;
     if let Some(bits) = bits128(&x) {
-        let result = float::unary(op, FORMAT, bits);
+        let result = vm.float_unary_number(op, FORMAT, bits);
         return Ok(Done::Values(registers128(KIND, result)));
     }
     let x = vm.wide_term(&x, KIND.bits());
-    let result = vm.arena.float_unary(op, FORMAT, x);
+    let result = vm.float_unary_term(op, FORMAT, x)?;
     Ok(Done::Values(vm.wide_value(result)))
 }
 
@@ -92,21 +93,27 @@ fn roundl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn rintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    round(vm, args, RoundingMode::NearestEven)
+    round(vm, args, vm.float_rounding(FORMAT))
+}
+
+/// As [`rintl`], but nobody says that it is inexact.
+fn nearbyintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let before = vm.thread.floats;
+    let done = rintl(vm, args)?;
+    vm.thread.floats = before;
+    Ok(done)
 }
 
 /// Rounds to the nearest integer; the processor's "integer indefinite" if it is out of range.
 fn lrintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let mode = FloatUnaryOp::RoundToIntegral(RoundingMode::NearestEven);
+    let mode = Some(vm.float_rounding(FORMAT));
     let x = argument(vm, args, 0)?;
     if let Some(bits) = bits128(&x) {
-        let whole = float::unary(mode, FORMAT, bits);
-        let result = float::to_int(true, FORMAT, whole, 64);
+        let result = vm.float_to_int_number(FORMAT, mode, bits, 64);
         return Ok(Done::Value(Value::concrete(result[0])));
     }
     let x = vm.wide_term(&x, KIND.bits());
-    let whole = vm.arena.float_unary(mode, FORMAT, x);
-    let result = vm.arena.float_to_int(true, FORMAT, whole, 64);
+    let result = vm.float_to_int_term(FORMAT, mode, x, 64);
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
@@ -151,7 +158,11 @@ fn remainderl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
         let message = format!("{} of a symbolic value", args.name);
         return Err(Bug::new(BugKind::Unsupported, message).into());
     };
-    Ok(Done::Values(registers128(KIND, remainder(x, y))))
+    let result = remainder(x, y);
+    if float::is_nan(FORMAT, result) && !float::is_nan(FORMAT, x) && !float::is_nan(FORMAT, y) {
+        vm.thread.floats.raise(FORMAT, flag::INVALID);
+    }
+    Ok(Done::Values(registers128(KIND, result)))
 }
 
 /// `x - n·y` for the integer `n` nearest to `x / y`.

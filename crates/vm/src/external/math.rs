@@ -2,12 +2,13 @@
 //! on terms. Those that compilers turn into libm calls are calls to the program's libm.
 
 use everett_expr::{
-    Arena, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, float,
+    Arena, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, environment,
+    float,
 };
 use everett_ir::code::{Body, FloatKind, ValueType};
 
 use super::intrinsics::done;
-use super::{Operation, supplied};
+use super::{Operation, replaced, supplied};
 use crate::floating::{bits128, format, registers128};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
@@ -22,8 +23,10 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.ceil", ceil),
     supplied("llvm.trunc", trunc),
     supplied("llvm.rint", rint),
-    supplied("llvm.nearbyint", rint),
-    supplied("llvm.roundeven", rint),
+    supplied("llvm.nearbyint", nearbyint),
+    replaced("nearbyint", nearbyint),
+    replaced("nearbyintf", nearbyint),
+    supplied("llvm.roundeven", roundeven),
     supplied("llvm.round", round),
     supplied("llvm.lrint", lrint),
     supplied("llvm.llrint", lrint),
@@ -83,6 +86,7 @@ fn compute<const N: usize>(
     if concrete {
         return Ok(done(registers128(kind, number(format, numbers))));
     }
+    vm.float_on_terms(format)?;
     let terms = std::array::from_fn(|index| vm.operand_term(args, index, kind.bits()));
     let result = term(vm.arena, format, terms);
     Ok(vm.done(result))
@@ -139,12 +143,15 @@ fn one(format: FloatFormat) -> u128 {
 }
 
 fn unary(vm: &mut Vm<'_>, args: &Arguments<'_>, op: FloatUnaryOp) -> Result<Done, Interrupt> {
-    compute(
-        vm,
-        args,
-        |format, [x]| float::unary(op, format, x),
-        |arena, format, [x]| arena.float_unary(op, format, x),
-    )
+    let kind = args.float_kind(0)?;
+    let format = format(kind)?;
+    if let Some(x) = bits128(&args.operand(0)) {
+        let result = vm.float_unary_number(op, format, x);
+        return Ok(done(registers128(kind, result)));
+    }
+    let x = vm.operand_term(args, 0, kind.bits());
+    let result = vm.float_unary_term(op, format, x)?;
+    Ok(vm.done(result))
 }
 
 fn rounded(vm: &mut Vm<'_>, args: &Arguments<'_>, mode: RoundingMode) -> Result<Done, Interrupt> {
@@ -167,8 +174,25 @@ fn trunc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     rounded(vm, args, RoundingMode::TowardZero)
 }
 
+/// The mode that the program has set for the format of the first argument.
+fn mode(vm: &Vm<'_>, args: &Arguments<'_>) -> Result<RoundingMode, Interrupt> {
+    Ok(vm.float_rounding(format(args.float_kind(0)?)?))
+}
+
 fn rint(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    rounded(vm, args, mode(vm, args)?)
+}
+
+fn roundeven(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     rounded(vm, args, RoundingMode::NearestEven)
+}
+
+/// As [`rint`], but nobody says that it is inexact.
+fn nearbyint(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let before = vm.thread.floats;
+    let done = rint(vm, args)?;
+    vm.thread.floats = before;
+    Ok(done)
 }
 
 fn round(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -183,19 +207,17 @@ fn rounded_to_int(
     let kind = args.float_kind(0)?;
     let format = format(kind)?;
     let width = args.result_width();
-    let op = FloatUnaryOp::RoundToIntegral(mode);
     if let Some(bits) = bits128(&args.operand(0)) {
-        let limbs = float::to_int(true, format, float::unary(op, format, bits), width);
+        let limbs = vm.float_to_int_number(format, Some(mode), bits, width);
         return Ok(done(limbs.into_iter().map(Value::concrete).collect()));
     }
     let x = vm.operand_term(args, 0, kind.bits());
-    let x = vm.arena.float_unary(op, format, x);
-    let result = vm.arena.float_to_int(true, format, x, width);
+    let result = vm.float_to_int_term(format, Some(mode), x, width);
     Ok(vm.done(result))
 }
 
 fn lrint(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    rounded_to_int(vm, args, RoundingMode::NearestEven)
+    rounded_to_int(vm, args, mode(vm, args)?)
 }
 
 fn lround(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -329,6 +351,14 @@ fn maximumnum(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
 
 /// Computes a product and a sum, as on a processor without FMA.
 fn fmuladd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let kind = args.float_kind(0)?;
+    let numbers = [0, 1, 2].map(|index| bits128(&args.operand(index)));
+    if let [Some(x), Some(y), Some(z)] = numbers {
+        let format = format(kind)?;
+        let product = vm.float_number(FloatOp::Mul, format, x, y);
+        let result = vm.float_number(FloatOp::Add, format, product, z);
+        return Ok(done(registers128(kind, result)));
+    }
     compute(
         vm,
         args,
@@ -348,7 +378,12 @@ fn fma(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let numbers = [0, 1, 2].map(|index| bits128(&args.operand(index)));
     if let [Some(x), Some(y), Some(z)] = numbers {
-        let result = float::fused_multiply_add(format(kind)?, x, y, z);
+        let format = format(kind)?;
+        let (result, flags) = match vm.image.tracks_floats() {
+            true => environment::fused_multiply_add(format, vm.float_rounding(format), [x, y, z]),
+            false => (float::fused_multiply_add(format, x, y, z), 0),
+        };
+        vm.thread.floats.raise(format, flags);
         return Ok(done(registers128(kind, result)));
     }
     libm(vm, args)

@@ -25,7 +25,7 @@ mod vectors;
 
 pub use assembly::processor;
 
-use everett_ir::code::Assembly;
+use everett_ir::code::{Assembly, Program};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -125,6 +125,11 @@ pub fn resolve(name: &str) -> Option<Handler> {
 /// Whether calls of this function go to the vm even if the program defines it.
 pub fn is_replaced(name: &str) -> bool {
     find(name).is_some_and(|row| row.replaces)
+}
+
+/// Whether a program can set rounding modes or ask for exception flags.
+pub fn uses_float_environment(program: &Program) -> bool {
+    environment::is_used(program)
 }
 
 /// Finds the operation for a piece of inline assembly.

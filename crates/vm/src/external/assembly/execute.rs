@@ -1,8 +1,8 @@
 //! Semantics of inline assembly instructions on general registers, flags and memory.
 
-use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp, RoundingMode};
+use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp};
 
-use super::super::environment::{DEFAULT_MXCSR, is_usual_mxcsr};
+use super::super::environment::{known_flags, set_mxcsr};
 use super::bits;
 use super::machine::{Flags, Location, Machine};
 use super::parse::{Instruction, Operand};
@@ -664,7 +664,7 @@ fn square_root(m: &mut Machine<'_, '_, '_>, i: &Instruction, format: FloatFormat
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let (target, _) = m.locate(operand(m, i, 1)?)?;
     let x = m.read(source, format.width())?;
-    let root = m.vm.arena.float_unary(FloatUnaryOp::Sqrt, format, x);
+    let root = m.vm.float_unary_term(FloatUnaryOp::Sqrt, format, x)?;
     m.write(target, root)
 }
 
@@ -685,13 +685,10 @@ fn to_int(
 ) -> Step {
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let (target, known) = m.locate(operand(m, i, 1)?)?;
-    let mut x = m.read(source, format.width())?;
-    if round {
-        let op = FloatUnaryOp::RoundToIntegral(RoundingMode::NearestEven);
-        x = m.vm.arena.float_unary(op, format, x);
-    }
+    let x = m.read(source, format.width())?;
+    let mode = round.then(|| m.vm.float_rounding(format));
     let width = suffix.or(known).unwrap_or(64);
-    let result = m.vm.arena.float_to_int(true, format, x, width);
+    let result = m.vm.float_to_int_term(format, mode, x, width);
     m.write(target, result)
 }
 
@@ -715,14 +712,13 @@ fn ldmxcsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let word = m.read(source, 32)?;
     let word = Value::of_term(m.vm.arena, word);
-    if !is_usual_mxcsr(m.vm.concretize(word)?) {
-        return Err(m.args.unsupported("of another word than the default"));
-    }
-    Ok(())
+    let word = m.vm.concretize(word)?;
+    set_mxcsr(m.vm, m.args, word)
 }
 
 fn stmxcsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let (target, _) = m.locate(operand(m, i, 0)?)?;
-    let word = m.vm.arena.constant(32, DEFAULT_MXCSR.into());
+    known_flags(m.vm, m.args)?;
+    let word = m.vm.arena.constant(32, m.vm.thread.floats.mxcsr.into());
     m.write(target, word)
 }

@@ -64,8 +64,9 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             sign: bit,
             overflow: bit,
         };
-        let status = vm.arena.zero(16);
-        let control = vm.thread.x87_control;
+        let floats = vm.thread.floats;
+        let status = vm.arena.constant(16, floats.x87_status.into());
+        let control = floats.x87_control;
         let mut machine = Machine {
             vm,
             args,
@@ -326,7 +327,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         for (place, len, value) in places {
             self.vm.store_at(place, len, value)?;
         }
-        self.vm.thread.x87_control = self.control;
+        self.vm.thread.floats.x87_control = self.control;
         Ok(results)
     }
 

@@ -1,7 +1,6 @@
 //! x87 instructions in inline assembly. The constraints set up the x87 stack. Within a piece of
-//! assembly the control word may select another rounding mode for instructions that round to
-//! integers. All other instructions ignore it, so they are unsupported under such a mode, and the
-//! mode must be reset at the end.
+//! assembly the control word may select another rounding mode, which stays after it. Another
+//! precision, and other masks, are unsupported.
 
 use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
 
@@ -9,7 +8,7 @@ use super::super::environment::{is_usual_control, masks_exceptions};
 use super::execute::{Execute, Step, operand};
 use super::machine::{EXTENDED, Location, Machine};
 use super::parse::Instruction;
-use crate::thread::DEFAULT_X87_CONTROL;
+use crate::thread::{DEFAULT_X87_CONTROL, FloatEnvironment};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
@@ -19,8 +18,8 @@ const X87: FloatFormat = FloatFormat::X87;
 pub const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("fwait", nothing),
     ("wait", nothing),
-    ("fnclex", nothing),
-    ("fclex", nothing),
+    ("fnclex", fnclex),
+    ("fclex", fnclex),
     ("emms", nothing),
     ("fninit", fninit),
     ("finit", fninit),
@@ -52,10 +51,16 @@ fn nothing(_: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step
     Ok(())
 }
 
-fn fninit(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+fn fnclex(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    m.vm.thread.floats.x87_status = 0;
+    m.status = m.vm.arena.zero(16);
+    Ok(())
+}
+
+fn fninit(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     m.control = DEFAULT_X87_CONTROL;
     m.stack.clear();
-    Ok(())
+    fnclex(m, i, suffix)
 }
 
 fn fldcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
@@ -70,10 +75,10 @@ fn fldcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     Ok(())
 }
 
-/// Checks that rounding mode and precision are the initial ones.
+/// Checks that precision and masks are the initial ones.
 pub fn check_control(m: &Machine<'_, '_, '_>) -> Step {
     if !is_usual_control(m.control) {
-        let why = "with another rounding or precision of the x87 than the default";
+        let why = "with another precision of the x87 than the default";
         return Err(m.args.unsupported(why));
     }
     Ok(())
@@ -105,7 +110,7 @@ fn set_top(m: &mut Machine<'_, '_, '_>, term: ExprId) -> Step {
 fn fsqrt(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     check_control(m)?;
     let x = top(m)?;
-    let root = m.vm.arena.float_unary(FloatUnaryOp::Sqrt, X87, x);
+    let root = unary(m, FloatUnaryOp::Sqrt, x)?;
     set_top(m, root)
 }
 
@@ -122,20 +127,39 @@ fn fchs(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
 }
 
 /// The rounding mode that the control word sets.
-fn rounding(m: &Machine<'_, '_, '_>) -> FloatUnaryOp {
-    FloatUnaryOp::RoundToIntegral(match m.control >> 10 & 3 {
-        0 => RoundingMode::NearestEven,
-        1 => RoundingMode::TowardNegative,
-        2 => RoundingMode::TowardPositive,
-        _ => RoundingMode::TowardZero,
-    })
+fn rounding(m: &Machine<'_, '_, '_>) -> RoundingMode {
+    let own = FloatEnvironment {
+        x87_control: m.control,
+        ..FloatEnvironment::default()
+    };
+    own.rounding(X87)
 }
 
 fn frndint(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     let x = top(m)?;
-    let op = rounding(m);
-    let result = m.vm.arena.float_unary(op, X87, x);
+    let op = FloatUnaryOp::RoundToIntegral(rounding(m));
+    let result = unary(m, op, x)?;
     set_top(m, result)
+}
+
+/// Computes with the control word of the piece, and raises flags there, too.
+fn with_control<T>(
+    m: &mut Machine<'_, '_, '_>,
+    compute: impl FnOnce(&mut Machine<'_, '_, '_>) -> Result<T, Interrupt>,
+) -> Result<T, Interrupt> {
+    let control = m.vm.thread.floats.x87_control;
+    m.vm.thread.floats.x87_control = m.control;
+    let result = compute(m);
+    m.vm.thread.floats.x87_control = control;
+    let raised =
+        m.vm.arena
+            .constant(16, m.vm.thread.floats.x87_status.into());
+    m.status = m.vm.arena.or(m.status, raised);
+    result
+}
+
+fn unary(m: &mut Machine<'_, '_, '_>, op: FloatUnaryOp, x: ExprId) -> Result<ExprId, Interrupt> {
+    with_control(m, |m| m.vm.float_unary_term(op, X87, x))
 }
 
 /// `st(0)` modulo `st(1)`: the remainder replaces `st(0)`, the low bits of the quotient go to the
@@ -209,9 +233,8 @@ fn fprem1(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step 
 fn store_int(m: &mut Machine<'_, '_, '_>, i: &Instruction, width: u32, pops: bool) -> Step {
     let (target, _) = m.locate(operand(m, i, 0)?)?;
     let x = top(m)?;
-    let op = rounding(m);
-    let x = m.vm.arena.float_unary(op, X87, x);
-    let result = m.vm.arena.float_to_int(true, X87, x, width);
+    let mode = Some(rounding(m));
+    let result = with_control(m, |m| Ok(m.vm.float_to_int_term(X87, mode, x, width)))?;
     if pops {
         m.stack.remove(0);
     }
@@ -254,6 +277,11 @@ fn store(m: &mut Machine<'_, '_, '_>, i: &Instruction, format: FloatFormat) -> S
     let (target, _) = m.locate(operand(m, i, 0)?)?;
     if format != X87 {
         check_control(m)?;
+        if rounding(m) != RoundingMode::NearestEven {
+            return Err(m
+                .args
+                .unsupported("with another rounding mode of the x87 than to nearest"));
+        }
     }
     let x = top(m)?;
     m.stack.remove(0);

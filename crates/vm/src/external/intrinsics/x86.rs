@@ -5,7 +5,7 @@ use everett_expr::{
 };
 use everett_ir::code::{FloatPredicate, IntOp, Lane};
 
-use super::super::environment::{DEFAULT_MXCSR, is_usual_mxcsr};
+use super::super::environment::{known_flags, set_mxcsr};
 use super::super::{Operation, supplied};
 use crate::floating::format;
 use crate::value::Value;
@@ -417,7 +417,8 @@ fn convert(arena: &mut Arena, format: FloatFormat, x: ExprId, width: u32, round:
 fn to_int(vm: &mut Vm<'_>, args: &Arguments<'_>, round: bool) -> Result<Done, Interrupt> {
     let format = lane_format(args)?;
     let (_, lanes) = vm.lane_terms(args, 0)?;
-    let result = convert(vm.arena, format, lanes[0], args.result_width(), round);
+    let mode = round.then(|| vm.float_rounding(format));
+    let result = vm.float_to_int_term(format, mode, lanes[0], args.result_width());
     Ok(vm.done(result))
 }
 
@@ -544,21 +545,26 @@ fn comi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
         _ => FloatPredicate::Une,
     };
     let (x, y) = (args.operand(0), args.operand(1));
-    let holds = vm.float_compare(predicate, kind, &x[..1], &y[..1])?;
+    let signals = !args.name.contains("ucomi");
+    let holds = vm.float_compare(predicate, signals, kind, &x[..1], &y[..1])?;
     let result = holds.to_term(vm.arena, args.result_width());
     Ok(vm.done(result))
 }
 
 fn stmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    vm.store(args.get(0), 4, Value::concrete(DEFAULT_MXCSR.into()))?;
+    known_flags(vm, args)?;
+    vm.store(
+        args.get(0),
+        4,
+        Value::concrete(vm.thread.floats.mxcsr.into()),
+    )?;
     Ok(Done::Void)
 }
 
 fn ldmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let word = vm.load(args.get(0), 4)?;
-    if !is_usual_mxcsr(vm.concretize(word)?) {
-        return Err(args.unsupported("of another word than the default"));
-    }
+    let word = vm.concretize(word)?;
+    set_mxcsr(vm, args, word)?;
     Ok(Done::Void)
 }
 

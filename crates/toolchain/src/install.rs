@@ -1,0 +1,74 @@
+//! The tools as programs of their own, for builds that take names of programs and not subcommands.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::Tool;
+use crate::driver;
+use crate::error::{IoContext, ToolchainError};
+
+/// What the names of the links begin with.
+const PREFIX: &str = "everett-";
+
+/// The tools that builds call by name.
+const LINKED: [Tool; 4] = [Tool::Cc, Tool::Cxx, Tool::Ar, Tool::Ranlib];
+
+/// The toolchain file for CMake, beside the links.
+const CMAKE_FILE: &str = "everett.cmake";
+const CMAKE: &str = include_str!("../runtime/everett.cmake");
+
+/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, links to the running executable,
+/// and with a toolchain file for CMake. Returns what it made.
+pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
+    let executable = driver::executable()?;
+    fs::create_dir_all(folder).context("create", folder)?;
+    let mut made = Vec::new();
+    for tool in LINKED {
+        let link = folder.join(format!("{PREFIX}{}", tool.name()));
+        if link.symlink_metadata().is_ok() {
+            fs::remove_file(&link).context("remove", &link)?;
+        }
+        symlink(&executable, &link).context("create", &link)?;
+        made.push(link);
+    }
+    let file = folder.join(CMAKE_FILE);
+    fs::write(&file, CMAKE).context("write", &file)?;
+    made.push(file);
+    Ok(made)
+}
+
+impl Tool {
+    /// The tool that a program of this path stands for: `everett-cc` and its like.
+    pub fn from_program(program: &Path) -> Option<Tool> {
+        let name = program.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+        Tool::from_name(name).filter(|tool| LINKED.contains(tool))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_stand_for_tools_by_their_names() {
+        let tool = |path: &str| Tool::from_program(Path::new(path));
+        assert_eq!(tool("everett-cc"), Some(Tool::Cc));
+        assert_eq!(tool("/usr/local/bin/everett-c++"), Some(Tool::Cxx));
+        assert_eq!(tool("./everett-ranlib"), Some(Tool::Ranlib));
+        for other in ["everett", "cc", "everett-ld", "everett-cc/everett", ""] {
+            assert_eq!(tool(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn installing_again_replaces_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("bin");
+        for _ in 0..2 {
+            let made = install_tools(&target).unwrap();
+            assert_eq!(made.len(), LINKED.len() + 1);
+            assert!(made.iter().all(|path| path.is_file()), "{made:?}");
+        }
+    }
+}
