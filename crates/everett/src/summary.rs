@@ -2,6 +2,7 @@
 
 use everett_engine::{Explorer, Stopped, Unsupported};
 use everett_ir::code::{Body, Inst, Program};
+use everett_net::HostIndex;
 use everett_report::{Folder, LineCoverage};
 use everett_vm::Image;
 use serde::Serialize;
@@ -90,6 +91,12 @@ pub struct WorldFigures {
     pub mapping: String,
     /// Worlds that ended.
     pub worlds: u128,
+    /// Those of them in which a host waits for ever.
+    pub worlds_stalled: u128,
+    /// Those of them in which all hosts wait for ever.
+    pub worlds_deadlocked: u128,
+    /// Hosts that end in some worlds and wait for ever in others.
+    pub hosts_stalled: Vec<String>,
     /// States created during the run.
     pub states_total: u64,
     /// States that the mapping algorithm copied.
@@ -278,6 +285,13 @@ impl WorldFigures {
         WorldFigures {
             mapping: explorer.mapping_name().to_owned(),
             worlds: counted.worlds,
+            worlds_stalled: counted.stalled,
+            worlds_deadlocked: counted.deadlocked,
+            hosts_stalled: {
+                let hosts = counted.waiting.intersection(&counted.ending);
+                let name = |host: &HostIndex| explorer.config().hosts[host.index()].name.clone();
+                hosts.map(name).collect()
+            },
             states_total: counted.states_total,
             states_copied: counted.copies,
             states_united: counted.merged,
