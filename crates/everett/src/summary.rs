@@ -15,6 +15,8 @@ use crate::record::Recorder;
 
 /// The name of its file.
 pub(crate) const SUMMARY: &str = "summary.json";
+/// The name of the file with the coverage.
+pub(crate) const COVERAGE: &str = "coverage.lcov";
 
 /// The summary of a search of a program or of worlds.
 #[derive(Debug, Serialize)]
@@ -152,6 +154,10 @@ pub struct CoverageTotals {
     pub lines: usize,
     /// Source lines executed.
     pub lines_covered: usize,
+    /// Functions with code.
+    pub functions: usize,
+    /// Functions executed, in part at least.
+    pub functions_covered: usize,
     /// Instructions of the user's code.
     pub instructions: u64,
     /// Those that were executed.
@@ -166,9 +172,12 @@ impl CoverageTotals {
     /// The totals of line coverage and of segment marks.
     pub fn of(line_coverage: &LineCoverage, segments: &[u8]) -> CoverageTotals {
         let (lines_covered, lines) = line_coverage.totals();
+        let (functions_covered, functions) = line_coverage.function_totals();
         CoverageTotals {
             lines,
             lines_covered,
+            functions,
+            functions_covered,
             instructions: line_coverage.instructions,
             instructions_covered: line_coverage.instructions_covered,
             segments: segments.len(),
@@ -261,7 +270,7 @@ type RunFile = (&'static str, fn(&Summary) -> Result<Vec<u8>>);
 const RUN_FILES: &[RunFile] = &[
     // The most important one comes first: the disk may be full.
     (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
-    ("coverage.lcov", |summary| {
+    (COVERAGE, |summary| {
         Ok(summary.line_coverage.to_lcov().into_bytes())
     }),
 ];
@@ -337,7 +346,8 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
             let file = program.string(place.file);
             if place.line > 0 && !program.library.contains(file) {
                 counts = true;
-                coverage.add(file, place.line, executed);
+                let name = program.string(place.function);
+                coverage.add(file, place.line, name, executed);
                 coverage.count_instruction(counts, executed);
             }
         }
