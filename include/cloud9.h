@@ -6,11 +6,12 @@
 
 #include <everett.h>
 
-/* Requests of ioctl on a descriptor. */
-#define SIO_SYMBOLIC 0x45560001     /* the next ARGUMENT bytes that are read are symbolic */
-#define SIO_PKT_FRAGMENT 0x45560002 /* what is read arrives in pieces, in all ways; 0: whole */
-#define SIO_FAULT_INJ 0x45560003    /* calls may fail, or, for 0, may not */
+/* Requests of ioctl on a descriptor; the argument has the directions, RD, WR or both, or is 0 for none. */
+#define SIO_SYMBOLIC 0x45560001     /* RD: what is read is symbolic */
+#define SIO_PKT_FRAGMENT 0x45560002 /* RD: what is read arrives in pieces, in all ways */
+#define SIO_FAULT_INJ 0x45560003    /* RD, WR: calls that read, that write may fail; others for any of them */
 
+/* The first two refuse WR with EINVAL: mark the descriptor that reads. */
 #define RD 1
 #define WR 2
 

@@ -1,7 +1,8 @@
 //! Presentation of the library's events to the user.
 
 use everett::{
-    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, Summary, Verdict, WorldProgress,
+    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, Summary, Verdict, WorldFigures,
+    WorldProgress,
 };
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroU32;
@@ -133,6 +134,9 @@ impl Display {
                 "unsupported: {} things that Linux would do were refused or ignored (summary.json lists them)",
                 summary.unsupported.len()
             ));
+        }
+        if let Some(stalled) = summary.world.as_ref().and_then(stalled_text) {
+            self.say(&stalled);
         }
         if !summary.faults_never_fired.is_empty() {
             let never = &summary.faults_never_fired;
@@ -315,6 +319,28 @@ fn summary_text(summary: &Summary) -> String {
             world.worlds, world.states_total, world.mapping, world.packets,
         ),
     }
+}
+
+/// Worlds at whose end hosts wait for ever that end in others, or all hosts do. A server that only waits is none.
+fn stalled_text(world: &WorldFigures) -> Option<String> {
+    let WorldFigures {
+        worlds,
+        worlds_stalled,
+        worlds_deadlocked,
+        hosts_stalled,
+        ..
+    } = world;
+    if hosts_stalled.is_empty() && *worlds_deadlocked == 0 {
+        return None;
+    }
+    let hosts = match hosts_stalled.join(", ") {
+        hosts if hosts.is_empty() => String::new(),
+        hosts => format!("; hosts that end in other worlds: {hosts}"),
+    };
+    Some(format!(
+        "stalled: a host waits for ever in {worlds_stalled} of {worlds} worlds, all hosts in {worlds_deadlocked}{hosts} \
+         (--check-deadlocks makes that a finding)"
+    ))
 }
 
 fn followed(path: &Path, ending: &Ending) {

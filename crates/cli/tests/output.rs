@@ -190,6 +190,65 @@ int main(void) {
 }
 
 #[test]
+fn coverage_is_by_function_and_of_several_runs() {
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+__attribute__((noinline)) int left(int x) {
+  return x + 1;
+}
+__attribute__((noinline)) int right(int x) {
+  return x - 1;
+}
+int main(int count, char **words) {
+  return atoi(words[1]) ? left(0) : right(1);
+}
+"#;
+    let folder = folder("coverage");
+    build(&folder, "sides", SOURCE, &["-g"]);
+    expect(
+        everett(&folder).args(["run", "-q", "--out", "one", "./sides", "1"]),
+        0,
+    );
+    expect(
+        everett(&folder).args(["run", "-q", "--out", "two", "./sides", "0"]),
+        0,
+    );
+    let lcov = fs::read_to_string(folder.join("one/coverage.lcov")).expect("coverage");
+    for record in [
+        "FN:4,left\n",
+        "FNDA:1,left\n",
+        "FNDA:0,right\n",
+        "FNF:3\nFNH:2\n",
+    ] {
+        assert!(lcov.contains(record), "{lcov}");
+    }
+    let shown = |arguments: &[&str]| {
+        let output = expect(everett(&folder).arg("coverage").args(arguments), 0);
+        text(&output)
+    };
+    let one = shown(&["one"]);
+    assert!(one.contains("right: not executed"), "{one}");
+    let both = shown(&["one", "two", "--lcov", "both.lcov"]);
+    assert!(both.contains("functions 3 of 3 (100.0 %)"), "{both}");
+    let chosen = shown(&[
+        "both.lcov",
+        "--functions",
+        "left,right",
+        "--files",
+        "sides.c",
+    ]);
+    assert!(
+        chosen.ends_with("all: lines 2 of 2 (100.0 %), functions 2 of 2 (100.0 %)\n"),
+        "{chosen}"
+    );
+    let unknown = expect(
+        everett(&folder).args(["coverage", "one", "--functions", "up"]),
+        2,
+    );
+    assert!(text(&unknown).contains("there is no function up"));
+}
+
+#[test]
 fn json_is_a_line_for_each_event() {
     let folder = folder("json");
     build(&folder, "forks", FORKS, &[]);

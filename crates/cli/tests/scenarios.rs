@@ -121,6 +121,56 @@ fn what_is_wrong_is_told_with_its_place() {
     );
 }
 
+/// A client that waits for an answer which may be lost. Its server waits for ever in every world, as servers do.
+#[test]
+fn stalled_worlds_are_counted_and_can_be_findings() {
+    const SOURCE: &str = r#"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+int main(int count, char **words) {
+  int end = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7)};
+  socklen_t size = sizeof at;
+  char byte = 1;
+  if (count > 1) {
+    inet_pton(AF_INET, words[1], &at.sin_addr);
+    sendto(end, &byte, 1, 0, (struct sockaddr *)&at, size);
+    return recv(end, &byte, 1, 0) != 1;
+  }
+  bind(end, (struct sockaddr *)&at, size);
+  while (recvfrom(end, &byte, 1, 0, (struct sockaddr *)&at, &size) == 1)
+    sendto(end, &byte, 1, 0, (struct sockaddr *)&at, size);
+}
+"#;
+    const WORLD: &str = "[host.server]\nprogram = \"./echo\"\n[host.client]\nprogram = \"./echo\"\n\
+                         args = [\"10.0.0.1\"]\n[fault.lost]\nkind = \"loss\"\n";
+    let folder = folder("scenario_stalled");
+    build(&folder, "echo", SOURCE, &[]);
+    fs::write(folder.join("world.toml"), WORLD).expect("written");
+    let said = text(&expect(
+        everett(&folder).args(["run", "--out", "out", "world.toml"]),
+        0,
+    ));
+    let counted = "stalled: a host waits for ever in 3 of 3 worlds, all hosts in 2; hosts that end in other worlds: client";
+    assert!(said.contains(counted), "{said}");
+    let found = summary(&folder.join("out"));
+    assert_eq!(count(&found, "/worlds_deadlocked"), 2);
+    assert_eq!(found["hosts_stalled"], serde_json::json!(["client"]));
+    let options = ["--check-deadlocks", "--set", "host.server.expect=running"];
+    let run = ["run", "--out", "found", "world.toml"];
+    expect(everett(&folder).args(run).args(options), 1);
+    let found = summary(&folder.join("found"));
+    let findings = found["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 1, "{found}");
+    for (key, value) in [
+        ("kind", "deadlock"),
+        ("host", "client"),
+        ("confirmed", "confirmed"),
+    ] {
+        assert_eq!(findings[0][key], value, "{found}");
+    }
+}
+
 fn partitions(count: usize) -> String {
     let one = |at| format!("[fault.p{at}]\nkind = \"partition\"\nbetween = \"a\"\n");
     (0..count).map(one).collect()

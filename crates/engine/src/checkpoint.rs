@@ -92,6 +92,8 @@ struct SavedState {
     history: HistoryDigest,
     identity: Identity,
     covered_new: bool,
+    #[serde(default)]
+    is_waiting: bool,
     /// How often faults have happened on it that are bounded for worlds.
     used: Vec<u32>,
 }
@@ -295,6 +297,7 @@ impl Explorer<'_> {
                 history: net.history,
                 identity: net.identity,
                 covered_new: net.covered_new,
+                is_waiting: net.is_waiting,
                 used: self.frontier.used(*id).to_vec(),
             });
         }
@@ -357,6 +360,7 @@ impl Explorer<'_> {
                 history: state.history,
                 identity: state.identity,
                 covered_new: state.covered_new,
+                is_waiting: state.is_waiting,
                 exposed: None,
             })),
         });

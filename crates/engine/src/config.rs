@@ -2,6 +2,7 @@
 
 use everett_invariant::Invariants;
 use everett_linux::{Boot, HostConfig};
+use everett_net::HostIndex;
 use everett_sim::{Expected, Network};
 use everett_solver::{Clock, SolverConfig, SolverError};
 use everett_vm::VmOptions;
@@ -216,6 +217,18 @@ pub struct WorldStatistics {
     pub impossible: u64,
     /// Worlds that came to their end.
     pub worlds: u128,
+    /// Those of them in which a host that is on waits for ever.
+    #[serde(default)]
+    pub stalled: u128,
+    /// Those of them in which all hosts that are on wait for ever, and more than one does.
+    #[serde(default)]
+    pub deadlocked: u128,
+    /// Hosts that wait for ever at the end of a world.
+    #[serde(default)]
+    pub waiting: BTreeSet<HostIndex>,
+    /// Hosts that have ended, or are off, at the end of a world.
+    #[serde(default)]
+    pub ending: BTreeSet<HostIndex>,
     /// Most dstates at a time.
     pub dstates_peak: usize,
     /// Time spent on invariants.

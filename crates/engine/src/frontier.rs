@@ -39,6 +39,8 @@ pub struct SpilledNet {
     pub identity: Identity,
     /// It was the first to execute some code.
     pub covered_new: bool,
+    /// Its programs have not ended.
+    pub is_waiting: bool,
     /// The data that it exposes, unless that is not known before it is rematerialised.
     pub exposed: Option<ExposedData>,
 }
@@ -56,6 +58,7 @@ impl Spilled {
                 history: net.history,
                 identity: Identity::of(state, arena),
                 covered_new: state.covered_new,
+                is_waiting: state.is_waiting(),
                 exposed: Some(net.sim.exposed(state.host.as_ref())),
             })
         });
@@ -345,6 +348,12 @@ impl Frontier {
         let spilled = self.spilled_net(id);
         self.live(id).is_some_and(|state| state.covered_new)
             || spilled.is_some_and(|net| net.covered_new)
+    }
+
+    /// Whether the programs of a state of a world, which runs no more, wait for ever instead of having ended.
+    pub fn is_waiting(&self, id: StateId) -> bool {
+        let spilled = self.spilled_net(id);
+        self.live(id).is_some_and(State::is_waiting) || spilled.is_some_and(|net| net.is_waiting)
     }
 
     /// A test has what a state of a world was the first to execute.

@@ -116,6 +116,12 @@ impl State {
     }
 
     /// Warnings of its kernel.
+    /// Whether its host is on, and its programs have not ended.
+    pub fn is_waiting(&self) -> bool {
+        let net = self.net.as_ref();
+        net.is_some_and(|net| net.ending.is_none() && !net.sim.is_off())
+    }
+
     pub fn warnings(&self) -> &[String] {
         self.host.as_ref().map_or(&[], Host::warnings)
     }

@@ -113,6 +113,7 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
     let of_worlds = [
         (spec.max_events.is_some(), "max-events"),
         (spec.max_virtual_time.is_some(), "max-virtual-time"),
+        (spec.check_deadlocks, "check-deadlocks"),
     ];
     for (_, name) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
         if !boots(&images) {

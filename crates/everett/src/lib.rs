@@ -15,6 +15,7 @@ mod capture;
 mod checkpoint;
 mod compare;
 mod conclusion;
+mod coverage;
 mod error;
 mod events;
 mod exec;
@@ -47,6 +48,7 @@ mod world;
 
 pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
+pub use coverage::{CoverageSpec, coverage};
 pub use error::{Error, Result};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
@@ -76,7 +78,7 @@ pub use everett_engine::{
 };
 pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};
-pub use everett_report::Outcome;
+pub use everett_report::{LineCoverage, Outcome};
 pub use everett_scenario::Scenario;
 pub use everett_solver::Clock;
 pub use everett_vm::BugKind;

@@ -29,7 +29,7 @@ use crate::session::{Notices, Session};
 use crate::spec::RunSpec;
 use crate::trace::{INVARIANT, WorldTrace};
 use crate::world::checks::{Confirming, invariants};
-use crate::world::hosts::{draw_by, native_hosts};
+use crate::world::hosts::{draw_by, expect_ends, native_hosts};
 use crate::world::network;
 
 /// Native runs for a finding with preemptions between system calls.
@@ -480,8 +480,11 @@ fn of_scenario(
     build: &BuildSpec,
     session: &Session,
 ) -> Result<(Vec<NativeHost>, Option<Surroundings>)> {
-    let scenario = load_scenario(&spec.scenario())?;
+    let mut scenario = load_scenario(&spec.scenario())?;
     let run = spec.with_scenario(&scenario)?.with_defaults()?;
+    if run.check_deadlocks {
+        expect_ends(&mut scenario);
+    }
     let seed = run.seed.unwrap_or_default();
     let mut hosts = native_hosts((&scenario, seed), session)?;
     for other in &build.on {

@@ -361,6 +361,12 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Report every path that ends in a finding, not only the first at a place."),
     switch!("check-leaks", check_leaks)
         .help("Report memory that nobody can free any more when the program exits."),
+    switch!("check-deadlocks", check_deadlocks)
+        .help(
+            "Where a scenario is explored: report hosts that wait for ever at the end of a world. Hosts with an expect, \
+             such as servers that must be running, are left out.",
+        )
+        .key("search", "deadlocks", OptionKind::Flag),
     switch!("check-overflow", check_overflow)
         .help("Report signed and unsigned overflow that the compiler was promised not to happen."),
     switch!("check-uninitialised", check_uninitialised)

@@ -72,6 +72,8 @@ pub struct RunSpec {
     pub all_findings: bool,
     /// Report memory that is leaked when the program exits.
     pub check_leaks: bool,
+    /// Report hosts of worlds that wait for ever, unless the scenario says how they end.
+    pub check_deadlocks: bool,
     /// Report integer overflow where the compiler assumes that there is none (`nsw`, `nuw`).
     pub check_overflow: bool,
     /// Report decisions on uninitialised memory.

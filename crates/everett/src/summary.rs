@@ -2,6 +2,7 @@
 
 use everett_engine::{Explorer, Stopped, Unsupported};
 use everett_ir::code::{Body, Inst, Program};
+use everett_net::HostIndex;
 use everett_report::{Folder, LineCoverage};
 use everett_vm::Image;
 use serde::Serialize;
@@ -14,6 +15,8 @@ use crate::record::Recorder;
 
 /// The name of its file.
 pub(crate) const SUMMARY: &str = "summary.json";
+/// The name of the file with the coverage.
+pub(crate) const COVERAGE: &str = "coverage.lcov";
 
 /// The summary of a search of a program or of worlds.
 #[derive(Debug, Serialize)]
@@ -96,6 +99,12 @@ pub struct WorldFigures {
     pub mapping: String,
     /// Worlds that ended.
     pub worlds: u128,
+    /// Those of them in which a host waits for ever.
+    pub worlds_stalled: u128,
+    /// Those of them in which all hosts wait for ever.
+    pub worlds_deadlocked: u128,
+    /// Hosts that end in some worlds and wait for ever in others.
+    pub hosts_stalled: Vec<String>,
     /// States created during the run.
     pub states_total: u64,
     /// States that the mapping algorithm copied.
@@ -151,6 +160,10 @@ pub struct CoverageTotals {
     pub lines: usize,
     /// Source lines executed.
     pub lines_covered: usize,
+    /// Functions with code.
+    pub functions: usize,
+    /// Functions executed, in part at least.
+    pub functions_covered: usize,
     /// Instructions of the user's code.
     pub instructions: u64,
     /// Those that were executed.
@@ -165,9 +178,12 @@ impl CoverageTotals {
     /// The totals of line coverage and of segment marks.
     pub fn of(line_coverage: &LineCoverage, segments: &[u8]) -> CoverageTotals {
         let (lines_covered, lines) = line_coverage.totals();
+        let (functions_covered, functions) = line_coverage.function_totals();
         CoverageTotals {
             lines,
             lines_covered,
+            functions,
+            functions_covered,
             instructions: line_coverage.instructions,
             instructions_covered: line_coverage.instructions_covered,
             segments: segments.len(),
@@ -271,7 +287,7 @@ type RunFile = (&'static str, fn(&Summary) -> Result<Vec<u8>>);
 const RUN_FILES: &[RunFile] = &[
     // The most important one comes first: the disk may be full.
     (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
-    ("coverage.lcov", |summary| {
+    (COVERAGE, |summary| {
         Ok(summary.line_coverage.to_lcov().into_bytes())
     }),
 ];
@@ -305,6 +321,13 @@ impl WorldFigures {
         WorldFigures {
             mapping: explorer.mapping_name().to_owned(),
             worlds: counted.worlds,
+            worlds_stalled: counted.stalled,
+            worlds_deadlocked: counted.deadlocked,
+            hosts_stalled: {
+                let hosts = counted.waiting.intersection(&counted.ending);
+                let name = |host: &HostIndex| explorer.config().hosts[host.index()].name.clone();
+                hosts.map(name).collect()
+            },
             states_total: counted.states_total,
             states_copied: counted.copies,
             states_united: counted.merged,
@@ -350,7 +373,8 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
             let file = program.string(place.file);
             if place.line > 0 && !program.library.contains(file) {
                 counts = true;
-                coverage.add(file, place.line, executed);
+                let name = program.string(place.function);
+                coverage.add(file, place.line, name, executed);
                 coverage.count_instruction(counts, executed);
             }
         }

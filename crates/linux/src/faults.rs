@@ -19,6 +19,11 @@ pub struct InjectedFailure {
     pub stack: Option<StackId>,
 }
 
+/// A direction on a descriptor, as in `cloud9.h`: reading.
+pub const RD: u8 = 1;
+/// Writing.
+pub const WR: u8 = 2;
+
 /// Failures injected on this path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultState {
@@ -54,23 +59,40 @@ const SHORT: &str = "short";
 const SPURIOUS: &str = "spurious";
 /// Calls that can wake up spuriously.
 const POLLERS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
-/// Calls that can transfer fewer bytes than possible.
-const MOVERS: &[&str] = &[
-    "read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "write", "writev", "pwrite64",
-    "pwritev", "sendto", "sendmsg", "sendfile",
+/// Calls that read, and can transfer fewer bytes than possible.
+const READERS: &[&str] = &["read", "readv", "pread64", "preadv", "recvfrom", "recvmsg"];
+/// Calls that write, and can transfer fewer bytes than possible.
+const WRITERS: &[&str] = &[
+    "write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendfile",
 ];
+
+/// Whether a call can transfer fewer bytes than possible.
+fn moves(call: &str) -> bool {
+    READERS.contains(&call) || WRITERS.contains(&call)
+}
+
+/// The directions of a call on a descriptor, as bits. Those that transfer nothing have both.
+fn directions(call: &str) -> u8 {
+    match (READERS.contains(&call), WRITERS.contains(&call)) {
+        (true, _) => RD,
+        (_, true) => WR,
+        _ => RD | WR,
+    }
+}
 
 impl Kernel<'_, '_> {
     /// How many failures may still be injected here, unless a descriptor is marked.
     pub(crate) fn faults_left(&self) -> u32 {
-        if self.host.options.faults.in_regions && self.host.faults.regions == 0 {
+        let in_region = self.host.faults.regions > 0;
+        if self.host.options.faults.in_regions && !in_region {
             return 0;
         }
-        self.faults_left_at_most()
+        self.faults_left_at_most(in_region)
     }
 
-    /// How many failures may still be injected into this process.
-    fn faults_left_at_most(&self) -> u32 {
+    /// How many failures may still be injected into this process. One may where the program has asked for failures and
+    /// the run says nothing of them.
+    fn faults_left_at_most(&self, asked: bool) -> u32 {
         let options = &self.host.options.faults;
         if self.host.internal_call
             || self.host.setup.is_declaring()
@@ -78,12 +100,13 @@ impl Kernel<'_, '_> {
         {
             return 0;
         }
-        options.most.saturating_sub(self.host.faults.used)
+        let most = options.most.max(u32::from(asked));
+        most.saturating_sub(self.host.faults.used)
     }
 
     /// How many failures of `malloc` and its family may still be injected.
     pub(crate) fn malloc_faults_left(&self) -> u32 {
-        let wanted = self.host.options.faults.wants("malloc", "ENOMEM");
+        let wanted = self.host.options.faults.allocations_may_fail();
         if wanted { self.faults_left() } else { 0 }
     }
 
@@ -93,17 +116,17 @@ impl Kernel<'_, '_> {
             return None;
         }
         let fd = call.args[0].as_concrete()? as i32;
-        self.description(fd).ok()?.1.faults
+        let marked = self.description(fd).ok()?.1.faults?;
+        Some(marked & directions(row.name) != 0)
     }
 
     /// Executes a system call, or makes it fail.
     pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
         let may_fail = match self.marked(row, call) {
-            Some(marked) => marked && self.faults_left_at_most() > 0,
+            Some(marked) => marked && self.faults_left_at_most(true) > 0,
             None => self.faults_left() > 0,
         };
-        let has_failures =
-            !row.errnos.is_empty() || MOVERS.contains(&row.name) || POLLERS.contains(&row.name);
+        let has_failures = !row.errnos.is_empty() || moves(row.name) || POLLERS.contains(&row.name);
         if !may_fail || !has_failures {
             return self.dispatch(row, call);
         }
@@ -190,7 +213,7 @@ impl Kernel<'_, '_> {
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
-        if moved && MOVERS.contains(&row.name) && wanted(SHORT) {
+        if moved && moves(row.name) && wanted(SHORT) {
             failures.push((SHORT, None));
         }
         if waits && POLLERS.contains(&row.name) && wanted(SPURIOUS) {

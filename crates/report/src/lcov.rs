@@ -1,26 +1,108 @@
-//! Line coverage in lcov's format.
+//! Coverage of lines and functions in lcov's format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines by file, and whether they were executed.
+/// Lines and functions by file, and whether they were executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCoverage {
-    files: BTreeMap<String, BTreeMap<u32, bool>>,
+    files: BTreeMap<String, FileCoverage>,
     /// Instructions with a line.
     pub instructions: u64,
     /// Those that were executed.
     pub instructions_covered: u64,
 }
 
-impl LineCoverage {
-    /// Adds a line. It counts as executed if any of its parts was.
-    pub fn add(&mut self, file: &str, line: u32, executed: bool) {
-        if !self.files.contains_key(file) {
-            self.files.insert(file.to_owned(), BTreeMap::new());
+/// The coverage of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileCoverage {
+    /// Lines, and whether they were executed.
+    pub lines: BTreeMap<u32, bool>,
+    /// Functions by name.
+    pub functions: BTreeMap<String, FunctionCoverage>,
+}
+
+/// The coverage of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCoverage {
+    /// Its first line with code.
+    pub line: u32,
+    /// Whether some of it was executed.
+    pub executed: bool,
+}
+
+/// Why a text is not coverage in lcov's format.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("not coverage in lcov's format: line {line} is `{text}`")]
+pub struct LcovError {
+    line: usize,
+    text: String,
+}
+
+impl FileCoverage {
+    fn add_function(&mut self, name: &str, line: u32, executed: bool) {
+        if !self.functions.contains_key(name) {
+            let executed = false;
+            self.functions
+                .insert(name.to_owned(), FunctionCoverage { line, executed });
         }
-        if let Some(lines) = self.files.get_mut(file) {
-            *lines.entry(line).or_insert(false) |= executed;
+        if let Some(function) = self.functions.get_mut(name) {
+            function.line = function.line.min(line);
+            function.executed |= executed;
+        }
+    }
+
+    /// The function that a line belongs to: the last one that begins at it or before it.
+    fn function_of(&self, line: u32) -> Option<&str> {
+        let begun = self
+            .functions
+            .iter()
+            .filter(|(_, function)| function.line <= line);
+        let last = begun.max_by_key(|(_, function)| function.line);
+        last.map(|(name, _)| name.as_str())
+    }
+
+    /// The number of executed lines and of all lines of a function.
+    pub fn lines_of(&self, name: &str) -> (usize, usize) {
+        let lines = self
+            .lines
+            .iter()
+            .filter(|(line, _)| self.function_of(**line) == Some(name));
+        let executed: Vec<bool> = lines.map(|(_, executed)| *executed).collect();
+        (
+            executed.iter().filter(|executed| **executed).count(),
+            executed.len(),
+        )
+    }
+
+    /// The number of executed lines and of all lines.
+    pub fn totals(&self) -> (usize, usize) {
+        let hit = self.lines.values().filter(|executed| **executed).count();
+        (hit, self.lines.len())
+    }
+
+    /// The number of executed functions and of all functions.
+    pub fn function_totals(&self) -> (usize, usize) {
+        let hit = self
+            .functions
+            .values()
+            .filter(|function| function.executed)
+            .count();
+        (hit, self.functions.len())
+    }
+}
+
+impl LineCoverage {
+    fn file(&mut self, file: &str) -> &mut FileCoverage {
+        self.files.entry(file.to_owned()).or_default()
+    }
+
+    /// Adds a line of a function; a function without a name is none. It counts as executed if any of its parts was.
+    pub fn add(&mut self, file: &str, line: u32, function: &str, executed: bool) {
+        let file = self.file(file);
+        *file.lines.entry(line).or_insert(false) |= executed;
+        if !function.is_empty() {
+            file.add_function(function, line, executed);
         }
     }
 
@@ -30,45 +112,181 @@ impl LineCoverage {
         self.instructions_covered += u64::from(counts && executed);
     }
 
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &FileCoverage)> {
+        self.files.iter().map(|(name, file)| (name.as_str(), file))
+    }
+
+    /// Adds the coverage of another run: what one of them executed was executed.
+    pub fn merge(&mut self, other: &LineCoverage) {
+        for (name, added) in &other.files {
+            let file = self.file(name);
+            for (line, executed) in &added.lines {
+                *file.lines.entry(*line).or_insert(false) |= executed;
+            }
+            for (name, function) in &added.functions {
+                file.add_function(name, function.line, function.executed);
+            }
+        }
+    }
+
+    /// Keeps these files and functions only: those whose paths end in one of the files, or whose names are among the
+    /// functions. An empty list chooses all.
+    pub fn choose(&mut self, files: &[String], functions: &[String]) {
+        let is_chosen = |name: &String| files.iter().any(|end| is_path_end(name, end));
+        self.files
+            .retain(|name, _| files.is_empty() || is_chosen(name));
+        if functions.is_empty() {
+            return;
+        }
+        for file in self.files.values_mut() {
+            let lines = file.lines.clone().into_iter();
+            let lines = lines.filter(|(line, _)| {
+                let function = file.function_of(*line);
+                function.is_some_and(|name| functions.iter().any(|chosen| chosen == name))
+            });
+            file.lines = lines.collect();
+            file.functions.retain(|name, _| functions.contains(name));
+        }
+        self.files.retain(|_, file| !file.functions.is_empty());
+    }
+
     /// The number of executed lines and of all lines.
     pub fn totals(&self) -> (usize, usize) {
-        let lines = || self.files.values().flat_map(|lines| lines.values());
-        (
-            lines().filter(|executed| **executed).count(),
-            lines().count(),
-        )
+        sum(self.files.values().map(FileCoverage::totals))
+    }
+
+    /// The number of executed functions and of all functions.
+    pub fn function_totals(&self) -> (usize, usize) {
+        sum(self.files.values().map(FileCoverage::function_totals))
     }
 
     /// The text of an lcov file.
     pub fn to_lcov(&self) -> String {
         let mut text = String::new();
-        for (file, lines) in &self.files {
-            let _ = writeln!(text, "TN:\nSF:{file}");
-            for (line, executed) in lines {
+        for (name, file) in &self.files {
+            let _ = writeln!(text, "TN:\nSF:{name}");
+            let mut functions: Vec<_> = file.functions.iter().collect();
+            functions.sort_by_key(|(_, function)| function.line);
+            for (name, function) in &functions {
+                let _ = writeln!(text, "FN:{},{name}", function.line);
+            }
+            for (name, function) in &functions {
+                let _ = writeln!(text, "FNDA:{},{name}", u32::from(function.executed));
+            }
+            let (hit, all) = file.function_totals();
+            let _ = writeln!(text, "FNF:{all}\nFNH:{hit}");
+            for (line, executed) in &file.lines {
                 let _ = writeln!(text, "DA:{line},{}", u32::from(*executed));
             }
-            let hit = lines.values().filter(|executed| **executed).count();
-            let _ = writeln!(text, "LF:{}\nLH:{hit}\nend_of_record", lines.len());
+            let (hit, all) = file.totals();
+            let _ = writeln!(text, "LF:{all}\nLH:{hit}\nend_of_record");
         }
         text
     }
+
+    /// Reads an lcov file. Records of other kinds are passed over.
+    pub fn from_lcov(text: &str) -> Result<LineCoverage, LcovError> {
+        let mut coverage = LineCoverage::default();
+        let mut name = None;
+        for (line, text) in (1..).zip(text.lines()) {
+            let wrong = || LcovError {
+                line,
+                text: text.to_owned(),
+            };
+            let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+            if kind == "SF" {
+                name = Some(rest);
+            }
+            if !["DA", "FN", "FNDA"].contains(&kind) {
+                continue;
+            }
+            let file = coverage.file(name.ok_or_else(wrong)?);
+            let (number, rest) = rest.split_once(',').ok_or_else(wrong)?;
+            let number: u32 = number.parse().map_err(|_| wrong())?;
+            match kind {
+                "FN" => file.add_function(rest, number, false),
+                "FNDA" if number > 0 => {
+                    let function = file.functions.get_mut(rest).ok_or_else(wrong)?;
+                    function.executed = true;
+                }
+                "FNDA" => {}
+                _ => {
+                    // A checksum of the line may follow.
+                    let count = rest
+                        .split(',')
+                        .next()
+                        .and_then(|count| count.parse::<u64>().ok());
+                    *file.lines.entry(number).or_insert(false) |= count.ok_or_else(wrong)? > 0;
+                }
+            }
+        }
+        Ok(coverage)
+    }
+}
+
+fn sum(parts: impl Iterator<Item = (usize, usize)>) -> (usize, usize) {
+    parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+}
+
+/// Whether a path ends in these whole parts.
+fn is_path_end(path: &str, end: &str) -> bool {
+    let before = path.strip_suffix(end);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/') || end.starts_with('/'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const TEXT: &str = "TN:\nSF:/s/a.c\nFN:3,f\nFN:7,g\nFNDA:1,f\nFNDA:0,g\nFNF:2\nFNH:1\nDA:3,1\nDA:4,0\nDA:8,0\n\
+                        LF:3\nLH:1\nend_of_record\n";
+
+    fn example() -> LineCoverage {
+        let mut coverage = LineCoverage::default();
+        coverage.add("/s/a.c", 3, "f", false);
+        coverage.add("/s/a.c", 3, "f", true);
+        coverage.add("/s/a.c", 4, "f", false);
+        coverage.add("/s/a.c", 8, "g", false);
+        coverage.add("/s/a.c", 7, "g", false);
+        coverage.files.get_mut("/s/a.c").unwrap().lines.remove(&7);
+        coverage
+    }
+
     #[test]
     fn a_line_executed_by_one_of_its_parts_is_executed() {
-        let mut coverage = LineCoverage::default();
-        coverage.add("a.c", 3, false);
-        coverage.add("a.c", 3, true);
-        coverage.add("a.c", 3, false);
-        coverage.add("a.c", 4, false);
-        assert_eq!(coverage.totals(), (1, 2));
+        assert_eq!(example().totals(), (1, 3));
+        assert_eq!(example().function_totals(), (1, 2));
+        assert_eq!(example().to_lcov(), TEXT);
+        assert_eq!(LineCoverage::from_lcov(TEXT), Ok(example()));
+    }
+
+    #[test]
+    fn runs_are_merged_and_parts_are_chosen() {
+        let mut all = example();
+        let mut other = LineCoverage::default();
+        other.add("/s/a.c", 8, "g", true);
+        other.add("/s/b.c", 1, "h", true);
+        all.merge(&other);
+        assert_eq!((all.totals(), all.function_totals()), ((3, 4), (3, 3)));
+        let mut chosen = all.clone();
+        chosen.choose(&["a.c".to_owned()], &["f".to_owned()]);
         assert_eq!(
-            coverage.to_lcov(),
-            "TN:\nSF:a.c\nDA:3,1\nDA:4,0\nLF:2\nLH:1\nend_of_record\n"
+            (chosen.totals(), chosen.function_totals()),
+            ((1, 2), (1, 1))
         );
+        let (_, file) = chosen.files().next().unwrap();
+        assert_eq!(file.lines_of("f"), (1, 2));
+        all.choose(&[".c".to_owned()], &[]);
+        assert_eq!(all.totals(), (0, 0), "a part of a name is no file");
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_line() {
+        for text in ["DA:3,1", "SF:a\nDA:3", "SF:a\nDA:x,1", "SF:a\nFNDA:1,f"] {
+            let line = text.lines().count();
+            let error = LineCoverage::from_lcov(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub use dtest::{DTest, TestHost, TestInterface, TestNode};
 pub use folder::{Folder, WriteError};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
-pub use lcov::LineCoverage;
+pub use lcov::{FileCoverage, FunctionCoverage, LcovError, LineCoverage};
 pub use pcap::{CapturedPacket, PacketContent, pcap};
 pub use plot::{Curve, Panel, plot};
 pub use sequence::{Arrow, sequence_chart};

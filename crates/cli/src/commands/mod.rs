@@ -2,6 +2,7 @@
 //! file here, and one row in [`subcommands!`].
 
 mod confirm;
+mod coverage;
 mod exec;
 mod export;
 mod follow;
@@ -59,6 +60,8 @@ subcommands! {
     Confirm(confirm::ConfirmArgs),
     /// Replays folders of traces as a regression suite, on the program or a newer build of it.
     Test(test::TestArgs),
+    /// Shows the coverage of one or several runs together, by file and function.
+    Coverage(coverage::CoverageArgs),
     /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
     Shrink(shrink::ShrinkArgs),
     /// Writes a shell script that lets a finding happen again with nothing of Everett.

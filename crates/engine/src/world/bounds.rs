@@ -16,7 +16,7 @@ use crate::weight::Weight;
 pub type FaultUse = SmallVec<[u32; 2]>;
 
 /// States of a host.
-type HostStates<'s> = (HostIndex, &'s [StateId]);
+pub type HostStates<'s> = (HostIndex, &'s [StateId]);
 
 /// The bounds.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 
 use everett_linux::Ending;
 
+use super::bounds::{HostStates, Tally};
 use super::*;
 use crate::finding::PathEnding;
 use crate::mapping::Dstate;
@@ -36,6 +37,7 @@ impl Explorer<'_> {
             return false;
         }
         self.book(&tally, |statistics| &mut statistics.finished);
+        self.count_stalled(&hosts, &tally);
         self.world.counted.worlds = self.world.counted.worlds.saturating_add(tally.worlds);
         let worlds = u64::try_from(tally.worlds).unwrap_or(u64::MAX);
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
@@ -45,6 +47,36 @@ impl Explorer<'_> {
             self.report_new(part, listener);
         }
         true
+    }
+
+    /// Counts worlds in which hosts wait for ever. That need not be wrong: a server does when its clients have gone.
+    fn count_stalled(&mut self, hosts: &[HostStates<'_>], tally: &Tally) {
+        let of = |waits: bool| -> Vec<(HostIndex, Vec<StateId>)> {
+            let hosts = hosts.iter().map(|(host, states)| {
+                let states = states.iter().copied();
+                let states = states.filter(|id| self.frontier.is_waiting(*id) == waits);
+                (*host, states.collect())
+            });
+            hosts.collect()
+        };
+        let worlds = |states: &[(HostIndex, Vec<StateId>)]| {
+            let states = states
+                .iter()
+                .map(|(host, states)| (*host, states.as_slice()));
+            self.tally(&states.collect::<Vec<_>>()).worlds
+        };
+        let (waiting, others) = (of(true), of(false));
+        let stalled = tally.worlds.saturating_sub(worlds(&others));
+        let deadlocked = if hosts.len() > 1 { worlds(&waiting) } else { 0 };
+        let some = |states: Vec<(HostIndex, Vec<StateId>)>| {
+            let some = states.into_iter().filter(|(_, states)| !states.is_empty());
+            some.map(|(host, _)| host)
+        };
+        let counted = &mut self.world.counted;
+        counted.stalled = counted.stalled.saturating_add(stalled);
+        counted.deadlocked = counted.deadlocked.saturating_add(deadlocked);
+        counted.waiting.extend(some(waiting));
+        counted.ending.extend(some(others));
     }
 
     /// Reports one world for each state of a dstate that was the first to execute some code.

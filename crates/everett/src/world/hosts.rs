@@ -132,6 +132,19 @@ fn expected(setup: &HostSetup) -> Vec<Expected> {
     processes.filter_map(expected).collect()
 }
 
+/// Hosts of which the scenario says nothing must end: waiting for ever is a finding (`--check-deadlocks`).
+pub(crate) fn expect_ends(scenario: &mut Scenario) {
+    let hosts = scenario.hosts.iter_mut();
+    let silent = hosts.filter(|host| {
+        host.processes
+            .iter()
+            .all(|process| process.expect.is_none())
+    });
+    for process in silent.filter_map(|host| host.processes.first_mut()) {
+        process.expect = Some(Expectation::Exit(None));
+    }
+}
+
 /// The processes of a host: the first one and the others.
 fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
     let Some(processes) = setup.processes.split_first() else {

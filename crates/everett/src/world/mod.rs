@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::watched;
 use checks::invariants;
-use hosts::{Programs, hosts};
+use hosts::{Programs, expect_ends, hosts};
 
 /// Refuses parts of a scenario that the engine cannot explore yet; ignoring them silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
@@ -34,9 +34,12 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
 /// The exploration's configuration, and the programs.
 pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     args.refuse_what_scenarios_say()?;
-    let scenario = load_scenario(&args.scenario())?;
+    let mut scenario = load_scenario(&args.scenario())?;
     refuse_the_impossible(&scenario)?;
     let args = &args.with_scenario(&scenario)?.with_defaults()?;
+    if args.check_deadlocks {
+        expect_ends(&mut scenario);
+    }
     let invariants = invariants(&scenario)?;
     let mut programs = Programs::default();
     let seed = args.seed.unwrap_or_default();

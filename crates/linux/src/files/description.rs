@@ -85,7 +85,7 @@ pub struct Description {
     /// Number of descriptors that refer to it.
     pub references: u32,
     /// Whether the program has enabled or disabled injected failures of calls on it.
-    pub faults: Option<bool>,
+    pub faults: Option<u8>,
     /// The most pieces in which the program wants its bytes to arrive.
     pub fragments: Option<u32>,
     /// Fragmented reads so far.

@@ -6,6 +6,7 @@ use triomphe::Arc;
 
 use crate::config::PreemptAt;
 use crate::errno::Errno;
+use crate::faults::{RD, WR};
 use crate::kernel::{Kernel, Stop};
 use crate::schedule::Scheduler;
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
@@ -100,14 +101,30 @@ impl Kernel<'_, '_> {
     pub fn own_ioctl(&mut self, fd: i32, request: u64, argument: u64) -> Option<Answer> {
         const IN_PIECES: u32 = u32::MAX;
         match request.checked_sub(SIO_SYMBOLIC)? {
-            0 => Some(self.mark(fd, |open| open.symbolic = argument)),
-            1 => {
-                let pieces = if argument == 0 { 0 } else { IN_PIECES };
-                Some(self.mark(fd, |open| open.fragments = Some(pieces)))
-            }
-            2 => Some(self.mark(fd, |open| open.faults = Some(argument != 0))),
+            0 => Some(self.mark_reads(fd, argument, |open, on| {
+                open.symbolic = if on { u64::MAX } else { 0 };
+            })),
+            1 => Some(self.mark_reads(fd, argument, |open, on| {
+                open.fragments = Some(if on { IN_PIECES } else { 0 });
+            })),
+            2 if argument & !u64::from(RD | WR) != 0 => Some(Err(Errno::EINVAL.into())),
+            2 => Some(self.mark(fd, |open| open.faults = Some(argument as u8))),
             _ => None,
         }
+    }
+
+    /// Marks a descriptor for `RD`, or takes the mark back for 0. What is written is not changed: the descriptor that
+    /// reads it can be marked.
+    fn mark_reads(
+        &mut self,
+        fd: i32,
+        directions: u64,
+        set: impl FnOnce(&mut crate::files::Description, bool),
+    ) -> Answer {
+        if directions > u64::from(RD) {
+            return Err(Errno::EINVAL.into());
+        }
+        self.mark(fd, |open| set(open, directions != 0))
     }
 
     fn mark(&mut self, fd: i32, set: impl FnOnce(&mut crate::files::Description)) -> Answer {
@@ -133,7 +150,8 @@ fn fragment(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 /// Enables or disables injected failures of calls on a descriptor.
 fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.mark(call.int(0), |open| open.faults = Some(call.args[1] != 0))
+    let directions = if call.args[1] == 0 { 0 } else { RD | WR };
+    kernel.mark(call.int(0), |open| open.faults = Some(directions))
 }
 
 /// The longest text, such as the name of a state or key of exposed data.

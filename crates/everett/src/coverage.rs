@@ -1,0 +1,46 @@
+//! `everett coverage`: the coverage of several runs together, by file and function.
+
+use everett_report::LineCoverage;
+use std::path::PathBuf;
+
+use crate::error::{Result, bail};
+use crate::summary::COVERAGE;
+
+/// Which coverage is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct CoverageSpec {
+    /// Folders of runs, or lcov files.
+    pub runs: Vec<PathBuf>,
+    /// Ends of the paths of files; all if empty.
+    pub files: Vec<String>,
+    /// Names of functions; all if empty.
+    pub functions: Vec<String>,
+}
+
+/// The coverage of several runs together: what one of them executed was executed.
+pub fn coverage(spec: &CoverageSpec) -> Result<LineCoverage> {
+    let mut all = LineCoverage::default();
+    for run in &spec.runs {
+        let path = match run.is_dir() {
+            true => run.join(COVERAGE),
+            false => run.clone(),
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => bail!(Usage, "{} cannot be read: {error}", path.display()),
+        };
+        match LineCoverage::from_lcov(&text) {
+            Ok(coverage) => all.merge(&coverage),
+            Err(error) => bail!(Usage, "{}: {error}", path.display()),
+        }
+    }
+    let known: Vec<&String> = all
+        .files()
+        .flat_map(|(_, file)| file.functions.keys())
+        .collect();
+    if let Some(unknown) = spec.functions.iter().find(|name| !known.contains(name)) {
+        bail!(Usage, "there is no function {unknown} in these runs");
+    }
+    all.choose(&spec.files, &spec.functions);
+    Ok(all)
+}
