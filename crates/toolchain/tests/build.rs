@@ -255,10 +255,12 @@ fn all_of_the_mathematics_library_links() {
          printf(\"%g %g %Lg %d\", drem(x, 2), dremf(5.5f, 2), lgammal_r(-0.5L * argc, &sign), sign);\n\
          printf(\" %g %g %Lg\", pow10(argc), pow10f(argc), pow10l(argc));\n\
          printf(\" %g %g %g\", lgamma_r(x, &sign), lgammaf_r(x, &sign), lgamma(x));\n\
-         printf(\" %g %g %Lg %Lg\\n\", remainder(x, 2), remquo(x, 2, &sign), lgammal(x), exp10l(argc)); }\n",
+         printf(\" %g %g %Lg %Lg\\n\", remainder(x, 2), remquo(x, 2, &sign), lgammal(x), exp10l(argc));\n\
+         x = lgamma(-0.5 * argc); printf(\"%g %d\\n\", x, signgam); }\n",
     );
     shop.ok(&["cc", "-o", "math", "math.c", "-lm"]);
-    let expected = "-0.5 -0.5 1.26551 -1 10 10 10 3.95781 3.95781 3.95781 -0.5 -0.5 3.95781 10\n";
+    let expected = "-0.5 -0.5 1.26551 -1 10 10 10 3.95781 3.95781 3.95781 -0.5 -0.5 3.95781 10\n\
+                    1.26551 -1\n";
     assert_eq!(shop.run("math", &[]), expected);
 }
 

@@ -24,6 +24,7 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("fesetenv", set_environment),
     supplied("feupdateenv", update_environment),
     supplied("__flt_rounds", flt_rounds),
+    supplied("llvm.get.rounding", flt_rounds),
 ];
 
 /// Other operations and instructions that set or read the environment.

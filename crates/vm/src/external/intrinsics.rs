@@ -30,7 +30,6 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.thread.pointer", thread_pointer),
     supplied("llvm.prefetch", nothing),
     supplied("llvm.clear_cache", nothing),
-    supplied("llvm.get.rounding", round_to_nearest),
     supplied("llvm.eh.typeid.for", typeid_for),
 ];
 
@@ -123,10 +122,6 @@ fn cycle_counter(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> 
 
 fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.thread.fs_base)))
-}
-
-fn round_to_nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
-    Ok(Done::Value(Value::concrete(1)))
 }
 
 fn typeid_for(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
