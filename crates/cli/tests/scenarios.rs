@@ -151,7 +151,7 @@ int main(int count, char **words) {
         everett(&folder).args(["run", "--out", "out", "world.toml"]),
         0,
     ));
-    let counted = "stalled: a host waits for ever in 3 of 3 worlds, all hosts in 2; hosts that end in other worlds: client";
+    let counted = "a host waits for ever in 3 of 3 worlds, all hosts in 2; hosts that end in other worlds: client";
     assert!(said.contains(counted), "{said}");
     let found = summary(&folder.join("out"));
     assert_eq!(count(&found, "/worlds_deadlocked"), 2);

@@ -15,7 +15,7 @@ fn number_after(number: u64, faults: u32) -> Option<u64> {
     if lowest > 0 {
         // The lowest run of ones: its highest one moves up, the others move down.
         let up = number + lowest;
-        let next = up | ((up ^ number) >> 2) / lowest;
+        let next = up | (((up ^ number) >> 2) / lowest);
         if next < 1 << faults {
             return Some(next);
         }
