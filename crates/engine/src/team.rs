@@ -325,6 +325,7 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
     explorer.share_findings(findings);
     explorer.take_jobs(jobs);
     explorer.run(&team.stop, &mut listener);
+    explorer.share_coverage(team);
     explorer.report_to_lead();
     let left = explorer.give_all();
     team.add_jobs(left);
@@ -361,6 +362,7 @@ impl<'a> Explorer<'a> {
             team.close();
             stopped
         });
+        self.share_coverage(&team);
         self.absorb(listener);
         let left = std::mem::take(&mut team.shared().jobs);
         self.team_statistics = TeamStatistics {
@@ -603,6 +605,7 @@ impl<'a> Explorer<'a> {
         elsewhere.extend(shared.jobs.iter().cloned());
         drop(shared);
         self.elsewhere = elsewhere;
+        self.share_coverage(&team);
         self.absorb(listener);
     }
 

@@ -350,7 +350,7 @@ fn divide(format: FloatFormat, mode: RoundingMode, a: Unpacked, b: Unpacked) -> 
             let (dividend, divisor) = (u128::from(m << up) << 64, u128::from(n << divisor_up));
             let rest = dividend % divisor;
             // Two more bits, so that there is one to round by even for the longest significands.
-            let significand = (dividend / divisor) << 2 | (rest << 2) / divisor;
+            let significand = ((dividend / divisor) << 2) | ((rest << 2) / divisor);
             let exponent = (e - up as i32) - (f - divisor_up as i32) - 66;
             let quotient = Exact {
                 negative,

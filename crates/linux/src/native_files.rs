@@ -7,7 +7,7 @@ use crate::files::{DescriptionId, InodeId, InodeKind};
 use crate::guest::{MappedFile, MemoryChange};
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop};
-use crate::syscalls::memory::{MapRequest, decode_mmap};
+use crate::syscalls::memory::{ADDRESSES, LOWEST, MapRequest, decode_mmap};
 use crate::table::{Answer, Call};
 use crate::{Bytes, Errno};
 
@@ -25,6 +25,10 @@ impl Kernel<'_, '_> {
             0 => FIRST_SEGMENT + self.host.segment_bytes,
             address => address,
         };
+        let end = start.checked_add(request.size);
+        if start < LOWEST || end.is_none_or(|end| end > ADDRESSES) {
+            return Err(Errno::ENOMEM.into());
+        }
         // A guard page between two segments, so that an overrun faults.
         self.host.segment_bytes += request.size + everett_vm::PAGE as u64;
         self.host.memory_changes.push(MemoryChange::Map {

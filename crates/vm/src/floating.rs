@@ -68,11 +68,9 @@ impl Vm<'_> {
 
     /// Notes that an operation on terms is computed. Terms round to nearest, and have no exception flags.
     pub(crate) fn float_on_terms(&mut self, format: FloatFormat) -> Result<(), Interrupt> {
-        if self.image.tracks_floats() {
-            if self.float_rounding(format) != RoundingMode::NearestEven {
-                let message = "floating-point arithmetic on symbolic values, with another rounding mode than to nearest";
-                return Err(Bug::new(BugKind::Unsupported, message).into());
-            }
+        if self.image.tracks_floats() && self.float_rounding(format) != RoundingMode::NearestEven {
+            let message = "floating-point arithmetic on symbolic values, with another rounding mode than to nearest";
+            return Err(Bug::new(BugKind::Unsupported, message).into());
         }
         self.float_flags_unknown();
         Ok(())

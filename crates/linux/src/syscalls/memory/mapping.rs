@@ -30,7 +30,7 @@ const IGNORED: [(u64, &str); 4] = [
     (0x4_0000, "MAP_HUGETLB"),
 ];
 /// The lowest address that can be mapped.
-const LOWEST: u64 = 0x1_0000;
+pub(crate) const LOWEST: u64 = 0x1_0000;
 
 /// A requested mapping.
 #[derive(Copy, Clone, Debug)]

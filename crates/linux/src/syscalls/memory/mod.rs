@@ -4,7 +4,7 @@ mod advice;
 mod mapping;
 mod moving;
 
-pub(crate) use mapping::{MapRequest, decode_mmap};
+pub(crate) use mapping::{LOWEST, MapRequest, decode_mmap};
 
 use everett_vm::{Mapping, PAGE};
 
@@ -84,7 +84,7 @@ pub const ROWS: &[Row] = &[
 
 const PAGE_SIZE: u64 = PAGE as u64;
 /// End of the user address space.
-const ADDRESSES: u64 = 0x7fff_ffff_f000;
+pub(crate) const ADDRESSES: u64 = 0x7fff_ffff_f000;
 
 /// A length rounded up to pages, if it fits the address space.
 fn whole_pages(len: u64) -> Option<u64> {
