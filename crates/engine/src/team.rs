@@ -592,21 +592,34 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Before a checkpoint: lets all workers stand still, and learns where their states stand.
-    pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) {
-        let Some(member) = &self.member else { return };
+    /// Before a checkpoint: lets all workers stand still, and learns where their states stand. `false` if the search is to
+    /// stop first, because a worker may be in a query that takes long: then nothing may be saved.
+    pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) -> bool {
+        let Some(member) = &self.member else {
+            return false;
+        };
         let team = member.team.clone();
         let mut shared = team.shared();
         team.set_phase(&mut shared, Phase::Still);
         let are_moving = |shared: &mut Shared| shared.still + 1 < shared.workers;
-        let waited = team.changed.wait_while(shared, are_moving);
-        shared = waited.unwrap_or_else(PoisonError::into_inner);
+        while shared.still + 1 < shared.workers {
+            let waited = team
+                .changed
+                .wait_timeout_while(shared, PATIENCE, are_moving);
+            (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if self.is_stopping() {
+                drop(shared);
+                self.release_team();
+                return false;
+            }
+        }
         let mut elsewhere = std::mem::take(&mut shared.snapshot);
         elsewhere.extend(shared.jobs.iter().cloned());
         drop(shared);
         self.elsewhere = elsewhere;
         self.share_coverage(&team);
         self.absorb(listener);
+        true
     }
 
     /// After a checkpoint: all workers go on.
@@ -615,6 +628,7 @@ impl<'a> Explorer<'a> {
         let Some(member) = &self.member else { return };
         let mut shared = member.team.shared();
         shared.still = 0;
+        shared.snapshot.clear();
         shared.releases += 1;
         member.team.set_phase(&mut shared, Phase::Explore);
     }

@@ -294,8 +294,8 @@ impl<'a> Explorer<'a> {
 
     fn tick(&mut self, listener: &mut dyn Listener) {
         let is_held = self.member.is_some() && listener.is_saving_due();
-        if is_held {
-            self.hold_team(listener);
+        if is_held && !self.hold_team(listener) {
+            return;
         }
         listener.tick(self);
         if is_held {
