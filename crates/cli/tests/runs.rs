@@ -29,6 +29,12 @@ const SEARCHERS: [&str; 9] = [
 const CLEAN: i32 = 0;
 const FINDINGS: i32 = 1;
 
+/// Programs that fork, and their exit codes.
+const COMMANDS: [(&[&str], i32); 2] = [
+    (&["./forks"], FINDINGS),
+    (&["./words", "--sym-arg", "2", "--sym-stdin", "4"], CLEAN),
+];
+
 /// Runs a program; the folder of the results.
 fn run(folder: &Path, name: &str, options: &[&str], command: &[&str], code: i32) -> PathBuf {
     let out = folder.join(name);
@@ -57,11 +63,7 @@ fn the_same_seed_gives_the_same_files() {
     let folder = folder("same-seed");
     build(&folder, "forks", FORKS, &[]);
     build(&folder, "words", WORDS, &[]);
-    let commands: [(&[&str], i32); 2] = [
-        (&["./forks"], FINDINGS),
-        (&["./words", "--sym-arg", "2", "--sym-stdin", "4"], CLEAN),
-    ];
-    for (number, (command, code)) in commands.into_iter().enumerate() {
+    for (number, (command, code)) in COMMANDS.into_iter().enumerate() {
         for search in ["random-path,coverage", "random-state", "dfs"] {
             let options = ["--seed", "7", "--search", search];
             let outs = ["a", "b"].map(|name| {
@@ -112,11 +114,7 @@ fn any_number_of_workers_reaches_the_same_paths() {
     let folder = folder("workers");
     build(&folder, "forks", FORKS, &[]);
     build(&folder, "words", WORDS, &[]);
-    let commands: [(&[&str], i32); 2] = [
-        (&["./forks"], FINDINGS),
-        (&["./words", "--sym-arg", "2", "--sym-stdin", "4"], CLEAN),
-    ];
-    for (number, (command, code)) in commands.into_iter().enumerate() {
+    for (number, (command, code)) in COMMANDS.into_iter().enumerate() {
         let whole = format!("whole-{number}");
         run(&folder, &whole, &["--batch", "50"], command, code);
         for workers in ["2", "3", "8"] {

@@ -19,7 +19,7 @@ use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
 const INDEX_MEMORY: u64 = 1 << 20;
 
 /// The limit of a search that lacks states.
-const LOST: &str = "lost-state";
+pub(crate) const LOST: &str = "lost-state";
 
 /// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
 /// time, memory, paths and forks.

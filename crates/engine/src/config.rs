@@ -192,6 +192,10 @@ impl Statistics {
         for (fault, count) in &other.faults {
             *self.faults.entry(fault.clone()).or_default() += count;
         }
+        for (host, failures) in &other.injected {
+            let known = self.injected.entry(*host).or_default();
+            known.extend(failures.iter().cloned());
+        }
     }
 
     /// Everything was explored.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use closing::Closing;
 
-use crate::checkpoint::Saved;
+use crate::checkpoint::{LOST, Saved};
 use crate::config::{ExplorerConfig, ExplorerError, Statistics, WorldHost, WorldStatistics};
 use crate::distance::Distances;
 use crate::finding::{Finding, FindingIndex, PathEnd, Unsupported};
@@ -364,7 +364,7 @@ impl<'a> Explorer<'a> {
             1 => format!("a spilled state is lost: {error}"),
             _ => format!("{states} spilled states are lost: {error}"),
         });
-        self.note_limit("lost-state");
+        self.note_limit(LOST);
     }
 
     pub(crate) fn is_late(&self) -> bool {

@@ -84,7 +84,7 @@ pub struct Description {
     pub flags: OpenFlags,
     /// Number of descriptors that refer to it.
     pub references: u32,
-    /// Whether the program has enabled or disabled injected failures of calls on it.
+    /// The directions in which the program lets calls on it fail, or none; `None` if it has said nothing.
     pub faults: Option<u8>,
     /// The most pieces in which the program wants its bytes to arrive.
     pub fragments: Option<u32>,
