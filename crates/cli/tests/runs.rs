@@ -125,6 +125,24 @@ fn any_number_of_workers_reaches_the_same_paths() {
         }
         expect(everett(&folder).args(["follow", &whole]), CLEAN);
     }
+    // What one worker injects has fired, whoever else did not.
+    let faults = ["--faults", "1", "--fault", "readv,chown", "--batch", "50"];
+    let never = ["1", "3"].map(|workers| {
+        let name = format!("faults-{workers}");
+        let options = [&["--workers", workers], &faults[..]].concat();
+        let out = run(
+            &folder,
+            &name,
+            &options,
+            &["./words", "--sym-stdin", "4"],
+            CLEAN,
+        );
+        summary(&out)["faults_never_fired"].clone()
+    });
+    assert_eq!(
+        never,
+        [serde_json::json!(["chown"]), serde_json::json!(["chown"])]
+    );
 }
 
 #[test]
