@@ -21,7 +21,7 @@ const WANTED_VARIABLE: &str = "EVERETT_KEEP_ERRORS";
 pub const LEVEL_VARIABLE: &str = "EVERETT_NATIVE_LEVEL";
 
 /// Magic numbers of bitcode, plain and wrapped.
-const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
+pub const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
 
 /// What `-O0` says of functions: not to be optimised.
 const REMOVED: [&str; 2] = [

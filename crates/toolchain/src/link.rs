@@ -1,9 +1,9 @@
 //! The linker driver: from objects of bitcode and machine code to a native program and its bitcode.
 //!
-//! The linker runs twice over the same inputs. The first run produces the native program and
-//! reports which symbols its machine code refers to. The second run merges the bitcode, keeps what
-//! is reachable from these symbols and changes nothing else: each function stays as the compiler
-//! left it, so that a program built without optimisation is explored as it was written.
+//! The linker runs twice over the same inputs. One run produces the native program; the libraries are
+//! machine code for it. The other merges the bitcode, keeps what is reachable from the symbols to which
+//! machine code refers (the entry in assembly, above all) and changes nothing else: each function stays
+//! as the compiler left it, so that a program built without optimisation is explored as it was written.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -34,6 +34,22 @@ const CHECKED_VARIABLE: &str = "EVERETT_ASAN";
 const BITCODE: &str = ".bc";
 const RESOLUTIONS: &str = ".resolution.txt";
 
+/// To these functions of the C library and of the entry its own assembly refers, in most programs.
+/// Further ones cost another run of the linker; those that a program does not have cost nothing.
+///
+/// The unwinder's last: native code calls it to go on unwinding. An instruction stands for the call, so
+/// the bitcode does not name the function; builds from it would get a second unwinder, with an uninitialised
+/// C library of its own.
+const USUAL_ROOTS: [&str; 7] = [
+    "_start_c",
+    "_init",
+    "_fini",
+    "__cancel",
+    "__sigsetjmp_tail",
+    "__syscall_ret",
+    "_Unwind_Resume",
+];
+
 /// Bitcode that is not complete yet.
 fn unfinished(output: &Path) -> PathBuf {
     with_suffix(output, &format!("{BITCODE}.{}", std::process::id()))
@@ -50,7 +66,7 @@ impl Made {
             files: [
                 output.to_path_buf(),
                 with_suffix(output, BITCODE),
-                with_suffix(output, RESOLUTIONS),
+                with_suffix(&unfinished(output), RESOLUTIONS),
                 unfinished(output),
             ],
         };
@@ -105,41 +121,67 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     Ok(code)
 }
 
-/// Links the native program and its bitcode.
+/// Links the native program and its bitcode, at the same time.
 fn link_program(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let optimised = keep::optimise(sysroot, &link.kept)?;
-    let mut native = common(sysroot, link);
-    if let Some(optimised) = &optimised {
-        let level = OsString::from("--lto-CGO2");
-        native.retain(|arg| arg != "--lto-CGO0");
-        native.push(level);
-        optimised.replace(&mut native);
-    }
-
-    let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
-    insert_before_libc(&mut native, sysroot, machine_code);
-    native.push("-o".into());
-    native.push(link.output.clone().into());
-    native.push("--lto-newpm-passes=globaldce".into());
-    native.push("--save-temps=resolution".into());
-    let code = run_linker(sysroot, native)?;
+    let (native, bitcode) = std::thread::scope(|scope| {
+        let bitcode = scope.spawn(|| link_bitcode(sysroot, link));
+        let native = link_native(sysroot, link, optimised.as_ref());
+        (native, bitcode.join())
+    });
+    let code = native?;
     if code != 0 {
         explain_missing_libraries(sysroot, link, notify);
         return Ok(code);
     }
-
-    let resolutions = with_suffix(&link.output, RESOLUTIONS);
-    let text = fs::read(&resolutions).context("read", &resolutions)?;
-    fs::remove_file(&resolutions).context("remove", &resolutions)?;
-    let mut kept = roots::from_resolutions(&String::from_utf8_lossy(&text));
-    // Most programs that contain the unwinder use it: knowing so at once saves a round.
-    kept.extend(roots::from_unwinding(&text));
-    // The compiler's runtime, which is machine code in the native program, also defines these; that
-    // alone is no reason to keep them.
-    for name in sysroot::own_functions() {
-        kept.remove(name);
+    match bitcode {
+        Ok(done) => done?,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
-    link_bitcode(sysroot, link, kept, notify)
+    announce(&link.output)?;
+    if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
+        let limits = checked::BuildLimits::NONE;
+        checked::checked_build(&link.output, checked::Checks::Memory, limits, notify)?;
+    }
+    Ok(0)
+}
+
+/// Links the native program: the user's bitcode is compiled, the libraries are machine code.
+fn link_native(
+    sysroot: &Sysroot,
+    link: &Link,
+    optimised: Option<&keep::Optimised>,
+) -> Result<i32, ToolchainError> {
+    let mut args = common(sysroot, link);
+    if let Some(optimised) = optimised {
+        args.retain(|arg| arg != "--lto-CGO0");
+        args.push("--lto-CGO2".into());
+        optimised.replace(&mut args);
+    }
+    prefer_machine_code(&mut args, sysroot);
+    let libraries = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
+    insert_before_libc(&mut args, &sysroot.native_libraries(), libraries);
+    args.push("-o".into());
+    args.push(link.output.clone().into());
+    args.push("--lto-newpm-passes=globaldce".into());
+    run_linker(sysroot, args)
+}
+
+/// Lets the linker find the libraries as machine code before those of bitcode, where it looks for these at all.
+fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
+    let is_libraries = |path: &[u8]| Path::new(OsStr::from_bytes(path)) == sysroot.libraries();
+    let found = (0..args.len()).find(|&at| match args[at].as_bytes().strip_prefix(b"-L") {
+        Some(b"") => args
+            .get(at + 1)
+            .is_some_and(|next| is_libraries(next.as_bytes())),
+        Some(path) => is_libraries(path),
+        None => false,
+    });
+    if let Some(at) = found {
+        let mut folder = OsString::from("-L");
+        folder.push(sysroot.native_libraries());
+        args.insert(at, folder);
+    }
 }
 
 /// Whether the program is a configure probe of autoconf or CMake, which is discarded after it was
@@ -155,40 +197,30 @@ fn is_probe(output: &Path) -> bool {
         || (name == "conftest" && folder.join("config.log").exists())
 }
 
-/// Links a configure probe with the C library as machine code, so that nothing of it is compiled.
+/// Links a configure probe.
 fn link_probe(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
-    let library = OsString::from(sysroot.probe_library()?);
-    let mut args = common(sysroot, link);
-    for arg in args.iter_mut().filter(|arg| *arg == "-lc") {
-        arg.clone_from(&library);
-    }
-    args.extend(["--lto-newpm-passes=globaldce", "--lto-CGO0", "-o"].map(OsString::from));
-    args.push(link.output.clone().into());
-    // The library is one object, so functions that the program defines itself are defined twice.
-    args.push("--allow-multiple-definition".into());
-    let code = run_linker(sysroot, args)?;
+    let code = link_native(sysroot, link, None)?;
     if code != 0 {
         explain_missing_libraries(sysroot, link, notify);
     }
     Ok(code)
 }
 
-fn link_bitcode(
-    sysroot: &Sysroot,
-    link: &Link,
-    mut kept: BTreeSet<String>,
-    notify: Notify<'_>,
-) -> Result<i32, ToolchainError> {
+fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
     let bitcode = with_suffix(&link.output, BITCODE);
     let unfinished = unfinished(&link.output);
-    // A kept function may use further intrinsics; each round adds functions of a fixed list.
+    let resolutions = with_suffix(&unfinished, RESOLUTIONS);
+    let mut kept: BTreeSet<String> = USUAL_ROOTS.map(str::to_owned).into();
+    // Which symbols machine code refers to is known after a run, and so are the intrinsics that the
+    // kept functions use.
     loop {
         let mut args = common(sysroot, link);
         let runtime = sysroot.libraries().join("libcompiler_rt.a");
-        insert_before_libc(&mut args, sysroot, [runtime]);
+        insert_before_libc(&mut args, &sysroot.libraries(), [runtime]);
         args.push("-o".into());
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
+        args.push("--save-temps=resolution".into());
         args.push(passes(&kept));
         let packed = response::pack(args)?;
         let mut linker = sysroot.zig_command("ld.lld");
@@ -200,21 +232,21 @@ fn link_bitcode(
                 reason,
             });
         }
+        let text = fs::read(&resolutions).context("read", &resolutions)?;
+        fs::remove_file(&resolutions).context("remove", &resolutions)?;
         let bytes = fs::read(&unfinished).context("read", &unfinished)?;
-        let before = kept.len();
-        kept.extend(roots::from_intrinsics(&bytes));
-        kept.extend(roots::from_unwinding(&bytes));
-        if kept.len() == before {
-            break;
+        let mut roots = roots::from_resolutions(&String::from_utf8_lossy(&text));
+        // Everett's own versions of functions are defined by the compiler's runtime, too; that alone is no
+        // reason to keep them.
+        for name in sysroot::own_functions() {
+            roots.remove(name);
         }
+        roots.extend(roots::from_intrinsics(&bytes));
+        if roots.is_subset(&kept) {
+            return fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode);
+        }
+        kept.extend(roots);
     }
-    fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
-    announce(&link.output)?;
-    if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
-        let limits = checked::BuildLimits::NONE;
-        checked::checked_build(&link.output, checked::Checks::Memory, limits, notify)?;
-    }
-    Ok(0)
 }
 
 /// Reports a linked program to a waiting cargo or rustc; several links may run concurrently.
@@ -321,16 +353,17 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Inserts libraries before libc, so that they take precedence over its functions, but after all
+/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its functions, but after all
 /// user code, which may define the same ones. A program without libc gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
-    sysroot: &Sysroot,
+    folder: &Path,
     libraries: [PathBuf; N],
 ) {
     let is_libc = |arg: &OsString| arg == "-lc";
     let is_runtime = |arg: &OsString| arg.to_string_lossy().contains("libclang_rt.builtins");
-    let objects = args.iter().any(is_libc).then(|| sysroot.own_objects());
+    let own = || Sysroot::own_objects(folder);
+    let objects = args.iter().any(is_libc).then(own);
     let first = args.iter().position(|arg| is_libc(arg) || is_runtime(arg));
     let at = first.unwrap_or(args.len());
     let all = objects

@@ -150,16 +150,6 @@ pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
     symbols
 }
 
-/// What native code calls to resume unwinding, in programs that do.
-///
-/// An instruction stands for the call, so the bitcode does not name the function. Builds from it
-/// would get a second unwinder, with an uninitialised C library of its own.
-pub fn from_unwinding(bitcode: &[u8]) -> BTreeSet<String> {
-    let raises = find(bitcode, b"_Unwind_RaiseException").is_some();
-    let resume = raises.then(|| "_Unwind_Resume".to_owned());
-    resume.into_iter().collect()
-}
-
 fn library_function(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let (function, types) = name.split_once('.')?;
@@ -215,12 +205,5 @@ mod tests {
         let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "powl", "tanh"];
         assert_eq!(from_intrinsics(text), set(&expected));
         assert_eq!(from_intrinsics(b"llvm."), set(&[]));
-    }
-
-    #[test]
-    fn programs_that_unwind_can_go_on_with_it() {
-        let text = b"\x00main_Unwind_RaiseExceptionprintf\x00";
-        assert_eq!(from_unwinding(text), set(&["_Unwind_Resume"]));
-        assert_eq!(from_unwinding(b"main_Unwind_Backtrace"), set(&[]));
     }
 }

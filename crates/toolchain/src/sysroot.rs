@@ -2,9 +2,11 @@
 //! package and kept in the cache folder.
 //!
 //! The libraries are archives of bitcode, except for those written in assembly. The compiler
-//! package builds them when it links a program; its link line says where they are.
+//! package builds them when it links a program; its link line says where they are. Native programs
+//! are linked with the same libraries as machine code.
 
 mod build;
+mod machine_code;
 mod probe;
 
 use std::ffi::OsString;
@@ -23,7 +25,13 @@ use crate::wheel;
 pub const TARGET: &str = "x86_64-linux-musl";
 
 /// The recipe: a sysroot built by another recipe is not used.
-const RECIPE: &[u8] = include_bytes!("sysroot/build.rs");
+const RECIPE: [&[u8]; 2] = [
+    include_bytes!("sysroot/build.rs"),
+    include_bytes!("sysroot/machine_code.rs"),
+];
+
+/// The folder of libraries as machine code, beside those of bitcode.
+const NATIVE: &str = "native";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
@@ -96,7 +104,8 @@ impl Sysroot {
         let shim = build::shim_text("");
         let mathematics = roots::mathematics();
         parts.extend(mathematics.iter().map(String::as_bytes));
-        parts.extend([RECIPE, identity.as_bytes(), shim.as_bytes()]);
+        parts.extend(RECIPE);
+        parts.extend([identity.as_bytes(), shim.as_bytes()]);
         let name = format!("sysroot-{}", cache::fingerprint(&parts));
         Ok(Sysroot {
             zig,
@@ -117,26 +126,19 @@ impl Sysroot {
         Ok(text.lines().map(OsString::from).collect())
     }
 
-    /// The C library as machine code, for configure probes; built if missing.
-    pub fn probe_library(&self) -> Result<PathBuf, ToolchainError> {
-        let library = self.folder.join("probe/libc.a");
-        if !library.is_file() {
-            let _lock = cache::lock(&self.folder)?;
-            if !library.is_file() {
-                build::probe_library(&self.zig, &self.libraries(), &library)?;
-            }
-        }
-        Ok(library)
-    }
-
     /// The library folder.
     pub fn libraries(&self) -> PathBuf {
         self.folder.join("usr/lib")
     }
 
-    /// Everett's own versions of library functions, which take precedence over the library's.
-    pub fn own_objects(&self) -> [PathBuf; 3] {
-        OWN_OBJECTS.map(|name| self.libraries().join(name))
+    /// The folder of the libraries as machine code.
+    pub fn native_libraries(&self) -> PathBuf {
+        self.libraries().join(NATIVE)
+    }
+
+    /// Everett's own versions of library functions in a library folder; they take precedence over the library's.
+    pub fn own_objects(folder: &Path) -> [PathBuf; 3] {
+        OWN_OBJECTS.map(|name| folder.join(name))
     }
 
     /// The compiler's own headers and runtime.

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, CDEFS_H, CLOUD9_H, EVERETT_H, KLEE_H, NATIVE_C, NETKLEE_H, OWN_OBJECTS, OWN_SOURCES,
-    START_ASM, START_C, TARGET,
+    BUILTINS, CDEFS_H, CLOUD9_H, EVERETT_H, KLEE_H, NATIVE, NATIVE_C, NETKLEE_H, OWN_OBJECTS,
+    OWN_SOURCES, START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -27,6 +28,9 @@ pub fn shim_text(tool: &str) -> String {
 
 /// The C library, in bitcode.
 const LIBC_SCRIPT: &str = "GROUP ( libmusl.a libzigc.a )\n";
+
+/// The C++ library.
+const CXX_SCRIPT: &str = "GROUP ( libcxx.a libc++abi.a )\n";
 
 /// Flags for functions of everett in bitcode: plain loops that stay loops.
 const PLAIN: [&str; 6] = [
@@ -117,7 +121,16 @@ pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), To
     }
     runtime(zig, folder)?;
     arithmetic(zig, folder)?;
-    native_math(zig, folder)
+    native_math(zig, folder)?;
+    let made = libraries.join(NATIVE);
+    fs::create_dir_all(&made).context("create", &made)?;
+    for name in ["libmusl.a", "libzigc.a", "libunwind.a"] {
+        machine_code::archive(zig, &libraries.join(name), &made.join(name))?;
+    }
+    for name in OWN_OBJECTS {
+        machine_code::object(zig, &libraries.join(name), &made.join(name))?;
+    }
+    write(&made.join("libc.a"), LIBC_SCRIPT)
 }
 
 /// Compiles the mathematics library to machine code, for native programs.
@@ -152,26 +165,6 @@ fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         .arg(&object);
     check(&mut compile, "the mathematics library")?;
     check(&mut archive, "the mathematics library")
-}
-
-/// Compiles the whole C library to machine code, quickly and as one object.
-pub fn probe_library(zig: &Path, libraries: &Path, target: &Path) -> Result<(), ToolchainError> {
-    let folder = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).context("create", folder)?;
-    let work = tempfile::tempdir_in(folder).context("create a folder in", folder)?;
-    let (object, archive) = (work.path().join("libc.o"), work.path().join("libc.a"));
-    let mut compile = Command::new(zig);
-    compile
-        .args(["ld.lld", "-r", "--strip-debug", "--lto-CGO0"])
-        .args(["--lto-newpm-passes=globaldce", "--whole-archive"])
-        .args(["musl", "zigc"].map(|name| libraries.join(format!("lib{name}.a"))))
-        .arg("-o")
-        .arg(&object);
-    check(&mut compile, "the C library as machine code")?;
-    let mut pack = Command::new(zig);
-    pack.args(["ar", "crs"]).arg(&archive).arg(&object);
-    check(&mut pack, "the C library as machine code")?;
-    fs::rename(&archive, target).context("move the library to", target)
 }
 
 /// Builds the compiler's runtime (`memcpy`, `sin`, 128-bit division) as bitcode too.
@@ -319,11 +312,17 @@ pub fn cxx_library(
     for (name, to) in [("libc++.a", "libcxx.a"), ("libc++abi.a", "libc++abi.a")] {
         copy(&built.find(name)?, &libraries.join(to))?;
     }
+    for name in ["libcxx.a", "libc++abi.a"] {
+        machine_code::archive(
+            zig,
+            &libraries.join(name),
+            &libraries.join(NATIVE).join(name),
+        )?;
+    }
     // The compiler driver names this library alone.
-    write(
-        &libraries.join("libc++.a"),
-        "GROUP ( libcxx.a libc++abi.a )\n",
-    )?;
+    for folder in [&libraries.join(NATIVE), &libraries] {
+        write(&folder.join("libc++.a"), CXX_SCRIPT)?;
+    }
     let unfinished = marker.with_extension("unfinished");
     write(&unfinished, &(built.definitions.join("\n") + "\n"))?;
     fs::rename(&unfinished, marker).context("move into place", marker)

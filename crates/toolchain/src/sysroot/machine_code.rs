@@ -1,0 +1,97 @@
+//! The libraries as machine code, for native programs: the same functions as in the bitcode, compiled once instead of at
+//! every link. Members stay apart, so that a program gets those that its bitcode gets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::read::archive::ArchiveFile;
+
+use super::probe::check;
+use crate::error::{IoContext, ToolchainError};
+use crate::keep::BITCODE;
+
+/// Code generation alone: the compiler optimised the members when it made them.
+const FLAGS: [&str; 10] = [
+    "clang",
+    "--target=x86_64-linux-musl",
+    "-Wno-override-module",
+    "-O2",
+    "-fno-pic",
+    "-ffp-contract=off",
+    "-Xclang",
+    "-disable-llvm-passes",
+    "-c",
+    "-xir",
+];
+/// So many members are compiled by one command.
+const BATCH: usize = 40;
+const WHAT: &str = "the libraries as machine code";
+
+/// Compiles the members of an archive; those that are machine code already stay as they are.
+pub fn archive(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    let bytes = fs::read(from).context("read", from)?;
+    let broken = |error: object::Error| ToolchainError::Sysroot {
+        what: WHAT,
+        reason: format!("{}: {error}", from.display()),
+    };
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let (mut objects, mut bitcode) = (Vec::new(), Vec::new());
+    let parsed = ArchiveFile::parse(&*bytes).map_err(broken)?;
+    for (number, member) in parsed.members().enumerate() {
+        let member = member.map_err(broken)?;
+        let name = String::from_utf8_lossy(member.name()).into_owned();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        // Two members of an archive may have the same name.
+        let object = PathBuf::from(format!("{number}-{name}"));
+        let data = member.data(&*bytes).map_err(broken)?;
+        let file = if BITCODE.iter().any(|magic| data.starts_with(magic)) {
+            let file = object.with_extension("bc");
+            bitcode.push(file.clone());
+            file
+        } else {
+            object.clone()
+        };
+        let path = work.path().join(file);
+        fs::write(&path, data).context("write", &path)?;
+        objects.push(object);
+    }
+    compile(zig, work.path(), &bitcode)?;
+    let mut pack = Command::new(zig);
+    pack.args(["ar", "crs"])
+        .arg(to)
+        .args(&objects)
+        .current_dir(work.path());
+    check(&mut pack, WHAT)
+}
+
+/// Compiles one object of bitcode.
+pub fn object(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    let mut command = Command::new(zig);
+    command.args(FLAGS).arg(from).arg("-o").arg(to);
+    check(&mut command, WHAT)
+}
+
+/// Compiles files of a folder into objects beside them, on all cores.
+fn compile(zig: &Path, folder: &Path, files: &[PathBuf]) -> Result<(), ToolchainError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = std::sync::Mutex::new(files.chunks(BATCH));
+    let work = || -> Result<(), ToolchainError> {
+        loop {
+            let Some(batch) = next.lock().ok().and_then(|mut batches| batches.next()) else {
+                return Ok(());
+            };
+            let mut command = Command::new(zig);
+            command.args(FLAGS).args(batch).current_dir(folder);
+            check(&mut command, WHAT)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().try_for_each(join)
+    })
+}
