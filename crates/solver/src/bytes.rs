@@ -18,6 +18,18 @@ impl ByteSet {
         self.0 == [0; 4]
     }
 
+    /// The values from 0 to `most`.
+    pub fn up_to(most: u64) -> ByteSet {
+        let mut set = ByteSet([0; 4]);
+        (0..=most.min(255) as u8).for_each(|value| set.insert(value));
+        set
+    }
+
+    /// How many values there are.
+    pub fn len(self) -> u64 {
+        self.0.iter().map(|limb| u64::from(limb.count_ones())).sum()
+    }
+
     /// The values, ascending.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..=255u8).filter(move |&value| self.contains(value))

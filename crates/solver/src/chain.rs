@@ -5,6 +5,7 @@ use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
 use crate::config::{SolverConfig, SolverError, SolverStatistics};
 use crate::constraints::{Constraints, Group};
+use crate::enumerate::Effort;
 use crate::interrupt::Interrupt;
 use crate::log::QueryLog;
 use crate::model::Model;
@@ -280,10 +281,16 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Verdict {
+        if let Some(verdict) =
+            self.solve_by_enumeration(arena, query, support, model, Effort::First)
+        {
+            return verdict;
+        }
         let started = self.config.clock.now();
         self.statistics.sat_queries += 1;
         let verdict = self
             .solve_light(arena, query, support, model)
+            .or_else(|| self.solve_by_enumeration(arena, query, support, model, Effort::Hard))
             .or_else(|| self.solve_heavy(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
         let verdict = match verdict {

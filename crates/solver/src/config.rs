@@ -165,6 +165,8 @@ pub struct SolverStatistics {
     pub by_ranges: u64,
     /// Decided by truth tables over a single byte.
     pub by_bytes: u64,
+    /// Decided by evaluating all combinations of values.
+    pub by_enumeration: u64,
     /// The same query was asked before.
     pub by_cache: u64,
     /// A model of another query fits.
@@ -197,6 +199,7 @@ impl SolverStatistics {
         self.by_simplification += other.by_simplification;
         self.by_ranges += other.by_ranges;
         self.by_bytes += other.by_bytes;
+        self.by_enumeration += other.by_enumeration;
         self.by_cache += other.by_cache;
         self.by_cached_model += other.by_cached_model;
         self.by_core += other.by_core;
@@ -219,6 +222,7 @@ impl SolverStatistics {
             by_simplification: self.by_simplification - earlier.by_simplification,
             by_ranges: self.by_ranges - earlier.by_ranges,
             by_bytes: self.by_bytes - earlier.by_bytes,
+            by_enumeration: self.by_enumeration - earlier.by_enumeration,
             by_cache: self.by_cache - earlier.by_cache,
             by_cached_model: self.by_cached_model - earlier.by_cached_model,
             by_core: self.by_core - earlier.by_core,

@@ -12,6 +12,7 @@ mod chain;
 mod clock;
 mod config;
 mod constraints;
+mod enumerate;
 mod interrupt;
 mod light;
 mod log;

@@ -1,6 +1,7 @@
 //! Random terms, and tests that go through several layers.
 
 mod chain;
+mod enumerate;
 mod smt;
 mod translation;
 
