@@ -308,7 +308,7 @@ impl Kernel<'_, '_> {
             return Ok(None);
         }
         let at = self.read_time(address)?;
-        Ok(Some(at.saturating_sub(self.host.start_time_ns)))
+        Ok(Some(self.wall_deadline(at)))
     }
 
     fn wait_at_queue(

@@ -3,6 +3,7 @@
 use everett_vm::{Backing, Buffer, PAGE, Value};
 
 use super::{PAGE_SIZE, aligned, whole_pages};
+use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
 use crate::files::{InodeId, InodeKind};
 use crate::kernel::Kernel;
@@ -29,7 +30,7 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let is_known = WITHOUT_EFFECT.contains(&advice)
         || matches!(advice, DONT_NEED | FREE | REMOVE | DONT_NEED_LOCKED);
     let is_refused = match advice {
-        POISON | SOFT_OFFLINE => kernel.is_privileged(),
+        POISON | SOFT_OFFLINE => kernel.is_capable(SYS_ADMIN),
         DONT_FORK | WIPE_ON_FORK | COLLAPSE | GUARD | REMOVE_GUARD => true,
         _ => false,
     };
