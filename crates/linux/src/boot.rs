@@ -207,6 +207,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         no_new_privileges: false,
         dumpable: 1,
         keeps_capabilities: false,
+        locked_memory: Default::default(),
         capabilities: Capabilities::ROOT,
         has_huge_pages: true,
         cpu_ns: 0,

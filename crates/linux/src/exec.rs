@@ -45,6 +45,7 @@ impl HostState {
         process.execution = Arc::new(execution.clone());
         process.has_executed = true;
         process.keeps_capabilities = false;
+        process.locked_memory = Default::default();
         process.capabilities.follow_exec(process.uid);
         process.timers = Default::default();
         process.borrows_memory = false;

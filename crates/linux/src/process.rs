@@ -8,6 +8,7 @@ use crate::files::{Descriptors, InodeId};
 use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
+use crate::syscalls::memory::LockedMemory;
 use crate::timers::PosixTimer;
 use crate::wait::{Wait, WaitCondition};
 
@@ -330,6 +331,8 @@ pub struct ProcessState {
     pub dumpable: u32,
     /// `PR_SET_KEEPCAPS`.
     pub keeps_capabilities: bool,
+    /// Memory that it has locked.
+    pub locked_memory: LockedMemory,
     /// Its capabilities.
     pub capabilities: Capabilities,
     /// It may use huge pages, unless `PR_SET_THP_DISABLE` was set.

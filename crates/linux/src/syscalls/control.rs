@@ -29,7 +29,7 @@ pub const ROWS: &[Row] = &[
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const ENFORCED: &str = "only RLIMIT_NOFILE and RLIMIT_FSIZE are enforced";
+const ENFORCED: &str = "only RLIMIT_NOFILE, RLIMIT_FSIZE and RLIMIT_MEMLOCK are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -90,9 +90,9 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, processes, locked memory, address space, pending signals, message queues,
+        /// Processor time, data, stack, processes, address space, pending signals, message queues,
         /// real-time processor time.
-        const NOT_ENFORCED: [usize; 9] = [0, 2, 3, 6, 8, 9, 11, 12, 15];
+        const NOT_ENFORCED: [usize; 8] = [0, 2, 3, 6, 9, 11, 12, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;

@@ -1,5 +1,8 @@
-// exec:
-// Deadlines on the wall clock when that is set, overruns, and loops that wait for the time to pass.
+// run:
+// paths: 1
+// Deadlines on the wall clock when that is set. It is not run on the machine, whose clock it would set; what is asserted is
+// what Linux does.
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,13 +31,13 @@ static void *sleeper(void *unused) {
   clock_gettime(CLOCK_MONOTONIC, &before);
   int result = clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
   clock_gettime(CLOCK_MONOTONIC, &after);
-  printf("slept %d, for less than a minute: %d\n", result, after.tv_sec - before.tv_sec < 60);
+  assert(result == 0 && after.tv_sec - before.tv_sec < 60);
   return unused;
 }
 
 static void jump(int seconds) {
   struct timespec to = in(seconds);
-  printf("set %d\n", clock_settime(CLOCK_REALTIME, &to));
+  assert(clock_settime(CLOCK_REALTIME, &to) == 0);
 }
 
 static void nap(long ms) {
@@ -62,28 +65,8 @@ int main(void) {
   jump(200);
   nap(50);
   uint64_t count = 0;
-  printf("fired %d, %zd", hits, read(absolute_fd, &count, sizeof count));
-  printf(", the relative one %zd\n", read(relative_fd, &count, sizeof count));
-  jump(-400);
-  sigset_t blocked;
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGUSR1);
-  sigprocmask(SIG_BLOCK, &blocked, NULL);
-  struct itimerspec periodic = {{0, 100000000}, {0, 100000000}};
-  timer_settime(timer, 0, &periodic, NULL);
-  nap(550);
-  sigprocmask(SIG_UNBLOCK, &blocked, NULL);
-  printf("overrun %d\n", timer_getoverrun(timer));
-  timer_delete(timer);
-  time_t start = time(NULL);
-  while (time(NULL) - start < 2) {
-  }
-  struct timespec now, end;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-  end.tv_sec++;
-  do
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  while (now.tv_sec < end.tv_sec || now.tv_nsec < end.tv_nsec);
-  puts("waited");
+  assert(hits == 1);
+  assert(read(absolute_fd, &count, sizeof count) == sizeof count && count == 1);
+  assert(read(relative_fd, &count, sizeof count) == -1);
   return 0;
 }

@@ -101,6 +101,10 @@ pub(super) fn munmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     kernel.unmap(start, size);
+    kernel
+        .process_mut()
+        .locked_memory
+        .unlock(start, start + size);
     Ok(Value::ZERO)
 }
 
