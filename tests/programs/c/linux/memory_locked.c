@@ -18,7 +18,12 @@ int main(void) {
   start_in("memory-locked");
   int fd = open("file", O_RDWR | O_CREAT, 0600);
   ftruncate(fd, 8192);
+  struct stat before, after;
+  fstat(fd, &before);
+  usleep(20000);
   char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  fstat(fd, &after);
+  printf("mapped, so accessed: %d\n", memcmp(&before.st_atim, &after.st_atim, sizeof before.st_atim) != 0);
   TRY(msync(pages, 8192, MS_SYNC | MS_INVALIDATE));
   TRY(mlock(pages + 4096, 10));
   TRY(msync(pages, 8192, MS_SYNC | MS_INVALIDATE));
