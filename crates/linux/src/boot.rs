@@ -7,6 +7,7 @@ use everett_vm::{
 use triomphe::Arc;
 
 use crate::bytes::{Bytes, input_bytes};
+use crate::capabilities::Capabilities;
 use crate::config::{Argument, HostConfig, Stdin};
 use crate::files::{
     Description, Descriptor, Descriptors, Disk, Files, InodeId, Input, OpenFlags, ROOT, Target,
@@ -159,6 +160,7 @@ pub(crate) fn prepare(
             points: config.options.logs_points.then(Arc::default),
             packets: config.options.logs_packets.then(Arc::default),
             watchers: Default::default(),
+            asynchronous: Default::default(),
             file_watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
@@ -205,6 +207,9 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         no_new_privileges: false,
         dumpable: 1,
         keeps_capabilities: false,
+        locked_memory: Default::default(),
+        capabilities: Capabilities::ROOT,
+        has_huge_pages: true,
         cpu_ns: 0,
         children_cpu_ns: 0,
         alarms: [None; 3],

@@ -160,6 +160,7 @@ impl Kernel<'_, '_> {
             is_subreaper: false,
             cpu_ns: 0,
             children_cpu_ns: 0,
+            locked_memory: Default::default(),
             alarms: [None; 3],
             timers: Default::default(),
             descriptors: own.descriptors.inherited(),

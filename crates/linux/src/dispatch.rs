@@ -13,7 +13,7 @@ use crate::wait::Wait;
 use crate::{numbers, syscalls};
 
 /// Virtual time that a system call takes.
-const SYSTEM_CALL_NS: u64 = 1000;
+pub(crate) const SYSTEM_CALL_NS: u64 = 1000;
 
 /// Why a time slice ended.
 pub(crate) enum SliceEnd {
@@ -38,6 +38,8 @@ pub(crate) struct TimeSlice<'k, 'v> {
     described: Option<(&'static str, String)>,
     /// The call takes no virtual time: the native program may make more or fewer such calls.
     unseen: bool,
+    /// Whether the call only looks at a clock; `None` if it lets others run.
+    looks: Option<bool>,
     /// Result of the last system call.
     pub(crate) result: Option<Value>,
 }
@@ -49,6 +51,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             counted: 0,
             described: None,
             unseen: false,
+            looks: Some(false),
             result: None,
         }
     }
@@ -155,6 +158,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         let number = self.kernel.vm.concretize(call.number)?;
         let is_aside = self.kernel.host.internal_call;
         self.unseen = is_aside || syscalls::row(number).is_some_and(Row::is_about_memory);
+        self.looks = syscalls::looks_at_clock(number);
         if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);
         }
@@ -195,6 +199,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         kernel.vm.commit();
         let task = kernel.task_mut();
         task.deadline_ns = None;
+        task.waits_for_wall_clock = false;
         task.remainder = 0;
         task.progress = 0;
         task.woken = false;
@@ -207,11 +212,12 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             kernel.restore_mask();
         }
         if !self.unseen {
-            kernel.host.clock_ns += SYSTEM_CALL_NS;
+            let took_ns = kernel.time_taken(self.looks);
+            kernel.host.clock_ns += took_ns;
             let task = kernel.task_mut();
-            task.cpu_ns += SYSTEM_CALL_NS;
+            task.cpu_ns += took_ns;
             task.calls += 1;
-            kernel.process_mut().cpu_ns += SYSTEM_CALL_NS;
+            kernel.process_mut().cpu_ns += took_ns;
         }
         if let Some((name, arguments)) = self.described.take() {
             kernel.log_call(name, &arguments, result);

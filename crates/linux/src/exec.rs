@@ -44,6 +44,9 @@ impl HostState {
         process.executable = found.ok();
         process.execution = Arc::new(execution.clone());
         process.has_executed = true;
+        process.keeps_capabilities = false;
+        process.locked_memory = Default::default();
+        process.capabilities.follow_exec(process.uid);
         process.timers = Default::default();
         process.borrows_memory = false;
         process.program_break = None;
@@ -80,6 +83,7 @@ impl HostState {
             cpu_ns: old.cpu_ns,
             nice: old.nice,
             policy: old.policy,
+            timer_slack_ns: old.timer_slack_ns,
             name,
             ..TaskState::new(pid, pid)
         });

@@ -93,6 +93,7 @@ impl HostState {
         for (_, descriptor) in descriptors.iter() {
             self.close(pid, descriptor.description);
         }
+        self.announce_exit(pid);
         // Tasks that wait for a file lock check again.
         self.lock_releases += 1;
         self.reparent_children(pid);

@@ -98,6 +98,8 @@ pub struct HostState {
     pub objects: Slots<Object>,
     /// Epoll instances that watch an object.
     pub watchers: Watchers,
+    /// Open files that signal their events.
+    pub asynchronous: crate::owners::Asynchronous,
     /// Inotify instances that watch a file.
     pub file_watchers: FileWatchers,
     /// Network addresses, routes and ports in use.

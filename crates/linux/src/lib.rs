@@ -17,6 +17,7 @@
 
 mod boot;
 mod bytes;
+mod capabilities;
 mod clone;
 mod config;
 mod delivery;
@@ -38,6 +39,7 @@ mod native;
 mod native_files;
 mod numbers;
 mod objects;
+mod owners;
 mod packets;
 mod process;
 mod queue;

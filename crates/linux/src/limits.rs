@@ -11,6 +11,8 @@ const STACK: usize = 3;
 const CORE: usize = 4;
 /// `RLIMIT_NOFILE`: one more than the highest descriptor.
 pub const DESCRIPTORS: usize = 7;
+/// `RLIMIT_MEMLOCK`: bytes of locked memory.
+pub const LOCKED_MEMORY: usize = 8;
 const RESOURCES: usize = 16;
 
 /// A soft and a hard limit.

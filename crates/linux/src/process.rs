@@ -3,10 +3,12 @@
 use everett_vm::{Buffer, Bug, FloatEnvironment, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
+use crate::capabilities::Capabilities;
 use crate::files::{Descriptors, InodeId};
 use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
+use crate::syscalls::memory::LockedMemory;
 use crate::timers::PosixTimer;
 use crate::wait::{Wait, WaitCondition};
 
@@ -95,6 +97,10 @@ pub struct TaskState {
     pub alternate_stack: (u64, u32, u64),
     /// Deadline of the current system call.
     pub deadline_ns: Option<u64>,
+    /// The deadline is one of the wall clock, and moves when that is set.
+    pub waits_for_wall_clock: bool,
+    /// Clock readings since the last other system call.
+    pub looks: u32,
     /// Where the current system call stores the remaining time if a signal interrupts it; 0 is nowhere.
     pub remainder: u64,
     /// Signal mask to restore when the next handler returns, after a system call replaced it (`sigsuspend`,
@@ -110,6 +116,8 @@ pub struct TaskState {
     pub nice: i32,
     /// `sched_setscheduler`: policy and priority.
     pub policy: (u32, i32),
+    /// `PR_SET_TIMERSLACK`, which is only told.
+    pub timer_slack_ns: u64,
 }
 
 /// A system call that is suspended while a signal handler runs.
@@ -173,6 +181,8 @@ impl TaskState {
             robust_list: (0, 0),
             alternate_stack: (0, 2, 0),
             deadline_ns: None,
+            waits_for_wall_clock: false,
+            looks: 0,
             remainder: 0,
             restored_mask: None,
             handlers: Vec::new(),
@@ -180,6 +190,7 @@ impl TaskState {
             cpu_ns: 0,
             nice: 0,
             policy: (0, 0),
+            timer_slack_ns: 50_000,
         }
     }
 
@@ -215,6 +226,7 @@ impl TaskState {
             handlers: self.handlers.clone(),
             nice: self.nice,
             policy: self.policy,
+            timer_slack_ns: self.timer_slack_ns,
             ..TaskState::new(tid, pid)
         }
     }
@@ -319,6 +331,12 @@ pub struct ProcessState {
     pub dumpable: u32,
     /// `PR_SET_KEEPCAPS`.
     pub keeps_capabilities: bool,
+    /// Memory that it has locked.
+    pub locked_memory: LockedMemory,
+    /// Its capabilities.
+    pub capabilities: Capabilities,
+    /// It may use huge pages, unless `PR_SET_THP_DISABLE` was set.
+    pub has_huge_pages: bool,
     /// CPU time used by its threads.
     pub cpu_ns: u64,
     /// CPU time used by its reaped children.

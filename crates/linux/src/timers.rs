@@ -49,22 +49,10 @@ pub struct Timer {
     pub at_ns: u64,
     /// Period; 0 is a one-shot timer.
     pub interval_ns: u64,
+    /// It expires at a time of the wall clock, and moves when that is set.
+    pub on_wall_clock: bool,
     /// What happens when it expires.
     pub action: TimerAction,
-}
-
-/// Signals of timers arrive slightly late, never early: a program that measures sees that time has passed.
-const LATENCY_NS: u64 = 50_000;
-
-impl Timer {
-    /// When the expiration is noticed.
-    fn due_ns(&self) -> u64 {
-        match self.action {
-            // A descriptor is ready exactly on time: the reader checks the clock itself.
-            TimerAction::Descriptor { .. } => self.at_ns,
-            _ => self.at_ns.saturating_add(LATENCY_NS),
-        }
-    }
 }
 
 /// How a timer of `timer_create` notifies (`sigev_notify`).
@@ -121,7 +109,7 @@ impl HostState {
     pub fn next_timer(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let steady = timers.filter(|timer| timer.base == TimeBase::Host);
-        steady.map(Timer::due_ns).min()
+        steady.map(|timer| timer.at_ns).min()
     }
 
     /// Fires all timers that have expired.
@@ -129,7 +117,7 @@ impl HostState {
         loop {
             let due = self.timers.iter().filter(|(_, timer)| {
                 let now = self.time_of(timer.base);
-                timer.due_ns() <= now
+                timer.at_ns <= now
             });
             let Some((number, timer)) = due.min_by_key(|(_, timer)| timer.at_ns) else {
                 return;

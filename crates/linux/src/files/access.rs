@@ -12,6 +12,8 @@ pub struct FsCredentials {
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
+    /// It has the capabilities of root about files.
+    pub overrides: bool,
 }
 
 /// Read permission.
@@ -21,6 +23,7 @@ pub const WRITE: u32 = 2;
 /// Execute or search permission.
 pub const EXECUTE: u32 = 1;
 
+const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 
@@ -30,11 +33,12 @@ impl FsCredentials {
         uid: 0,
         gid: 0,
         groups: Vec::new(),
+        overrides: true,
     };
 
-    /// Whether it is root.
+    /// Whether it passes all checks, as root does.
     pub fn is_root(&self) -> bool {
-        self.uid == 0
+        self.overrides
     }
 
     /// Whether it is a member of a group.
@@ -84,6 +88,17 @@ impl FsCredentials {
         Ok(())
     }
 
+    /// Clears the bits of a changed file that let others run it as its owner or group.
+    pub fn clear_set_ids(&self, inode: &mut Inode) {
+        if self.is_root() {
+            return;
+        }
+        inode.mode &= !SET_UID;
+        if inode.mode & 0o010 != 0 || !self.is_in(inode.gid) {
+            inode.mode &= !SET_GID;
+        }
+    }
+
     /// Sets the owner of a new file: its creator, with the directory's group if that has the set-group-ID
     /// bit.
     pub fn own(&self, directory: &Inode, inode: &mut Inode) {
@@ -117,6 +132,7 @@ mod tests {
             uid: 5,
             gid: 6,
             groups: vec![7],
+            overrides: false,
         };
         // The owner does not get what all others get.
         assert_eq!(who.check(&inode(0o077, 5, 6), READ), Err(Errno::EACCES));
@@ -145,6 +161,7 @@ mod tests {
     fn sticky_directories_keep_the_files_of_others() {
         let who = |uid| FsCredentials {
             uid,
+            overrides: uid == 0,
             ..FsCredentials::default()
         };
         let directory = Inode::directory(ROOT, 0o1777, 0);

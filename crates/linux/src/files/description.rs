@@ -9,6 +9,7 @@ use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::Stream;
 use crate::objects::ObjectId;
+use crate::owners::Owner;
 
 /// Id of an open file description on its host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -46,6 +47,8 @@ impl OpenFlags {
     pub const NONBLOCK: u32 = 0o4000;
     /// `O_DSYNC`, and `O_SYNC`, which includes its bit: data is on disk when the call returns.
     pub const DSYNC: u32 = 0o10_000;
+    /// `O_ASYNC`: events are signalled to the owner.
+    pub const ASYNC: u32 = 0o20_000;
     /// `O_DIRECT`: writes to a pipe are packets.
     pub const DIRECT: u32 = 0o40_000;
     /// `O_LARGEFILE`: implied on 64 bits, and `fcntl` reports it.
@@ -82,6 +85,8 @@ pub struct Description {
     pub offset: u64,
     /// Status flags and access mode.
     pub flags: OpenFlags,
+    /// Whom it signals its events to.
+    pub owner: Owner,
     /// Number of descriptors that refer to it.
     pub references: u32,
     /// The directions in which the program lets calls on it fail, or none; `None` if it has said nothing.
@@ -101,6 +106,7 @@ impl Description {
             target,
             offset: 0,
             flags: OpenFlags(flags),
+            owner: Owner::NONE,
             references: 1,
             faults: None,
             fragments: None,

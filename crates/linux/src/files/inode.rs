@@ -12,7 +12,7 @@ use crate::bytes::Bytes;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InodeId(pub u32);
 
-/// Character devices.
+/// Devices.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Device {
     /// `/dev/null`.
@@ -31,6 +31,15 @@ pub enum Device {
     Multiplexer,
     /// `/dev/pts/N`.
     Line(u32),
+    /// A device without a driver, with its numbers; it cannot be opened.
+    Other {
+        /// It is a block device.
+        is_block: bool,
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
 }
 
 impl Device {
@@ -45,10 +54,16 @@ impl Device {
             Device::Terminal => (5, 0),
             Device::Multiplexer => (5, 2),
             Device::Line(number) => (136, number),
+            Device::Other { major, minor, .. } => (major, minor),
         }
     }
 
-    /// The device with these numbers.
+    /// Whether it is a block device.
+    pub fn is_block(self) -> bool {
+        matches!(self, Device::Other { is_block: true, .. })
+    }
+
+    /// The character device with these numbers.
     pub fn with_number(number: (u32, u32)) -> Option<Device> {
         const ALL: [Device; 7] = [
             Device::Null,

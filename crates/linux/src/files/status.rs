@@ -9,6 +9,7 @@ const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
+const BLOCK_DEVICE: u32 = 0o060_000;
 const PIPE: u32 = 0o010_000;
 const SOCKET: u32 = 0o140_000;
 const BLOCK: u64 = 4096;
@@ -87,6 +88,7 @@ impl Status {
             InodeKind::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
             InodeKind::Link(target) => (LINK, target.len() as u64, (0, 0)),
             InodeKind::Magic(_) => (LINK, 64, (0, 0)),
+            InodeKind::Device(device) if device.is_block() => (BLOCK_DEVICE, 0, device.number()),
             InodeKind::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
             InodeKind::Fifo => (PIPE, 0, (0, 0)),
             InodeKind::Socket => (SOCKET, 0, (0, 0)),
@@ -118,7 +120,8 @@ impl Status {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
         let (major, minor) = self.represents;
-        let represents = u64::from(major) << 8 | u64::from(minor);
+        let (high, low) = (u64::from(minor) >> 8, u64::from(minor) & 0xff);
+        let represents = high << 20 | u64::from(major) << 8 | low;
         for field in [represents, self.size, BLOCK, self.blocks()] {
             bytes.extend_from_slice(&field.to_le_bytes());
         }

@@ -193,6 +193,9 @@ pub fn source(target: Target) -> Option<ObjectId> {
 impl HostState {
     /// Announces that an object has or may have new events, which triggers its watches.
     pub fn announce(&mut self, source: ObjectId, events: u16) {
+        if !self.asynchronous.is_empty() {
+            self.signal_owners(source, events);
+        }
         let Some(epolls) = self.watchers.of.get(&source) else {
             return;
         };

@@ -249,6 +249,7 @@ impl HostState {
             return;
         };
         self.unwatch_closed(id, description.target);
+        self.forget_asynchronous(id);
         if let Target::Inode(inode) = description.target {
             self.notify_close(inode, description.flags);
         }

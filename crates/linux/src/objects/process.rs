@@ -1,6 +1,6 @@
 //! Process descriptors (`pidfd`): readable when the process has exited.
 
-use super::{Object, OpenObject, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::host::HostState;
 use crate::process::ExitState;
 use crate::wait::WakeSource;
@@ -26,6 +26,19 @@ fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     match process {
         Some(process) if matches!(process.exit_state, ExitState::Alive) => 0,
         _ => event::IN | event::READ_NORMAL,
+    }
+}
+
+impl HostState {
+    /// Announces the end of a process to who watches a pidfd of it.
+    pub fn announce_exit(&mut self, pid: u32) {
+        let objects = self.objects.iter();
+        let of_it =
+            objects.filter(|(_, object)| matches!(object, Object::Process(of) if *of == pid));
+        let of_it: Vec<u32> = of_it.map(|(id, _)| id).collect();
+        for id in of_it {
+            self.announce(ObjectId(id), event::READING);
+        }
     }
 }
 

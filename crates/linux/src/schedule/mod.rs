@@ -306,7 +306,7 @@ impl HostState {
     }
 
     /// The earliest deadline of a blocked task.
-    fn next_deadline(&self) -> Option<u64> {
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
             RunState::Waiting(wait) => wait.deadline_ns,
             _ => None,

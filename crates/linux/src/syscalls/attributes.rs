@@ -418,9 +418,10 @@ impl Kernel<'_, '_> {
         if (len < bytes.len() && seals & SHRINK != 0) || (len > bytes.len() && seals & GROW != 0) {
             return Err(Errno::EPERM.into());
         }
+        let who = self.fs_credentials();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now_ns);
-        inode.mode &= !SET_UID;
+        who.clear_set_ids(inode);
         if let InodeKind::Regular(bytes) = &mut inode.kind {
             bytes.set_len(len);
         }

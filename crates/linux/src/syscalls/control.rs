@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
@@ -23,13 +24,12 @@ pub const ROWS: &[Row] = &[
     )
     .without(ENFORCED),
     Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
-        "all but names, death signals, dumpable, keepcaps, seccomp, timer slack, subreapers, \
-         no new privileges",
+        "seccomp filters, securebits, PR_SET_MM, speculation control, pointer authentication",
     ),
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const ENFORCED: &str = "only RLIMIT_NOFILE and RLIMIT_FSIZE are enforced";
+const ENFORCED: &str = "only RLIMIT_NOFILE, RLIMIT_FSIZE and RLIMIT_MEMLOCK are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -56,7 +56,7 @@ fn prlimit64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let old = target.limits.get(resource).ok_or(Errno::EINVAL)?;
     let own = kernel.process();
     let same_user = target.uid == [own.uid[0]; 3] && target.gid == [own.gid[0]; 3];
-    if pid != own.pid && !same_user && !kernel.is_privileged() {
+    if pid != own.pid && !same_user && !kernel.is_capable(SYS_RESOURCE) {
         return Err(Errno::EPERM.into());
     }
     if call.args[3] != 0 {
@@ -90,10 +90,10 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, processes, locked memory, address space, pending signals, message queues,
+        /// Processor time, data, stack, processes, address space, pending signals, message queues,
         /// real-time processor time.
-        const NOT_ENFORCED: [usize; 9] = [0, 2, 3, 6, 8, 9, 11, 12, 15];
-        let may_raise = self.is_privileged();
+        const NOT_ENFORCED: [usize; 8] = [0, 2, 3, 6, 9, 11, 12, 15];
+        let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
         if to.soft > to.hard {
@@ -136,6 +136,29 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const GET_CHILD_SUBREAPER: u64 = 37;
     const SET_NO_NEW_PRIVS: u64 = 38;
     const GET_NO_NEW_PRIVS: u64 = 39;
+    const GET_UNALIGNED: u64 = 5;
+    const SET_UNALIGNED: u64 = 6;
+    const GET_FPEMU: u64 = 9;
+    const SET_FPEMU: u64 = 10;
+    const GET_FPEXC: u64 = 11;
+    const SET_FPEXC: u64 = 12;
+    const GET_TIMING: u64 = 13;
+    const SET_TIMING: u64 = 14;
+    const GET_ENDIAN: u64 = 19;
+    const SET_ENDIAN: u64 = 20;
+    const READ_BOUNDING: u64 = 23;
+    const DROP_BOUNDING: u64 = 24;
+    const GET_TSC: u64 = 25;
+    const GET_SECUREBITS: u64 = 27;
+    const EVENTS_OFF: u64 = 31;
+    const EVENTS_ON: u64 = 32;
+    const GET_TID_ADDRESS: u64 = 40;
+    const SET_THP_DISABLE: u64 = 41;
+    const GET_THP_DISABLE: u64 = 42;
+    const AMBIENT: u64 = 47;
+    const SET_PTRACER: u64 = 0x5961_6d61;
+    const SET_VMA: u64 = 0x5356_4d41;
+    const DEFAULT_SLACK_NS: u64 = 50_000;
     let value = call.args[1];
     let told = |kernel: &mut Kernel<'_, '_>, value: i32| {
         kernel.write_bytes(call.args[1], &value.to_le_bytes())?;
@@ -169,8 +192,38 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let name = kernel.task().name;
             kernel.write_bytes(value, &name)?;
         }
-        GET_SECCOMP | SET_TIMERSLACK => {}
-        GET_TIMERSLACK => return Ok(Value::concrete(50_000)),
+        GET_SECCOMP | GET_SECUREBITS | GET_TIMING | EVENTS_OFF | EVENTS_ON => {}
+        SET_TIMING if value != 0 => return Err(Errno::EINVAL.into()),
+        SET_TIMING => {}
+        SET_TIMERSLACK => {
+            let slack = if value as i64 <= 0 {
+                DEFAULT_SLACK_NS
+            } else {
+                value
+            };
+            kernel.task_mut().timer_slack_ns = slack;
+        }
+        GET_TIMERSLACK => return Ok(Value::concrete(kernel.task().timer_slack_ns)),
+        SET_THP_DISABLE if call.args[2..5] != [0; 3] => return Err(Errno::EINVAL.into()),
+        SET_THP_DISABLE => kernel.process_mut().has_huge_pages = value == 0,
+        GET_THP_DISABLE if call.args[1..5] != [0; 4] => return Err(Errno::EINVAL.into()),
+        GET_THP_DISABLE => return Ok(Value::concrete((!kernel.process().has_huge_pages).into())),
+        READ_BOUNDING => return kernel.bounding_set(value, false),
+        DROP_BOUNDING => return kernel.bounding_set(value, true),
+        AMBIENT if call.args[3..5] != [0; 2] => return Err(Errno::EINVAL.into()),
+        AMBIENT => return kernel.ambient_set(value, call.args[2]),
+        GET_TID_ADDRESS => {
+            let address = kernel.task().clear_child_tid;
+            kernel.write_bytes(value, &address.to_le_bytes())?;
+        }
+        GET_TSC => return told(kernel, 1),
+        // Only debuggers and `/proc` would see the effect.
+        SET_PTRACER | SET_VMA => {}
+        // Other processors have these.
+        GET_UNALIGNED | SET_UNALIGNED | GET_ENDIAN | SET_ENDIAN | GET_FPEMU | SET_FPEMU
+        | GET_FPEXC | SET_FPEXC => {
+            return Err(Errno::EINVAL.into());
+        }
         SET_CHILD_SUBREAPER => kernel.process_mut().is_subreaper = value != 0,
         GET_CHILD_SUBREAPER => {
             let is = i32::from(kernel.process().is_subreaper);

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, pipe};
+use crate::owners;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
@@ -15,14 +16,14 @@ pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
-        .without("all but FIONBIO, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
+        .without("all but FIONBIO, FIOASYNC, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     // The number is given, so there is one.
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::ENOMEM], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::ENOMEM], dup3),
     Row::new("fcntl", 72, &[Fd, Int, Int], FCNTL_ERRORS, fcntl)
         .fails_where(fcntl_fails)
-        .without("owners, leases"),
+        .without("leases, directory notifications"),
     Row::new("close_range", 436, &[Int, Int, Flags], &[], close_range),
 ];
 
@@ -127,6 +128,9 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;
     const FIONBIO: u64 = 0x5421;
+    const FIOASYNC: u64 = 0x5452;
+    const SET_OWNER: [u64; 2] = [0x8901, 0x8902];
+    const GET_OWNER: [u64; 2] = [0x8903, 0x8904];
     /// Terminal requests, which other files refuse without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
     let (descriptor, description) = kernel.description(call.int(0))?;
@@ -136,6 +140,18 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let request = call.args[1] & 0xffff_ffff;
     if let Some(answer) = kernel.own_ioctl(call.int(0), request, call.args[2]) {
         return answer;
+    }
+    let is_socket =
+        matches!(description.target, Target::Object(id) if kernel.host.socket(id).is_some());
+    if is_socket && SET_OWNER.contains(&request) {
+        let owner = kernel.read_value(call.args[2], 4)?;
+        let owner = kernel.vm.concretize(owner)? as i32;
+        return kernel.set_owner(descriptor.description, owner);
+    }
+    if is_socket && GET_OWNER.contains(&request) {
+        let owner = kernel.owner(descriptor.description);
+        kernel.write_bytes(call.args[2], &owner.to_le_bytes())?;
+        return Ok(Value::ZERO);
     }
     if let Target::Object(object) = description.target
         && let Some(answer) = kernel.socket_ioctl(object, request, call.args[2])
@@ -152,6 +168,13 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             if let Some(description) = kernel.host.files.description_mut(descriptor.description) {
                 let others = description.flags.0 & !OpenFlags::NONBLOCK;
                 description.flags = OpenFlags(others | if on { OpenFlags::NONBLOCK } else { 0 });
+            }
+        }
+        FIOASYNC => {
+            let on = kernel.read_value(call.args[2], 4)?;
+            let on = kernel.vm.concretize(on)? != 0;
+            if !kernel.set_asynchronous(call.int(0), descriptor.description, on) && on {
+                return Err(Errno::ENOTTY.into());
             }
         }
         FICLONE | FICLONERANGE => return Err(Errno::EOPNOTSUPP.into()),
@@ -201,7 +224,6 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
     const GET_PIPE_SIZE: i32 = 1032;
-    const ASYNC: u32 = 0o20000;
     const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
@@ -223,8 +245,9 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             Ok(Value::concrete(u64::from(flags)))
         }
         SET_FLAGS => {
-            if call.args[2] as u32 & ASYNC != 0 {
-                kernel.refuse("fcntl", "O_ASYNC");
+            let wants_signals = call.args[2] as u32 & OpenFlags::ASYNC != 0;
+            if wants_signals != description.flags.has(OpenFlags::ASYNC) {
+                kernel.set_asynchronous(fd, descriptor.description, wants_signals);
             }
             if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
                 let flags = open.flags.0 & !CHANGEABLE | call.args[2] as u32 & CHANGEABLE;
@@ -240,6 +263,15 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         | locks::SET_OPEN_LOCK_WAIT) => {
             kernel.usable(fd)?;
             kernel.lock(descriptor, &description, command, call.args[2])
+        }
+        command @ (owners::SET_OWNER
+        | owners::GET_OWNER
+        | owners::SET_SIGNAL
+        | owners::GET_SIGNAL
+        | owners::SET_TYPED_OWNER
+        | owners::GET_TYPED_OWNER
+        | owners::GET_OWNER_USERS) => {
+            kernel.owner_command(descriptor.description, command, call.args[2])
         }
         ADD_SEALS => kernel.add_seals(&description, call.args[2] as u32),
         GET_SEALS => {

@@ -111,6 +111,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base: TimeBase::Host,
             at_ns,
             interval_ns,
+            on_wall_clock: flags & ABSOLUTE != 0 && (is_wall_clock(clock) || clock == 8),
             action: TimerAction::Descriptor { object: id },
         })
     });

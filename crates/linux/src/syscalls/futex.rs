@@ -196,11 +196,7 @@ impl Kernel<'_, '_> {
     fn futex_deadline(&mut self, call: &Call, timeout: u64) -> Result<u64, Stop> {
         let at = self.read_time(timeout)?;
         let wall = call.args[1] & CLOCK_REALTIME != 0;
-        Ok(if wall {
-            at.saturating_sub(self.host.start_time_ns)
-        } else {
-            at
-        })
+        Ok(if wall { self.wall_deadline(at) } else { at })
     }
 
     fn read_word(&mut self, address: u64) -> Result<u32, Stop> {
@@ -268,7 +264,7 @@ impl Kernel<'_, '_> {
             0 => None,
             timeout => {
                 let at = self.read_time(timeout)?;
-                Some(at.saturating_sub(self.host.start_time_ns))
+                Some(self.wall_deadline(at))
             }
         };
         // A woken thread tries again.

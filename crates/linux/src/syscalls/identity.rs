@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
@@ -68,7 +69,7 @@ fn uname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// Reads a new host or domain name.
 fn new_name(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Vec<u8>, Stop> {
     const LONGEST: i32 = 64;
-    if !kernel.is_privileged() {
+    if !kernel.is_capable(SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     if !(0..=LONGEST).contains(&call.int(1)) {

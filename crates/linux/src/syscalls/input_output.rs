@@ -514,9 +514,11 @@ impl Kernel<'_, '_> {
 
     fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
         match device {
-            Device::Null | Device::Terminal | Device::Multiplexer | Device::Line(_) => {
-                Buffer::zeroed(0)
-            }
+            Device::Null
+            | Device::Terminal
+            | Device::Other { .. }
+            | Device::Multiplexer
+            | Device::Line(_) => Buffer::zeroed(0),
             Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
             Device::Random | Device::Urandom => {
                 let bytes = self.host.random_bytes(wanted as usize);
@@ -652,8 +654,12 @@ impl Kernel<'_, '_> {
 
     pub fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
         let now = self.wall_clock_ns();
+        let who = self.fs_credentials();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now);
+        if parts.iter().any(|part| !part.is_empty()) {
+            who.clear_set_ids(inode);
+        }
         if let InodeKind::Regular(bytes) = &mut inode.kind {
             let mut at = start;
             for part in parts {

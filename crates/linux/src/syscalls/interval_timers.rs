@@ -144,6 +144,7 @@ impl Kernel<'_, '_> {
                 base,
                 at_ns: self.host.time_of(base).saturating_add(new.value_ns),
                 interval_ns: new.interval_ns,
+                on_wall_clock: false,
                 action: TimerAction::Alarm { pid, which },
             });
             self.process_mut().alarms[which] = Some(number);
@@ -249,6 +250,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base,
             at_ns,
             interval_ns,
+            on_wall_clock: call.args[1] & ABSOLUTE != 0 && is_wall_clock(timer.clock),
             action: TimerAction::Posix { pid, timer: number },
         })
     });

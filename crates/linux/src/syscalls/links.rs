@@ -4,6 +4,7 @@ use everett_vm::Value;
 
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD};
 use crate::bytes::Bytes;
+use crate::capabilities::MKNOD;
 use crate::errno::Errno;
 use crate::files::{Dentry, Device, Directory, EXECUTE, InodeId, InodeKind, READ, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
@@ -15,8 +16,8 @@ use crate::table::{Answer, Call, Row};
 pub const ROWS: &[Row] = &[
     Row::new("mkdir", 83, &[Path, Int], MAKE_ERRORS, mkdir),
     Row::new("mkdirat", 258, &[Fd, Path, Int], MAKE_ERRORS, mkdirat),
-    Row::new("mknod", 133, &[Path, Int, Int], MAKE_ERRORS, mknod).without("block devices"),
-    Row::new("mknodat", 259, &[Fd, Path, Int, Int], MAKE_ERRORS, mknodat).without("block devices"),
+    Row::new("mknod", 133, &[Path, Int, Int], MAKE_ERRORS, mknod),
+    Row::new("mknodat", 259, &[Fd, Path, Int, Int], MAKE_ERRORS, mknodat),
     Row::new("rmdir", 84, &[Path], MAKE_ERRORS, rmdir),
     Row::new("unlink", 87, &[Path], MAKE_ERRORS, unlink),
     Row::new("unlinkat", 263, &[Fd, Path, Flags], MAKE_ERRORS, unlinkat),
@@ -157,25 +158,26 @@ impl Kernel<'_, '_> {
             0 | 0o100_000 => InodeKind::Regular(Bytes::default()),
             0o010_000 => InodeKind::Fifo,
             0o140_000 => InodeKind::Socket,
-            0o020_000 => {
-                if !self.fs_credentials().is_root() {
-                    return Err(Errno::EPERM.into());
-                }
-                let number = ((device >> 8) as u32 & 0xfff, device as u32 & 0xff);
-                // Devices without a driver cannot be opened, so all of them are alike.
-                let known = Device::with_number(number);
-                InodeKind::Device(known.unwrap_or(Device::Terminal))
-            }
-            0o060_000 => {
-                if self.fs_credentials().is_root() {
-                    self.refuse("mknod", "a block device");
-                }
-                return Err(Errno::EPERM.into());
+            kind @ (0o020_000 | 0o060_000) => {
+                let (high, low) = (device as u32 >> 12 & 0xf_ff00, device as u32 & 0xff);
+                let (major, minor) = (device as u32 >> 8 & 0xfff, high | low);
+                let is_block = kind == 0o060_000;
+                let known = Device::with_number((major, minor)).filter(|_| !is_block);
+                InodeKind::Device(known.unwrap_or(Device::Other {
+                    is_block,
+                    major,
+                    minor,
+                }))
             }
             0o040_000 => return Err(Errno::EPERM.into()),
             _ => return Err(Errno::EINVAL.into()),
         };
         let dentry = self.new_dentry(fd, path)?;
+        if matches!(node, InodeKind::Device(_)) && !self.is_capable(MKNOD) {
+            let directory = self.host.files.tree.get(dentry.directory);
+            self.fs_credentials().check(directory, WRITE | EXECUTE)?;
+            return Err(Errno::EPERM.into());
+        }
         self.create_file(&dentry, node, mode)?;
         Ok(Value::ZERO)
     }
@@ -335,20 +337,34 @@ impl Kernel<'_, '_> {
                 if directory.links == 0 || tree.is_in_proc(new.directory) {
                     return Err(Errno::ENOENT);
                 }
-                return self.fs_credentials().check(directory, WRITE | EXECUTE);
+                self.fs_credentials().check(directory, WRITE | EXECUTE)?;
+                return self.check_parents(old, moved, new);
             }
             Some(id) => self.check_removal(new, id)?,
         }
-        if flags & EXCHANGE != 0 {
-            return Ok(());
-        }
         let target = replaced.and_then(|id| tree.directory(id));
+        if let (Some(id), true) = (replaced, flags & EXCHANGE != 0) {
+            self.check_parents(old, moved, new)?;
+            return self.check_parents(new, id, old);
+        }
         match (is_directory, target) {
-            (true, Some(target)) if !target.names.is_empty() => Err(Errno::ENOTEMPTY),
-            (true, None) => Err(Errno::ENOTDIR),
-            (false, Some(_)) => Err(Errno::EISDIR),
+            (true, None) => return Err(Errno::ENOTDIR),
+            (false, Some(_)) => return Err(Errno::EISDIR),
+            _ => self.check_parents(old, moved, new)?,
+        }
+        match target {
+            Some(target) if !target.names.is_empty() => Err(Errno::ENOTEMPTY),
             _ => Ok(()),
         }
+    }
+
+    /// A directory whose parent changes is written to, since it names its parent.
+    fn check_parents(&self, from: &Dentry, moved: InodeId, to: &Dentry) -> Result<(), Errno> {
+        let inode = self.host.files.tree.get(moved);
+        if from.directory == to.directory || !inode.is_directory() {
+            return Ok(());
+        }
+        self.fs_credentials().check(inode, WRITE)
     }
 
     fn commit_move(
@@ -413,9 +429,6 @@ impl Kernel<'_, '_> {
         let now_ns = self.wall_clock_ns();
         let tree = &mut self.host.files.tree;
         let inode = tree.get(id);
-        if inode.is_directory() {
-            return Err(Errno::EPERM.into());
-        }
         if matches!(inode.kind, InodeKind::Generated(_) | InodeKind::Magic(_))
             || tree.is_in_proc(dentry.directory)
         {
@@ -436,6 +449,9 @@ impl Kernel<'_, '_> {
         self.fs_credentials()
             .check(self.host.files.tree.get(dentry.directory), WRITE | EXECUTE)?;
         let tree = &mut self.host.files.tree;
+        if tree.get(id).is_directory() {
+            return Err(Errno::EPERM.into());
+        }
         tree.link(dentry.directory, &dentry.name, id);
         tree.get_mut(id).touch_status(now_ns);
         tree.get_mut(dentry.directory).touch(now_ns);

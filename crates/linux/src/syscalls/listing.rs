@@ -123,6 +123,7 @@ impl Kernel<'_, '_> {
 fn kind(node: &InodeKind) -> u8 {
     match node {
         InodeKind::Fifo => 1,
+        InodeKind::Device(device) if device.is_block() => 6,
         InodeKind::Device(_) => 2,
         InodeKind::Directory(_) => 4,
         InodeKind::Regular(_) | InodeKind::Generated(_) => 8,

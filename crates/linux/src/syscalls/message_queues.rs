@@ -175,7 +175,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let (signal, kind) = (field(0), field(4));
             match kind {
                 NONE => Some(Registration { pid, signal: 0 }),
-                SIGNAL if (1..=64).contains(&signal) => Some(Registration {
+                SIGNAL if signal <= 64 => Some(Registration {
                     pid,
                     signal: signal as i32,
                 }),
@@ -308,7 +308,7 @@ impl Kernel<'_, '_> {
             return Ok(None);
         }
         let at = self.read_time(address)?;
-        Ok(Some(at.saturating_sub(self.host.start_time_ns)))
+        Ok(Some(self.wall_deadline(at)))
     }
 
     fn wait_at_queue(

@@ -3,6 +3,7 @@
 
 mod attributes;
 pub(crate) mod bootstrap;
+mod capabilities;
 mod control;
 mod copying;
 mod descriptors;
@@ -47,6 +48,7 @@ use crate::table::Row;
 /// All families.
 pub const FAMILIES: &[&[Row]] = &[
     attributes::ROWS,
+    capabilities::ROWS,
     copying::ROWS,
     descriptors::ROWS,
     extended::ROWS,
@@ -92,6 +94,22 @@ static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
     }
     table
 });
+
+/// Whether a system call does nothing but look at a clock; `None` for `sched_yield`, which goes with looking.
+pub fn looks_at_clock(number: u64) -> Option<bool> {
+    const GETTIMEOFDAY: u64 = 96;
+    const TIMES: u64 = 100;
+    const TIME: u64 = 201;
+    const CLOCK_GETTIME: u64 = 228;
+    const SCHED_YIELD: u64 = 24;
+    match number {
+        SCHED_YIELD => None,
+        _ => Some(matches!(
+            number,
+            GETTIMEOFDAY | TIMES | TIME | CLOCK_GETTIME
+        )),
+    }
+}
 
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {

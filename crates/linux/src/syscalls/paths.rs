@@ -208,6 +208,7 @@ impl Kernel<'_, '_> {
             uid: process.uid[1],
             gid: process.gid[1],
             groups: process.groups.to_vec(),
+            overrides: process.capabilities.overrides_files(),
         }
     }
 
@@ -315,6 +316,8 @@ impl Kernel<'_, '_> {
         if flags & EFFECTIVE == 0 {
             let process = self.process();
             (who.uid, who.gid) = (process.uid[0], process.gid[0]);
+            let permitted = process.capabilities.permitted;
+            who.overrides = who.uid == 0 && process.capabilities.with(permitted).overrides_files();
         }
         let id = if flags & AT_EMPTY_PATH != 0 {
             match self.target(fd, path, flags)? {
@@ -531,6 +534,7 @@ impl Kernel<'_, '_> {
         }
         self.fs_credentials().check(inode, wanted)?;
         match inode.kind {
+            InodeKind::Device(Device::Other { .. }) => Err(Errno::ENXIO.into()),
             InodeKind::Device(Device::Terminal) => self.open_controlling_terminal(),
             InodeKind::Device(Device::Multiplexer) => self.open_terminal(),
             InodeKind::Device(Device::Line(number)) => self.open_line(number, flags),

@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::SYS_NICE;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::process::{RunState, TaskState};
@@ -92,7 +93,7 @@ impl Kernel<'_, '_> {
         if !fits {
             return Err(Errno::EINVAL.into());
         }
-        if matches!(policy & !RESET_ON_FORK, FIFO | ROUND_ROBIN) && !self.is_privileged() {
+        if matches!(policy & !RESET_ON_FORK, FIFO | ROUND_ROBIN) && !self.is_capable(SYS_NICE) {
             return Err(Errno::EPERM.into());
         }
         Arc::make_mut(&mut self.host.tasks[task]).policy = (policy, priority);
@@ -148,7 +149,7 @@ fn setpriority(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.of_priority(call.int(0), call.int(1))?;
     let nice = call.int(2).clamp(-20, 19);
     let raises = |at: &usize| nice < kernel.host.tasks[*at].nice;
-    if found.iter().any(raises) && !kernel.is_privileged() {
+    if found.iter().any(raises) && !kernel.is_capable(SYS_NICE) {
         return Err(Errno::EACCES.into());
     }
     for at in found {

@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::KILL;
 use crate::delivery::{AUTO_DISARM, INFORMATION_SIZE, NO_STACK, ON_STACK};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
@@ -258,7 +259,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if targets.is_empty() {
         return match target {
             // Init is not on the host, and signals to it have no effect.
-            INIT if kernel.is_privileged() => Ok(Value::ZERO),
+            INIT if kernel.is_capable(KILL) => Ok(Value::ZERO),
             INIT => Err(Errno::EPERM.into()),
             _ => Err(Errno::ESRCH.into()),
         };
@@ -322,7 +323,7 @@ impl ProcessState {
     fn may_signal(&self, target: &ProcessState, signal: i32) -> bool {
         let [real, effective, _] = self.uid;
         let [target_real, _, target_saved] = target.uid;
-        effective == 0
+        self.capabilities.has(KILL)
             || self.pid == target.pid
             || [real, effective]
                 .iter()

@@ -2,8 +2,11 @@
 
 use everett_vm::Value;
 
+use crate::capabilities::SYS_TIME;
+use crate::dispatch::SYSTEM_CALL_NS;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
+use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::timers::TimeBase;
@@ -70,7 +73,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let is_absolute = call.args[1] & ABSOLUTE != 0;
     let deadline = match is_absolute {
         false => kernel.host.clock_ns.saturating_add(time),
-        true if is_wall_clock(clock) => time.saturating_sub(kernel.host.start_time_ns),
+        true if is_wall_clock(clock) => kernel.wall_deadline(time),
         true => time,
     };
     if !is_absolute {
@@ -176,6 +179,8 @@ impl Kernel<'_, '_> {
                         .ok_or(Errno::EINVAL)
                 }
             },
+            // Init, which is not modelled, exists and uses no time.
+            _ if !(clock >> 3) == 1 => Ok(TimeBase::Process(1)),
             _ => {
                 let process = self.process_or_self(!(clock >> 3));
                 let process = process.map_err(|_| Errno::EINVAL)?;
@@ -184,13 +189,73 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Sets the time of day; sleeping threads keep their deadlines.
+    /// Sets the time of day. Deadlines and timers on the wall clock move with it.
     fn set_wall_clock(&mut self, time_ns: u64) -> Answer {
-        if !self.is_privileged() {
+        if !self.is_capable(SYS_TIME) {
             return Err(Errno::EPERM.into());
         }
-        self.host.start_time_ns = time_ns.saturating_sub(self.host.clock_ns);
+        let before = self.host.start_time_ns;
+        let after = time_ns.saturating_sub(self.host.clock_ns);
+        self.host.start_time_ns = after;
+        let moved = |at_ns: u64| at_ns.saturating_add(before).saturating_sub(after);
+        for task in &mut self.host.tasks {
+            if !task.waits_for_wall_clock {
+                continue;
+            }
+            let task = triomphe::Arc::make_mut(task);
+            task.deadline_ns = task.deadline_ns.map(moved);
+            if let RunState::Waiting(wait) = &mut task.run_state {
+                wait.deadline_ns = wait.deadline_ns.map(moved);
+            }
+        }
+        let of_wall = self
+            .host
+            .timers
+            .iter()
+            .filter(|(_, timer)| timer.on_wall_clock);
+        let of_wall: Vec<u32> = of_wall.map(|(number, _)| number).collect();
+        for number in of_wall {
+            if let Some(timer) = self.host.timers.get_mut(number) {
+                timer.at_ns = moved(timer.at_ns);
+            }
+        }
         Ok(Value::ZERO)
+    }
+
+    /// A deadline of the current call on the wall clock, as one on the virtual clock.
+    pub fn wall_deadline(&mut self, at_ns: u64) -> u64 {
+        self.task_mut().waits_for_wall_clock = true;
+        at_ns.saturating_sub(self.host.start_time_ns)
+    }
+
+    /// Virtual time that the current system call takes. A thread that does nothing but look at the clock waits for the
+    /// time to pass: from its hundredth look on, each takes an eighth longer than the last, at most a millisecond (a
+    /// tenth of it on a host with a network), but never beyond what others wait for.
+    pub(crate) fn time_taken(&mut self, looks: Option<bool>) -> u64 {
+        const PATIENCE: u32 = 100;
+        // Packets that arrive meanwhile are late by as much.
+        let longest_ns = if self.host.wire.is_networked {
+            100_000
+        } else {
+            1_000_000
+        };
+        let task = self.task_mut();
+        match looks {
+            Some(true) => task.looks = task.looks.saturating_add(1),
+            Some(false) => task.looks = 0,
+            None => {}
+        }
+        let beyond = task.looks.saturating_sub(PATIENCE);
+        if beyond == 0 {
+            return SYSTEM_CALL_NS;
+        }
+        let mut took_ns = SYSTEM_CALL_NS;
+        for _ in 0..beyond.min(PATIENCE) {
+            took_ns = (took_ns + took_ns / 8).min(longest_ns);
+        }
+        let now = self.host.clock_ns;
+        let left = self.host.next_deadline().map(|at| at.saturating_sub(now));
+        took_ns.min(left.unwrap_or(took_ns)).max(SYSTEM_CALL_NS)
     }
 
     /// Wall-clock time, in nanoseconds since 1970.

@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::{SETGID, SETUID};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::{ExitState, ProcessState};
@@ -132,23 +133,26 @@ fn group(process: &mut ProcessState) -> &mut Ids {
 const SAME: u32 = u32::MAX;
 
 fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
+    let before = kernel.process().uid;
     let to = call.args[0] as u32;
     if to == SAME {
         return Err(Errno::EINVAL.into());
     }
-    let may_all = kernel.is_privileged();
+    let may_all = kernel.may_set_ids(select);
     let ids = select(kernel.process_mut());
     match may_all {
         true => *ids = [to; 3],
         false if to == ids[0] || to == ids[2] => ids[1] = to,
         false => return Err(Errno::EPERM.into()),
     }
+    kernel.follow_users(before);
     Ok(Value::ZERO)
 }
 
 fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
+    let before = kernel.process().uid;
     let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
-    let may_all = kernel.is_privileged();
+    let may_all = kernel.may_set_ids(select);
     let ids = select(kernel.process_mut());
     let old = *ids;
     let allowed = may_all
@@ -166,11 +170,13 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answ
     if real != SAME || (effective != SAME && effective != old[0]) {
         ids[2] = ids[1];
     }
+    kernel.follow_users(before);
     Ok(Value::ZERO)
 }
 
 fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
-    let may_all = kernel.is_privileged();
+    let before = kernel.process().uid;
+    let may_all = kernel.may_set_ids(select);
     let ids = select(kernel.process_mut());
     let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
     let old = *ids;
@@ -183,6 +189,7 @@ fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> An
             *number = to;
         }
     }
+    kernel.follow_users(before);
     Ok(Value::ZERO)
 }
 
@@ -215,7 +222,7 @@ fn getgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn setgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const MAX: i32 = 65536;
-    if !kernel.is_privileged() {
+    if !kernel.is_capable(SETGID) {
         return Err(Errno::EPERM.into());
     }
     let count = call.int(0);
@@ -282,9 +289,21 @@ fn setsid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Whether the process has root's privileges.
-    pub fn is_privileged(&self) -> bool {
-        self.process().uid[1] == 0
+    /// Whether the process may set the user or group ids to any number.
+    fn may_set_ids(&mut self, select: IdSelector) -> bool {
+        let process = self.process_mut();
+        let users: *const Ids = &process.uid;
+        let is_of_users = std::ptr::eq(select(process), users);
+        self.is_capable(if is_of_users { SETUID } else { SETGID })
+    }
+
+    /// The capabilities follow a change of the user ids.
+    fn follow_users(&mut self, before: Ids) {
+        let process = self.process_mut();
+        let keeps = process.keeps_capabilities;
+        process
+            .capabilities
+            .follow_users(before, process.uid, keeps);
     }
 
     /// The process with a pid; 0 is the calling one.

@@ -74,6 +74,8 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 35, 0, AcceptedValues::Flag), // SO_TIMESTAMPNS
     (level::SOCKET, 36, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_MARK
     (level::SOCKET, 40, 0, AcceptedValues::Flag), // SO_RXQ_OVFL
+    (level::SOCKET, 43, 0, AcceptedValues::Flag), // SO_NOFCS
+    (level::SOCKET, 45, 0, AcceptedValues::Flag), // SO_SELECT_ERR_QUEUE
     (level::SOCKET, 46, 0, AcceptedValues::Number(0, i32::MAX)), // SO_BUSY_POLL
     (level::SOCKET, 49, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
     (level::IP, 1, 0, AcceptedValues::Number(0, 255)), // IP_TOS
@@ -173,6 +175,10 @@ pub fn has_missing_effect(level: u32, name: u32) -> bool {
     MISSED.contains(&(level, name))
 }
 
+/// The type of service, which sets the priority.
+const IP_TOS: (u32, u32) = (level::IP, 1);
+const SO_PRIORITY: (u32, u32) = (level::SOCKET, 12);
+
 /// Bounds of buffer sizes.
 const MAX_BUFFER: u32 = 4_194_304;
 const MIN_RECEIVE_BUFFER: u32 = 2304;
@@ -232,7 +238,13 @@ impl Options {
             AcceptedValues::Command => return Ok(()),
         };
         let others = self.others.get_or_insert_with(Default::default);
-        Arc::make_mut(others).insert((level, name), value);
+        let others = Arc::make_mut(others);
+        others.insert((level, name), value);
+        if (level, name) == IP_TOS {
+            /// Priorities of the types of service: normal, much at low cost, soon, both.
+            const PRIORITIES: [i32; 4] = [0, 2, 6, 4];
+            others.insert(SO_PRIORITY, PRIORITIES[value as usize >> 3 & 3]);
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use everett_vm::{Backing, Buffer, PAGE, Value};
 
 use super::{PAGE_SIZE, aligned, whole_pages};
+use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
 use crate::files::{InodeId, InodeKind};
 use crate::kernel::Kernel;
@@ -29,7 +30,7 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let is_known = WITHOUT_EFFECT.contains(&advice)
         || matches!(advice, DONT_NEED | FREE | REMOVE | DONT_NEED_LOCKED);
     let is_refused = match advice {
-        POISON | SOFT_OFFLINE => kernel.is_privileged(),
+        POISON | SOFT_OFFLINE => kernel.is_capable(SYS_ADMIN),
         DONT_FORK | WIPE_ON_FORK | COLLAPSE | GUARD | REMOVE_GUARD => true,
         _ => false,
     };
@@ -108,44 +109,13 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if kernel.has_hole(&range) {
         return Err(Errno::ENOMEM.into());
     }
+    if flags & INVALIDATE != 0 && kernel.is_locked(&range) {
+        return Err(Errno::EBUSY.into());
+    }
     if flags & SYNC != 0 {
         // All files are synchronised, whichever is mapped: this understates what a host may lose.
         kernel.host.files.sync_all();
     }
-    Ok(Value::ZERO)
-}
-
-pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    // The address is rounded down to a page.
-    let start = call.args[0] & !(PAGE_SIZE - 1);
-    let len = call.args[1].saturating_add(call.args[0] - start);
-    let range = kernel.range(start, len).map_err(|_| Errno::ENOMEM)?;
-    match kernel.has_hole(&range) {
-        true => Err(Errno::ENOMEM.into()),
-        false => Ok(Value::ZERO),
-    }
-}
-
-pub(super) fn mlock2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const ON_FAULT: u64 = 1;
-    if call.args[2] & !ON_FAULT != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    mlock(kernel, call)
-}
-
-pub(super) fn mlockall(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const CURRENT: u64 = 1;
-    const FUTURE: u64 = 2;
-    const ON_FAULT: u64 = 4;
-    let flags = call.args[0];
-    if flags & !(CURRENT | FUTURE | ON_FAULT) != 0 || flags & (CURRENT | FUTURE) == 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    Ok(Value::ZERO)
-}
-
-pub(super) fn munlockall(_: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 

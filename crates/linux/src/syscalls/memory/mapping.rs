@@ -85,6 +85,9 @@ pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Ma
         let inode = kernel.mappable(&description, &mut request)?;
         let holder = descriptor.description.0;
         request.file = inode.map(|inode| (inode, holder, offset / PAGE_SIZE));
+        if let Some(inode) = inode {
+            kernel.note_access(inode);
+        }
     }
     if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| flags & flag != 0) {
         kernel.refuse("mmap", *name);
@@ -101,6 +104,10 @@ pub(super) fn munmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     kernel.unmap(start, size);
+    kernel
+        .process_mut()
+        .locked_memory
+        .unlock(start, start + size);
     Ok(Value::ZERO)
 }
 

@@ -1,10 +1,13 @@
 //! Memory mappings. Anonymous private ones are objects of their own, so that an overrun is detected.
 
 mod advice;
+mod locking;
 mod mapping;
 mod moving;
 
 pub(crate) use mapping::{LOWEST, MapRequest, decode_mmap};
+
+pub use locking::LockedMemory;
 
 use everett_vm::{Mapping, PAGE};
 
@@ -62,23 +65,23 @@ pub const ROWS: &[Row] = &[
         149,
         &[Pointer, Int],
         &[Errno::ENOMEM],
-        advice::mlock,
+        locking::mlock,
     ),
-    Row::new("munlock", 150, &[Pointer, Int], &[], advice::mlock),
+    Row::new("munlock", 150, &[Pointer, Int], &[], locking::munlock),
     Row::new(
         "mlockall",
         151,
         &[Flags],
         &[Errno::ENOMEM],
-        advice::mlockall,
+        locking::mlockall,
     ),
-    Row::new("munlockall", 152, &[], &[], advice::munlockall),
+    Row::new("munlockall", 152, &[], &[], locking::munlockall),
     Row::new(
         "mlock2",
         325,
         &[Pointer, Int, Flags],
         &[Errno::ENOMEM],
-        advice::mlock2,
+        locking::mlock2,
     ),
 ];
 

@@ -548,7 +548,7 @@ const CONDITIONS: &[&str] = &[
     "be", "na", "l", "nge", "ge", "nl", "g", "nle", "le", "ng",
 ];
 
-fn is_condition(code: &str) -> bool {
+pub fn is_condition(code: &str) -> bool {
     CONDITIONS.contains(&code)
 }
 
@@ -562,7 +562,7 @@ fn cmov_condition(code: &str) -> Option<&str> {
     Some(base)
 }
 
-fn condition(m: &mut Machine<'_, '_, '_>, code: &str) -> ExprId {
+pub fn condition(m: &mut Machine<'_, '_, '_>, code: &str) -> ExprId {
     let Flags {
         carry,
         zero,

@@ -4,6 +4,7 @@
 use everett_expr::ExprId;
 use everett_ir::code::ValueType;
 
+use super::execute::condition;
 use super::parse::{Constraint, Instruction, Operand, OperandHome};
 use crate::integer::Wide;
 use crate::value::Value;
@@ -105,7 +106,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
                 self.operands.push((location, 0));
                 return Ok(());
             }
-            OperandHome::Anywhere => {
+            OperandHome::Anywhere | OperandHome::Condition(_) => {
                 let zero = self.vm.arena.zero(64);
                 self.slots.push(zero);
                 Location::Slot(self.slots.len() - 1)
@@ -321,7 +322,13 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
                 _ => 64,
             };
             let width = if width == 0 { natural } else { width };
-            let term = self.read(location, width)?;
+            let term = match &constraint.home {
+                OperandHome::Condition(code) => {
+                    let holds = condition(&mut self, code);
+                    self.vm.arena.zext(holds, width)
+                }
+                _ => self.read(location, width)?,
+            };
             results.extend(self.result_registers(term));
         }
         for (place, len, value) in places {

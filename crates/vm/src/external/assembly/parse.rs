@@ -1,5 +1,7 @@
 //! Parser for templates and constraints of inline assembly.
 
+use super::execute::is_condition;
+
 /// A general register.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Register {
@@ -22,6 +24,8 @@ pub enum OperandHome {
     Stack(usize),
     /// In the same location as that operand.
     Tied(usize),
+    /// In the flags: whether this condition holds afterwards (`=@ccc`).
+    Condition(String),
 }
 
 /// One operand.
@@ -52,6 +56,10 @@ fn constraint(code: &str) -> Option<Constraint> {
         OperandHome::Memory
     } else if let Some(name) = code.strip_prefix('{') {
         let name = name.strip_suffix('}')?;
+        if let Some(condition) = name.strip_prefix("@cc") {
+            let home = OperandHome::Condition(condition.to_owned());
+            return (output && is_condition(condition)).then_some(Constraint { output, home });
+        }
         match (register(name), stack_register(name)) {
             (Some(register), _) => OperandHome::General(register.number),
             (None, Some(position)) => OperandHome::Stack(position),

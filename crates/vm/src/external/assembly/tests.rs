@@ -165,6 +165,24 @@ fn bits_are_moved_and_found() {
 }
 
 #[test]
+fn conditions_are_outputs() {
+    let args = |at| vec![pointer(at), int(32, 3), pointer(at)];
+    for (name, before, expected) in [
+        ("bts", 0, (vec![0], vec![8])),
+        ("bts", 8, (vec![1], vec![8])),
+        ("btr", 9, (vec![1], vec![1])),
+        ("btc", 1, (vec![0], vec![9])),
+    ] {
+        let template = format!("lock {name}l $2, $0\n");
+        let constraints = "=*m,={@ccc},Ir,*m";
+        let found = run(&template, constraints, &[before], args, ValueType::Int(8));
+        assert_eq!(found, expected, "{template} of {before}");
+    }
+    let is_less = plain("cmpq $2, $1", "={@ccl},r,r", &[int(64, 3), int(64, 5)], INT);
+    assert_eq!(is_less, [1]);
+}
+
+#[test]
 fn what_the_processor_says_of_itself() {
     let known = plain(
         "cpuid",
