@@ -15,6 +15,9 @@ pub(crate) const INVARIANT: &str = "invariant";
 /// The part of a file name that marks a trace as it was before shrinking.
 const ORIGINAL: &str = "original";
 
+/// The trace of the other build, where two differ.
+pub(crate) const AGAINST: &str = "against.trace";
+
 /// A trace of a world: inputs and choices of every host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldTrace {
@@ -225,6 +228,8 @@ pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
 /// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
 fn is_trace(name: &str) -> bool {
     match name.rsplit_once('.') {
+        // It is one of another build.
+        Some(_) if name == AGAINST => false,
         Some((stem, "trace" | "world")) => !stem.ends_with(&format!(".{ORIGINAL}")),
         _ => false,
     }
