@@ -1,8 +1,9 @@
 // A lock as Cloud9's paper builds it (its Fig. 5), between threads and between processes; then a queue on which a thread waits
 // that nobody wakes.
-// run: --sym-stdin 1
+// run:
+// args: --sym-stdin 1
 // paths: 2
-// finding: deadlock
+// finding: deadlock 90
 #include <cloud9.h>
 #include <stdio.h>
 #include <sys/wait.h>
