@@ -30,8 +30,16 @@
 #ifndef NETKLEE_H
 #define NETKLEE_H
 
+#include <errno.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include <klee/klee.h>
 
@@ -81,6 +89,201 @@ int klee_invariant_expose_data(int state, const char *key, const void *data, siz
 /* The files that this host has made or changed until now are written to the folder of the run, beside each finding and
  * test of a world in which this was called. */
 int klee_net_write_filesystem(void);
+
+/* Events: messages between hosts below the level of sockets, for network stacks of one's own. An event
+ * travels as a UDP datagram to the port KLEE_NET_EVENT_PORT of its receiver, so faults of the network happen
+ * to events, too; a program that uses that port itself defines another number before it includes this file. A
+ * host has an inbox from its first call of one of these functions on; what arrives before is lost. They are
+ * for one thread. */
+#ifndef KLEE_NET_EVENT_PORT
+#define KLEE_NET_EVENT_PORT 6067
+#endif
+
+/* The types of events, which masks combine. */
+enum net_event_type {
+  net_event_type_none = 0,
+  net_event_type_data = 1 << 0,
+  net_event_type_request = 1 << 1,
+  net_event_type_reply = 1 << 2,
+  net_event_type_close = 1 << 3
+};
+
+/* An event, or a mask of events: it matches those that have one of its types, and its other values where they
+ * are not 0. */
+struct net_event {
+  uint16_t type;
+  uint64_t identifier;
+  uint32_t from_ip, to_ip;
+  uint16_t from_port, to_port;
+  uint32_t req_id;
+  uint32_t con_id;
+} __attribute__((__packed__));
+
+/* An event in the inbox, and what was sent with it. */
+struct klee_net_kept_event {
+  struct klee_net_kept_event *next;
+  uint32_t size;
+  struct net_event event;
+  uint8_t data[];
+};
+
+/* The inbox of this host: its socket + 1, and the events in the order of their arrival. */
+struct klee_net_inbox_state {
+  int opened;
+  uint32_t sent;
+  struct klee_net_kept_event *first;
+};
+__attribute__((weak)) struct klee_net_inbox_state klee_net_inbox;
+
+static inline int klee_net_inbox_socket(void) {
+  if (klee_net_inbox.opened) return klee_net_inbox.opened - 1;
+  int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  struct sockaddr_in own;
+  memset(&own, 0, sizeof own);
+  own.sin_family = AF_INET;
+  own.sin_port = htons(KLEE_NET_EVENT_PORT);
+  if (s < 0 || bind(s, (struct sockaddr *)&own, sizeof own)) return -1;
+  klee_net_inbox.opened = s + 1;
+  return s;
+}
+
+/* Takes what has arrived into the inbox. */
+static inline void klee_net_inbox_fill(void) {
+  int s = klee_net_inbox_socket();
+  struct klee_net_kept_event **last = &klee_net_inbox.first;
+  while (*last) last = &(*last)->next;
+  for (;;) {
+    struct net_event event;
+    ssize_t length = recv(s, &event, sizeof event, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+    if (length < 0) return;
+    size_t header = sizeof event, got = (size_t)length;
+    struct klee_net_kept_event *kept = NULL;
+    if (got >= header) kept = (struct klee_net_kept_event *)malloc(sizeof *kept + got - header);
+    if (!kept) {
+      recv(s, &event, sizeof event, MSG_DONTWAIT);
+      continue;
+    }
+    struct iovec parts[2] = {{&kept->event, header}, {kept->data, got - header}};
+    struct msghdr message;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    recvmsg(s, &message, MSG_DONTWAIT);
+    kept->size = (uint32_t)(got - header);
+    kept->next = NULL;
+    *last = kept;
+    last = &kept->next;
+  }
+}
+
+static inline int klee_net_matches(const struct net_event *event, const struct net_event *masks,
+                                   uint32_t count) {
+  for (uint32_t at = 0; at < count; at++) {
+    const struct net_event *mask = &masks[at];
+    if ((event->type & mask->type) == 0) continue;
+    if (mask->identifier && mask->identifier != event->identifier) continue;
+    if (mask->from_ip && mask->from_ip != event->from_ip) continue;
+    if (mask->to_ip && mask->to_ip != event->to_ip) continue;
+    if (mask->from_port && mask->from_port != event->from_port) continue;
+    if (mask->to_port && mask->to_port != event->to_port) continue;
+    if (mask->req_id && mask->req_id != event->req_id) continue;
+    if (mask->con_id && mask->con_id != event->con_id) continue;
+    return 1;
+  }
+  return 0;
+}
+
+/* How many events in the inbox match a mask, without waiting; 0 if they are fewer than MINIMUM. */
+static inline int klee_net_has_pending_events(const struct net_event *masks, uint32_t count,
+                                              uint32_t minimum) {
+  uint32_t found = 0;
+  klee_net_inbox_fill();
+  for (struct klee_net_kept_event *kept = klee_net_inbox.first; kept; kept = kept->next)
+    found += klee_net_matches(&kept->event, masks, count);
+  return found < minimum ? 0 : (int)found;
+}
+
+/* Waits until MINIMUM events match a mask, or the time is over; two times 0 wait for ever. Returns how many match. */
+static inline int klee_net_will_get_events(const struct net_event *masks, uint32_t count,
+                                           uint32_t minimum, uint32_t seconds,
+                                           uint32_t microseconds) {
+  int64_t most = (int64_t)seconds * 1000 + (microseconds + 999) / 1000;
+  struct timespec start, now;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  for (;;) {
+    int found = klee_net_has_pending_events(masks, count, minimum), left = -1;
+    if (found > 0 || minimum == 0) return found;
+    if (most) {
+      clock_gettime(CLOCK_MONOTONIC, &now);
+      int64_t passed = (int64_t)(now.tv_sec - start.tv_sec) * 1000;
+      passed += (now.tv_nsec - start.tv_nsec) / 1000000;
+      if (passed >= most) return klee_net_has_pending_events(masks, count, 0);
+      left = (int)(most - passed);
+    }
+    struct pollfd waits = {klee_net_inbox_socket(), POLLIN, 0};
+    if (poll(&waits, 1, left) < 0) return klee_net_has_pending_events(masks, count, 0);
+  }
+}
+
+/* Copies the first MOST events that match a mask; they stay in the inbox. Returns how many. */
+static inline int klee_net_events_get(struct net_event *events, uint32_t most,
+                                      const struct net_event *masks, uint32_t count) {
+  uint32_t found = 0;
+  klee_net_inbox_fill();
+  for (struct klee_net_kept_event *kept = klee_net_inbox.first; kept; kept = kept->next)
+    if (found < most && klee_net_matches(&kept->event, masks, count)) events[found++] = kept->event;
+  return (int)found;
+}
+
+/* Sends an event to the host TO_IP, with the object of malloc that DATA points to, if it is not NULL: all of
+ * it. An event without an identifier gets one that no other has. */
+static inline int klee_net_event_put(struct net_event *event, const uint8_t *data) {
+  int s = klee_net_inbox_socket();
+  unsigned known = net_event_type_data | net_event_type_request | net_event_type_reply |
+                   net_event_type_close;
+  if (event->type == 0 || event->type & ~known) return -EINVAL;
+  if (!event->identifier) event->identifier = (uint64_t)event->from_ip << 32 | ++klee_net_inbox.sent;
+  struct sockaddr_in to;
+  memset(&to, 0, sizeof to);
+  to.sin_family = AF_INET;
+  to.sin_port = htons(KLEE_NET_EVENT_PORT);
+  to.sin_addr.s_addr = event->to_ip;
+  struct iovec parts[2] = {{event, sizeof *event},
+                           {(void *)data, data ? malloc_usable_size((void *)data) : 0}};
+  struct msghdr message;
+  memset(&message, 0, sizeof message);
+  message.msg_name = &to;
+  message.msg_namelen = sizeof to;
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  return sendmsg(s, &message, 0) < 0 ? -errno : 0;
+}
+
+static inline struct klee_net_kept_event **klee_net_event_place(uint64_t identifier) {
+  struct klee_net_kept_event **place = &klee_net_inbox.first;
+  while (*place && (*place)->event.identifier != identifier) place = &(*place)->next;
+  return place;
+}
+
+/* Removes an event from the inbox; of several of its identifier, the first. -ENOENT: there is none. */
+static inline int klee_net_event_remove(uint64_t identifier) {
+  struct klee_net_kept_event **place = klee_net_event_place(identifier), *kept = *place;
+  if (!kept) return -ENOENT;
+  *place = kept->next;
+  free(kept);
+  return 0;
+}
+
+/* A copy of what was sent with an event in the inbox, and its size; NULL if there is nothing. */
+static inline uint8_t *klee_net_event_data_alloc(uint64_t identifier, uint32_t *size) {
+  struct klee_net_kept_event *kept = *klee_net_event_place(identifier);
+  uint8_t *data = kept && kept->size ? (uint8_t *)malloc(kept->size) : NULL;
+  if (data) memcpy(data, kept->data, kept->size);
+  if (size) *size = data ? kept->size : 0;
+  return data;
+}
+
+static inline void klee_net_event_data_free(uint8_t *data) { free(data); }
 
 #ifdef __cplusplus
 }

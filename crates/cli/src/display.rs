@@ -1,8 +1,8 @@
 //! Presentation of the library's events to the user.
 
 use everett::{
-    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, Summary, Verdict, WorldFigures,
-    WorldProgress,
+    Comparison, DifferenceEntry, Ending, Event, Finding, Observer, Outcome, Progress, Repeats,
+    Summary, Verdict, WorldFigures, WorldProgress,
 };
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroU32;
@@ -102,6 +102,17 @@ impl Display {
         }
     }
 
+    fn difference(&mut self, entry: &DifferenceEntry) {
+        self.clear_line();
+        match self.mode {
+            Mode::Json => print_json(&serde_json::json!({
+                "event": "difference", "aspects": entry.aspects, "new": entry.new, "old": entry.old,
+                "dir": entry.dir,
+            })),
+            _ => print(&format!("difference: {}\n    {}", entry.text(), entry.dir)),
+        }
+    }
+
     /// Prints a message.
     pub fn say(&mut self, text: &str) {
         self.clear_line();
@@ -126,6 +137,9 @@ impl Display {
             print(&end_json(summary));
         }
         self.say(&summary_text(summary));
+        if let Some(against) = &summary.against {
+            self.say(&comparison_text(against));
+        }
         if !limits.is_empty() {
             self.say(&format!("limits reached: {limits}"));
         }
@@ -178,6 +192,12 @@ impl Observer for Display {
             Event::Finding {
                 number, finding, ..
             } => self.finding(finding, *number),
+            Event::Difference { entry, .. } => self.difference(entry),
+            Event::DifferenceReplayed { entry, verdict } => {
+                let why = verdict.reason().map(|why| format!(": {why}"));
+                let why = why.unwrap_or_default();
+                self.say(&format!("{}: {}{why}", entry.dir, verdict.name()));
+            }
             Event::Confirming { entry, findings } if self.live => {
                 self.show_line(&format!("confirming {} of {findings} natively", entry.dir));
             }
@@ -317,6 +337,20 @@ fn summary_text(summary: &Summary) -> String {
         Some(world) => format!(
             "{complete}: {} worlds of {} states ({}), {findings} findings, {} packets, {ran}",
             world.worlds, world.states_total, world.mapping, world.packets,
+        ),
+    }
+}
+
+/// What the comparison of two builds comes to.
+fn comparison_text(against: &Comparison) -> String {
+    match (against.equivalent, against.pairs_different) {
+        (true, _) => "equivalent: the builds do the same on all inputs".to_owned(),
+        (false, 0) => {
+            "no difference of the builds was found, but not all inputs were explored".to_owned()
+        }
+        (false, pairs) => format!(
+            "{} differences of the builds, on {pairs} pairs of paths",
+            against.differences.len()
         ),
     }
 }

@@ -491,3 +491,76 @@ fn the_command_line_reaches_all_hosts() {
     let list = fs::read_to_string(finding.join("only.host.fs.txt")).expect("a list");
     assert!(list.contains("file 0600 /copy (1 bytes)"), "{list}");
 }
+
+/// A network stack of its own, made of events as in listing 11 of the paper: a connection, then a byte on it.
+const EVENTS: &str = r#"
+#include <netklee.h>
+#include <assert.h>
+
+enum { PORT = 80, CLIENT_PORT = 9000 };
+static uint32_t server_ip, client_ip;
+
+static int main_server(void) {
+  struct net_event mask = {net_event_type_request, 0, 0, server_ip, 0, PORT, 0, 0}, event;
+  if (klee_net_has_pending_events(&mask, 1, 1)) return 1;
+  klee_net_will_get_events(&mask, 1, 1, 0, 0);
+  if (klee_net_events_get(&event, 1, &mask, 1) != 1) return 2;
+  klee_net_event_remove(event.identifier);
+  struct net_event reply = {net_event_type_reply, 0,    server_ip,    event.from_ip,
+                            PORT,                 event.from_port, event.req_id, 7};
+  klee_net_event_put(&reply, NULL);
+  struct net_event data = {net_event_type_data | net_event_type_close, 0, 0, 0, 0, 0, 0, 7};
+  if (klee_net_will_get_events(&data, 1, 1, 5, 0) != 1) return 3;
+  if (klee_net_events_get(&event, 1, &data, 1) != 1 || event.type != net_event_type_data) return 4;
+  uint32_t size = 0;
+  uint8_t *bytes = klee_net_event_data_alloc(event.identifier, &size);
+  assert(size == 3 && bytes[2] != 'x');
+  klee_net_event_data_free(bytes);
+  return klee_net_event_remove(event.identifier) || klee_net_event_remove(event.identifier) == 0;
+}
+
+static int main_client(void) {
+  struct net_event request = {net_event_type_request, 0, client_ip, server_ip, CLIENT_PORT, PORT, 3, 0};
+  struct net_event mask = {net_event_type_reply, 0, server_ip, client_ip, PORT, CLIENT_PORT, 3, 0}, reply;
+  klee_net_event_put(&request, NULL);
+  if (klee_net_will_get_events(&mask, 1, 1, 5, 0) != 1) return 1;
+  if (klee_net_events_get(&reply, 1, &mask, 1) != 1) return 2;
+  klee_net_event_remove(reply.identifier);
+  uint8_t *bytes = malloc(3);
+  klee_make_symbolic(bytes, 3, "bytes");
+  struct net_event data = {net_event_type_data, 0,    client_ip, server_ip,
+                           CLIENT_PORT,         PORT, 0,         reply.con_id};
+  klee_net_event_put(&data, bytes);
+  free(bytes);
+  struct net_event none = {0};
+  return klee_net_event_put(&none, NULL) != -EINVAL || klee_net_will_get_events(&mask, 1, 1, 0, 2000);
+}
+
+int main(void) {
+  server_ip = klee_net_make_ipv4(10, 0, 0, 1), client_ip = klee_net_make_ipv4(10, 0, 0, 2);
+  klee_net_add_network("net0");
+  int is_server = klee_int("machine") == 1;
+  klee_net_add_interface(1, "net0", NULL);
+  klee_net_add_ipv4_address(is_server ? server_ip : client_ip, 0, 1, 1, NULL);
+  klee_net_host_setup(is_server ? "server" : "client", is_server, is_server);
+  return is_server ? main_server() : main_client();
+}
+"#;
+
+#[test]
+fn events_are_sent_and_kept_until_they_are_removed() {
+    let folder = built("events", EVENTS);
+    let options = ["--all-tests", "--set", "defaults.expect=exit 0"];
+    run(&folder, "out", &options, 1);
+    is_complete(&folder, "out", 1);
+    let summary = summary(&folder.join("out"));
+    assert_eq!(count(&summary, "/findings/0/line"), 22, "{summary}");
+    assert_eq!(summary["findings"][0]["kind"], "assertion");
+    assert_eq!(summary["findings"][0]["confirmed"], "confirmed");
+    assert_eq!(
+        summary["findings"].as_array().map(Vec::len),
+        Some(1),
+        "{summary}"
+    );
+    happens_again(&folder, "out", 2);
+}

@@ -269,7 +269,11 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
             .join("out/findings/0001/finding-client.ktest")
             .exists()
     );
-    assert!(folder.join("out/tests/000001.dtest").exists());
+    // A distributed test is replayed: its inputs alone, without what gets lost.
+    let world = usual_world(&folder.join("out/tests")).with_extension("dtest");
+    let replay = everett(&folder).arg("replay").arg(&world).output();
+    let replayed = text(&replay.expect("it starts"));
+    assert!(replayed.contains("1 of 1 worlds confirmed"), "{replayed}");
     // A script for the finding says what gets lost; one for a world as usual runs on the real network of the machine.
     let script = said(&folder, &["export", "netns", "out/findings/0001"], 0);
     assert!(

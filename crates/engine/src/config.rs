@@ -88,6 +88,8 @@ pub struct WorldConfig {
 pub struct ExplorerConfig {
     /// The hosts, in the order of the topology. A program on its own is one host.
     pub hosts: Vec<WorldHost>,
+    /// Another build of the program on its own, on the same host: what it does is compared with each path.
+    pub against: Option<Box<HostConfig>>,
     /// The world between them; `None` for a program on its own.
     pub world: Option<WorldConfig>,
     /// Settings of the vm.

@@ -19,6 +19,7 @@ mod memory;
 mod names;
 mod observe;
 mod oracle;
+mod pair;
 mod path;
 mod random;
 mod search;
@@ -42,6 +43,7 @@ pub use finding::{
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
+pub use pair::Difference;
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use source::{SourceFrame, describe, principal};

@@ -146,6 +146,31 @@ impl<'a> PathOracle<'a> {
         Some(array)
     }
 
+    /// The input of this name that the first of two builds made, and its size.
+    fn shared_input(&self, name: &str) -> Option<(ArrayId, u32)> {
+        let second = self.path.second.as_ref()?;
+        let input = second.input(&self.path.inputs, name)?;
+        Some((input.array, input.size))
+    }
+
+    fn note_asked(&mut self, name: &str, array: ArrayId, size: u32) {
+        if let Some(second) = &mut self.path.second {
+            second.has_asked(name, array, size);
+        }
+    }
+
+    /// Inputs of the same name have the same bytes, as far as both have them.
+    fn equate(&mut self, arena: &mut Arena, first: ArrayId, second: ArrayId, size: u32) {
+        let bytes = self.path.model.bytes(first, size);
+        let bytes = (0..).zip(bytes).map(|(at, byte)| (second, at, byte));
+        self.path.model = self.path.model.with(bytes);
+        for at in 0..size {
+            let (one, other) = (arena.read(first, at), arena.read(second, at));
+            let equal = arena.eq(one, other);
+            self.path.constrain(arena, equal);
+        }
+    }
+
     /// The choice that the followed trace made here.
     fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let follow = self.path.follow.as_mut()?;
@@ -255,7 +280,9 @@ impl Oracle for PathOracle<'_> {
             .filter(|alternative| !self.path.excluded.contains(&u64::from(*alternative)));
         let first = left.next().unwrap_or(0);
         let last_one = left.next().is_none();
-        let picked = self.followed_choice(site, alternatives);
+        let second = self.path.second.as_ref();
+        let shared = second.and_then(|second| second.choice(site, alternatives));
+        let picked = self.followed_choice(site, alternatives).or(shared);
         if !last_one && picked.is_none() {
             self.fork = Some(Fork::Choice {
                 site: site.clone(),
@@ -325,6 +352,14 @@ impl Oracle for PathOracle<'_> {
         }
         let ordinal = self.path.inputs.len();
         let name = self.path.names.take(name);
+        let shared = self.shared_input(&name);
+        if let Some((array, made)) = shared
+            && made == size
+        {
+            self.note_asked(&name, array, size);
+            self.answer(Answer::Input(array));
+            return self.pausing(array);
+        }
         let array = match &self.path.owner {
             Some(owner) => arena.array(ordinal as u32, &format!("{owner}:{name}"), size),
             None => arena.array(ordinal as u32, &name, size),
@@ -360,6 +395,10 @@ impl Oracle for PathOracle<'_> {
                     ));
                 }
             }
+        }
+        self.note_asked(&name, array, size);
+        if let Some((first, made)) = shared {
+            self.equate(arena, first, array, size.min(made));
         }
         let input = Input {
             name: name.into(),

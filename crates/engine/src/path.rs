@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::names::Names;
+use crate::pair::Second;
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::Weight;
 use everett_sim::SharedList;
@@ -110,6 +111,8 @@ pub struct Path {
     pub follow: Option<Box<Follow>>,
     /// The trace that it has followed to its end.
     pub origin: Option<Arc<Origin>>,
+    /// The second of two builds runs, under what the first one's path left.
+    pub second: Option<Box<Second>>,
     /// Following the trace went wrong: what was expected, what was seen.
     pub diverged: Option<String>,
 }
@@ -196,6 +199,9 @@ impl Path {
         if picked > 0 {
             self.faults += u32::from(choice.site.is_fault());
             self.preemptions += u32::from(choice.site.is_preemption());
+        }
+        if let Some(second) = &mut self.second {
+            second.has_chosen(&choice.site);
         }
         self.choices.push(choice);
         self.answer(Answer::Choice(picked));

@@ -76,7 +76,13 @@ impl State {
 
     /// Instructions executed on its path.
     pub fn instructions(&self) -> u64 {
-        self.host.as_ref().map_or(0, Host::instructions)
+        self.instructions_before() + self.host.as_ref().map_or(0, Host::instructions)
+    }
+
+    /// Those of the first of two builds, where the second one runs.
+    pub fn instructions_before(&self) -> u64 {
+        let second = self.path.second.as_ref();
+        second.map_or(0, |second| second.instructions)
     }
 
     /// The finding of a state that has executed more than it may.
@@ -146,6 +152,9 @@ impl State {
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.path.constraints.iter().for_each(&mut *visit);
         self.path.preferences.iter().copied().for_each(&mut *visit);
+        if let Some(second) = &self.path.second {
+            second.first.for_each_term(visit);
+        }
         if let Some(host) = &self.host {
             host.for_each_term(visit);
         }

@@ -14,6 +14,7 @@ use crate::config::{ExplorerConfig, Statistics};
 use crate::explorer::{Explorer, Listener, Start, Stopped};
 use crate::finding::{FindingIndex, PathEnd};
 use crate::frontier::{StateId, Stored};
+use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::trace::Trace;
 use crate::world::WorldFinding;
@@ -33,6 +34,7 @@ const ROUNDS_A_REPORT: u32 = 64;
 enum Event {
     Path(Box<PathEnd>),
     Finding(Box<WorldFinding>),
+    Difference(Box<Difference>),
     SetUp(Box<Setup>, Box<Trace>),
 }
 
@@ -265,6 +267,10 @@ impl Listener for Forwarding {
 
     fn finding(&mut self, finding: &WorldFinding) {
         lock(&self.events).push(Event::Finding(Box::new(finding.clone())));
+    }
+
+    fn difference(&mut self, difference: &Difference) {
+        lock(&self.events).push(Event::Difference(Box::new(difference.clone())));
     }
 
     fn set_up(&mut self, setup: &Setup, trace: &Trace) {
@@ -579,6 +585,7 @@ impl<'a> Explorer<'a> {
                 match event {
                     Event::Path(end) => listener.path(&end),
                     Event::Finding(finding) => listener.finding(&finding),
+                    Event::Difference(difference) => listener.difference(&difference),
                     Event::SetUp(setup, trace) => listener.set_up(&setup, &trace),
                 }
             }

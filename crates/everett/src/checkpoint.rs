@@ -12,6 +12,7 @@ use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::difference::DifferenceEntry;
 use crate::error::{Context, Error, Result, bail};
 use crate::finding::FindingEntry;
 use crate::session::Session;
@@ -27,6 +28,9 @@ const EXTENSION: &str = "states";
 /// A checkpoint is written when so many times the time has passed that the last one took: they take less than two percent.
 const INTERVAL_FACTOR: u32 = 50;
 
+/// What a run has reported so far: findings, differences of two builds, and the number of tests.
+pub(crate) type Results<'r> = (&'r [FindingEntry], &'r [DifferenceEntry], u64);
+
 /// The checkpoint of a run.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -34,6 +38,9 @@ pub struct Checkpoint {
     saved: Saved,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
+    /// Differences of two builds so far.
+    #[serde(default)]
+    pub differences: Vec<DifferenceEntry>,
     /// Tests written so far.
     pub tests: u64,
     /// Wall-clock time used so far.
@@ -88,12 +95,14 @@ impl Checkpoint {
     /// Removes what the run wrote after the checkpoint: it is found again.
     pub fn remove_later_results(&self, dir: &Path) -> Result<()> {
         remove_numbered(&dir.join("tests"), self.tests)?;
+        remove_numbered(&dir.join("differences"), self.differences.len() as u64)?;
         remove_numbered(&dir.join("findings"), self.findings.len() as u64)
     }
 
     /// Removes all results of a run, which starts again from its beginning.
     pub fn remove_all_results(dir: &Path) -> Result<()> {
         remove_numbered(&dir.join("tests"), 0)?;
+        remove_numbered(&dir.join("differences"), 0)?;
         remove_numbered(&dir.join("findings"), 0)
     }
 
@@ -216,7 +225,7 @@ impl Checkpoints {
     pub(crate) fn write(
         &mut self,
         save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
-        (findings, tests): (&[FindingEntry], u64),
+        (findings, differences, tests): Results<'_>,
         clock: impl Fn() -> Duration,
         sync: bool,
     ) -> Result<bool> {
@@ -238,6 +247,7 @@ impl Checkpoints {
         let checkpoint = Checkpoint {
             saved,
             findings: findings.to_vec(),
+            differences: differences.to_vec(),
             tests,
             wall_seconds: (start + self.earlier).as_secs_f64(),
         };
@@ -344,7 +354,7 @@ mod tests {
         assert!(all.is_due(s(1)));
         let times = std::cell::Cell::new(0);
         let clock = || s(times.replace(times.get() + 3));
-        let written = all.write(|_| Ok(None), (&[], 0), clock, true);
+        let written = all.write(|_| Ok(None), (&[], &[], 0), clock, true);
         assert!(!written.expect("no error") && !all.is_due(s(100)) && all.is_due(s(153)));
         fs::remove_dir_all(&dir).expect("it can be removed");
     }

@@ -47,6 +47,11 @@ impl Conclusion {
 }
 
 impl Summary {
+    fn pairs_different(&self) -> u64 {
+        let against = self.against.as_ref();
+        against.map_or(0, |against| against.pairs_different)
+    }
+
     /// What the search comes to.
     pub fn conclusion(&self) -> Conclusion {
         let kinds = self.findings.iter().map(|finding| &finding.kind);
@@ -54,7 +59,7 @@ impl Summary {
         let mut limits = self.limits_hit.iter();
         let has_failed = limits.any(|limit| FAILURES.contains(&limit.as_str()));
         Conclusion::new(
-            !others.is_empty(),
+            !others.is_empty() || self.pairs_different() > 0,
             has_failed || !ours.is_empty(),
             self.stopped == "asked",
         )

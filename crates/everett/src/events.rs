@@ -1,13 +1,14 @@
 //! Events that operations report while they run. Owns the kinds of events and the observer trait; must not know how
 //! events are displayed.
 
-use everett_engine::{Finding, PathEnd, Trace};
+use everett_engine::{Difference, Finding, PathEnd, Trace};
 use everett_report::Outcome;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::difference::DifferenceEntry;
 use crate::finding::FindingEntry;
 use crate::follow::Ending;
 use crate::repeat::Repeats;
@@ -42,6 +43,20 @@ pub enum Event<'e> {
         entry: &'e FindingEntry,
         /// The complete finding.
         finding: &'e Finding,
+    },
+    /// Two builds do not do the same on an input ([`RunSpec::against`](crate::RunSpec)).
+    Difference {
+        /// Its entry in the summary.
+        entry: &'e DifferenceEntry,
+        /// The complete difference.
+        difference: &'e Difference,
+    },
+    /// A difference was replayed on both native builds.
+    DifferenceReplayed {
+        /// Its entry in the summary.
+        entry: &'e DifferenceEntry,
+        /// The verdict.
+        verdict: &'e Verdict,
     },
     /// A finding is being replayed natively, which takes long where a checked build must be made first.
     Confirming {

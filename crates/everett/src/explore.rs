@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::bootstrap::{self, Booted, boots};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
+use crate::difference;
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
@@ -103,7 +104,7 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
     if spec.is_scenario() {
         return crate::world::prepare(spec, session);
     }
-    let images = spec.load()?;
+    let mut images = spec.load()?;
     if spec.dtest && !boots(&images) {
         bail!(
             Usage,
@@ -129,7 +130,17 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
             "--world is for programs that boot worlds; this one never calls klee_net_host_setup"
         );
     }
-    Ok((explorer_config(spec, session, None)?, images))
+    let mut config = explorer_config(spec, session, None)?;
+    if let Some(other) = &spec.against {
+        if boots(&images) {
+            bail!(
+                Usage,
+                "--against is for single programs; this one boots a world"
+            );
+        }
+        config.against = Some(difference::add_build(spec, other, &config, &mut images)?);
+    }
+    Ok((config, images))
 }
 
 fn search(
@@ -227,6 +238,7 @@ fn search_with(
     let is_full = !recorder.flush();
     folder.free_reserve();
     recorder.work_on_findings(config, images)?;
+    recorder.work_on_differences();
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
     if is_full {
         summary.warnings.push(NOT_WRITTEN.to_owned());
@@ -274,6 +286,7 @@ pub(crate) fn explorer_config(
     spec.host.apply(&mut host, session)?;
     Ok(ExplorerConfig {
         hosts: vec![WorldHost::alone(host)],
+        against: None,
         world: None,
         vm: VmOptions {
             max_symbolic_size: spec.max_symbolic_size.unwrap_or_default(),

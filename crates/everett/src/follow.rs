@@ -192,6 +192,7 @@ impl<'i> Model<'i> {
             limits,
             search,
             spill: None,
+            against: None,
             ..config
         };
         Model { config, images }

@@ -16,6 +16,7 @@ mod checkpoint;
 mod compare;
 mod conclusion;
 mod coverage;
+mod difference;
 mod error;
 mod events;
 mod exec;
@@ -49,6 +50,7 @@ mod world;
 pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
 pub use coverage::{CoverageSpec, coverage};
+pub use difference::DifferenceEntry;
 pub use error::{Error, Result};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
@@ -69,12 +71,14 @@ pub use scenario::{ScenarioSpec, load_scenario, parse_setting};
 pub use session::{Notices, ProcessMemory, Session};
 pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
 pub use spec::{ResumeSpec, RunSpec, VERSION, is_scenario, parse_time, parse_variable};
-pub use summary::{CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures};
+pub use summary::{
+    Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
+};
 pub use trace::{HOST, WorldTrace, Wrong};
 
 pub use everett_engine::{
-    Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd, TraceInput,
-    Unsupported, principal,
+    Difference, Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd,
+    TraceInput, Unsupported, principal,
 };
 pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};

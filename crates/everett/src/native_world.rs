@@ -556,6 +556,7 @@ pub(crate) fn native_config(
         max_memory: everett_native::MAX_MEMORY,
         deadline: None,
         keeps_events: false,
+        keeps_files: false,
         known_allocators: OnceLock::new(),
         script: None,
         finds_panics: false,

@@ -519,6 +519,12 @@ pub const OPTIONS: &[RunOption] = &[
              is to say of it, such as faults, checks and limits.",
         )
         .scope(Scope::Booting),
+    maybe!("against", against, Takes::Path("OLD"), path)
+        .help(
+            "Explore another build of the program on the same input, and report where the two differ: in how they end, in \
+             output, or in files (differences/).",
+        )
+        .scope(Scope::Booting),
     switch!("dtest", dtest).help(
         "Where a scenario is explored: write findings and tests as .dtest too, each with a .ktest for every host.",
     ),

@@ -2,7 +2,8 @@
 //! findings after the search. Owns the files of findings and tests; must not know how the search works.
 
 use everett_engine::{
-    Explorer, ExplorerConfig, Listener, PathEnd, SavedFiles, Stopped, Trace, WorldFinding,
+    Difference, Explorer, ExplorerConfig, Listener, PathEnd, SavedFiles, Stopped, Trace,
+    WorldFinding,
 };
 use everett_linux::Setup;
 use everett_report::{Folder, NamedFile, Writer};
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use crate::bootstrap::SetUp;
 use crate::checkpoint::{Checkpoint, Checkpoints, early_deadline, last_deadline, may_go_on};
+use crate::difference::{DifferenceEntry, Differing};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
@@ -45,9 +47,9 @@ const BUILD_TIME: Duration = Duration::from_secs(600);
 
 /// Writes tests and findings into the folder of a run.
 pub(crate) struct Recorder<'o> {
-    spec: &'o RunSpec,
-    session: &'o Session,
-    observer: &'o mut dyn Observer,
+    pub(crate) spec: &'o RunSpec,
+    pub(crate) session: &'o Session,
+    pub(crate) observer: &'o mut dyn Observer,
     meter: Meter,
     writer: Writer,
     format: TestFormat,
@@ -59,11 +61,15 @@ pub(crate) struct Recorder<'o> {
     pub hosts: Vec<SetUp>,
     /// The findings of this run, with their indices in `findings`.
     found: Vec<(usize, WorldFinding)>,
+    /// Differences of two builds so far.
+    pub differences: Vec<DifferenceEntry>,
+    /// Those that are to be replayed natively, with their indices in `differences`.
+    pub(crate) differing: Vec<(usize, Differing)>,
     /// Writing a result failed. The search continues, and findings are still reported.
     pub(crate) failed: bool,
-    folder: Folder,
+    pub(crate) folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
-    replacing: Vec<NamedFile>,
+    pub(crate) replacing: Vec<NamedFile>,
     /// The number of states over time, if worlds are explored.
     samples: Option<Samples>,
     /// Upper bound of the time that the run reserves for work after the search.
@@ -145,6 +151,8 @@ impl<'o> Recorder<'o> {
             findings: Vec::new(),
             hosts: Vec::new(),
             found: Vec::new(),
+            differences: Vec::new(),
+            differing: Vec::new(),
             failed: false,
             folder,
             replacing: Vec::new(),
@@ -174,6 +182,7 @@ impl<'o> Recorder<'o> {
     ) {
         self.tests = checkpoint.tests;
         self.findings = checkpoint.findings.clone();
+        self.take_up_differences(&checkpoint.differences);
         for (number, entry) in self.findings.iter().enumerate() {
             if entry.confirmed.is_some() {
                 continue;
@@ -206,7 +215,7 @@ impl<'o> Recorder<'o> {
             return Ok(());
         };
         self.writer.flush();
-        let results = (self.findings.as_slice(), self.tests);
+        let results = (&*self.findings, &*self.differences, self.tests);
         let limits = &explorer.config().limits;
         let until = early_deadline(self.session.now(), limits.max_time);
         let is_within = may_go_on(self.session, limits, until);
@@ -222,7 +231,7 @@ impl<'o> Recorder<'o> {
             return Ok(());
         };
         self.writer.flush();
-        let results = (self.findings.as_slice(), self.tests);
+        let results = (&*self.findings, &*self.differences, self.tests);
         let limits = explorer.config().limits.clone();
         let until = last_deadline(self.session.now(), limits.max_time);
         let go_on = may_go_on(self.session, &limits, until);
@@ -271,7 +280,7 @@ impl<'o> Recorder<'o> {
         self.observer.event(&Event::Warning(warning));
     }
 
-    fn write(&mut self, files: impl FnOnce() -> Vec<NamedFile> + Send + 'static) {
+    pub(crate) fn write(&mut self, files: impl FnOnce() -> Vec<NamedFile> + Send + 'static) {
         if !self.writer.write_made(files) && !self.failed {
             self.failed = true;
             self.warn("results cannot be written any more; the search goes on");
@@ -471,7 +480,7 @@ impl<'o> Recorder<'o> {
 }
 
 /// The files with a folder before their names.
-fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
+pub(crate) fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
     let files = files.into_iter();
     files
         .map(|(name, bytes)| (format!("{folder}/{name}"), bytes))
@@ -604,6 +613,10 @@ impl Listener for Recorder<'_> {
         kept.finding.files.clear();
         self.found.push((number, kept));
         self.findings.push(entry);
+    }
+
+    fn difference(&mut self, difference: &Difference) {
+        self.record_difference(difference);
     }
 
     fn set_up(&mut self, setup: &Setup, trace: &Trace) {

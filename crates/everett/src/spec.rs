@@ -105,6 +105,8 @@ pub struct RunSpec {
     pub settings: Vec<(String, String)>,
     /// A scenario file without hosts, which configures the world that a program boots.
     pub world: Option<PathBuf>,
+    /// Another build of the program, whose behaviour is compared with that of each path.
+    pub against: Option<PathBuf>,
     /// Write findings and tests of a scenario as `.dtest`, too.
     pub dtest: bool,
     /// The program and its arguments, or a scenario.
@@ -150,6 +152,7 @@ impl RunSpec {
         }
         let spec = RunSpec {
             world: spec.world.as_deref().map(|world| spec.file(world)),
+            against: spec.against.as_deref().map(|other| spec.file(other)),
             ..spec
         };
         Ok(spec)

@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::difference::{DifferenceEntry, KIND};
 use crate::error::Result;
 use crate::finding::FindingEntry;
 use crate::record::Recorder;
@@ -61,6 +62,9 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// The findings.
     pub findings: Vec<FindingEntry>,
+    /// What two builds differ in, where a run compares two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
     /// Figures that only searches of programs have.
     #[serde(flatten)]
     pub program: Option<ProgramFigures>,
@@ -70,6 +74,17 @@ pub struct Summary {
     /// Coverage by source line.
     #[serde(skip)]
     pub line_coverage: LineCoverage,
+}
+
+/// The comparison of two builds.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// The builds do the same on all inputs: both explorations are complete, and there is no difference.
+    pub equivalent: bool,
+    /// Pairs of paths, one of each build, that have been found to differ.
+    pub pairs_different: u64,
+    /// The first of each kind.
+    pub differences: Vec<DifferenceEntry>,
 }
 
 /// Figures of the search of a program.
@@ -216,7 +231,13 @@ impl Summary {
         stopped: Stopped,
         wall: Duration,
     ) -> Summary {
-        let line_coverage = line_coverage(explorer.images(), &explorer.coverage().segments);
+        // Another build that this one is compared with is not what is tested.
+        let against = explorer.config().against.as_ref();
+        let tested = against.map_or(explorer.images().len(), |other| usize::from(other.image.0));
+        let images = &explorer.images()[..tested];
+        let segments = images.iter().map(|image| image.program().segments.len());
+        let segments = &explorer.coverage().segments[..segments.sum()];
+        let line_coverage = line_coverage(images, segments);
         let statistics = explorer.statistics();
         let solver = explorer.solver_statistics();
         let limits = explorer.limits_hit().iter();
@@ -226,8 +247,17 @@ impl Summary {
         // A path that meets a limit and goes on has its full weight. Spilling cuts nothing.
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
         let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
+        let complete = statistics.is_all_explored() && !is_cut;
+        let different = explorer.findings().all().into_iter();
+        let different = different.filter(|((kind, ..), _)| kind == KIND);
+        let pairs_different = different.map(|(_, pairs)| pairs).sum();
         Summary {
-            complete: statistics.is_all_explored() && !is_cut,
+            complete,
+            against: against.map(|_| Comparison {
+                equivalent: complete && pairs_different == 0,
+                pairs_different,
+                differences: recorder.differences.clone(),
+            }),
             stopped: stopped.name().to_owned(),
             paths: Paths {
                 completed: statistics.paths_completed,
@@ -247,7 +277,7 @@ impl Summary {
                 pruned: statistics.pruned.to_f64(),
                 excluded: statistics.excluded.to_f64(),
             },
-            coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
+            coverage: CoverageTotals::of(&line_coverage, segments),
             limits_hit,
             tests: recorder.tests,
             states_unsaved: explorer.unsaved(),

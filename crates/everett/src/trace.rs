@@ -1,7 +1,8 @@
 //! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file holds the trace of that host alone.
 //! Owns the lookup of traces below a folder.
 
-use everett_engine::{Trace, TraceEnd, WorldFinding};
+use everett_engine::{Trace, TraceEnd, TraceInput, WorldFinding};
+use everett_report::{KTest, dtest_files};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ pub const HOST: &str = "host";
 pub(crate) const INVARIANT: &str = "invariant";
 /// The part of a file name that marks a trace as it was before shrinking.
 const ORIGINAL: &str = "original";
+
+/// The trace of the other build, where two differ.
+pub(crate) const AGAINST: &str = "against.trace";
 
 /// A trace of a world: inputs and choices of every host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,6 +81,9 @@ impl WorldTrace {
         }
         let text =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if is_dtest(path) {
+            return of_dtest(path, &String::from_utf8_lossy(&text));
+        }
         serde_json::from_slice(&text)
             .with_context(|| format!("{} is no trace of a world", path.display()))
     }
@@ -152,6 +159,39 @@ impl Wrong {
     }
 }
 
+/// Whether it is a distributed test, which has the inputs of its hosts and does not say what else happens.
+pub(crate) fn is_dtest(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "dtest")
+}
+
+/// The inputs of the hosts of a `.dtest`, which lie in files beside it.
+fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
+    let mut hosts = BTreeMap::new();
+    for (host, name) in dtest_files(text) {
+        let file = path.with_file_name(&name);
+        let bytes =
+            std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let Ok(test) = KTest::from_bytes(&bytes) else {
+            bail!(Trace, "{} is no test in KLEE's format", file.display());
+        };
+        let inputs = test.objects.into_iter();
+        let inputs = inputs.map(|(name, bytes)| TraceInput {
+            name: name.into(),
+            bytes,
+        });
+        let trace = Trace {
+            inputs: inputs.collect(),
+            ..Trace::default()
+        };
+        hosts.insert(host, trace);
+    }
+    if hosts.is_empty() {
+        bail!(Trace, "{} names no hosts", path.display());
+    }
+    Ok(WorldTrace::of_hosts(hosts))
+}
+
 /// Reads the trace of a path.
 pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -225,6 +265,8 @@ pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
 /// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
 fn is_trace(name: &str) -> bool {
     match name.rsplit_once('.') {
+        // It is one of another build.
+        Some(_) if name == AGAINST => false,
         Some((stem, "trace" | "world")) => !stem.ends_with(&format!(".{ORIGINAL}")),
         _ => false,
     }

@@ -15,7 +15,7 @@ use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
 use everett_linux::{
-    CallOutcome, Errno, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
+    CallOutcome, ChangedFile, Errno, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
 };
 use everett_vm::{
     Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, StackTable, SystemCall,
@@ -63,6 +63,8 @@ pub struct NativeConfig {
     pub known_allocators: OnceLock<Vec<Allocator>>,
     /// Keep all events, not only their digest.
     pub keeps_events: bool,
+    /// Keep what the run leaves behind in files.
+    pub keeps_files: bool,
     /// Preemptions between system calls to replay.
     pub script: Option<Script>,
     /// Panics of Rust programs are findings, also without a trace that ends with one.
@@ -117,6 +119,8 @@ pub struct NativeRun {
     pub processes: Vec<Option<NativeEnd>>,
     /// Bytes written to standard output and standard error.
     pub output: [Vec<u8>; 2],
+    /// Files that it changed, with their contents, if they are kept.
+    pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
     /// Virtual time at the end.

@@ -79,6 +79,29 @@ impl DTest {
     }
 }
 
+/// The names of the hosts of a `.dtest`, each with the file of its own test.
+pub fn dtest_files(xml: &str) -> Vec<(String, String)> {
+    let nodes = xml.split("<node ").skip(1);
+    let nodes = nodes.filter_map(|node| {
+        let tag = node.split('>').next()?;
+        Some((attribute(tag, "hostname")?, attribute(tag, "filename")?))
+    });
+    nodes.collect()
+}
+
+/// The value of an attribute of a tag.
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let value = tag.split(&format!("{name}=\"")).nth(1)?.split('"').next()?;
+    let marks = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&amp;", "&"),
+    ];
+    let plain = |text: String, (mark, sign): (&str, &str)| text.replace(mark, sign);
+    Some(marks.into_iter().fold(value.to_owned(), plain))
+}
+
 fn inside(node: &TestNode, out: &mut String) {
     let mut primary = true;
     for (number, interface) in (1..).zip(&node.interfaces) {
@@ -166,5 +189,7 @@ mod tests {
 </test>
 "#;
         assert_eq!(test.to_xml(), expected);
+        let files = [("client".to_owned(), "test000002.ktest".to_owned())];
+        assert_eq!(dtest_files(expected), files);
     }
 }

@@ -14,7 +14,7 @@ mod sequence;
 mod sqlite;
 mod writer;
 
-pub use dtest::{DTest, TestHost, TestInterface, TestNode};
+pub use dtest::{DTest, TestHost, TestInterface, TestNode, dtest_files};
 pub use folder::{Folder, WriteError};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};

@@ -38,17 +38,21 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) {
         let ending = self.check_leaks(&state, ending);
+        if state.path.second.is_some() {
+            return self.end_second(id, state, ending, listener);
+        }
+        let goes_on = self.goes_on(id, &state, &ending);
+        if goes_on && state.path.follow.is_some() {
+            // It is rematerialised: its end was told before.
+            self.frontier.remove(id);
+            self.searcher.removed(id);
+            return;
+        }
         listener.ended(&mut StateView::new(id, &state, &mut self.worker), &ending);
         let is_cut = matches!(&ending, Ending::Bug(bug) if self.is_cut_by(&state, bug));
         let is_silent = matches!(&ending, Ending::EndPath);
-        match is_cut {
-            true => self.statistics.unknown.add(state.path.weight),
-            false => self.statistics.finished.add(state.path.weight),
-        }
-        if is_cut || is_silent {
-            self.statistics.paths_partial += 1;
-        } else {
-            self.statistics.paths_completed += 1;
+        if !goes_on {
+            self.count_end(&state, is_cut, is_silent);
         }
         let signal = match &ending {
             Ending::Signal(signal) => Some(*signal),
@@ -100,6 +104,19 @@ impl Explorer<'_> {
         let first = self.report(&state, &bug, trace.clone(), output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
+    }
+
+    /// Accounts for a path that has ended.
+    pub(super) fn count_end(&mut self, state: &State, is_cut: bool, is_silent: bool) {
+        match is_cut {
+            true => self.statistics.unknown.add(state.path.weight),
+            false => self.statistics.finished.add(state.path.weight),
+        }
+        if is_cut || is_silent {
+            self.statistics.paths_partial += 1;
+        } else {
+            self.statistics.paths_completed += 1;
+        }
     }
 
     /// What ends a path only cuts it off: a limit was reached, or Everett cannot go on. What lies behind it is not known.

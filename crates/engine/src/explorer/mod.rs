@@ -4,6 +4,7 @@
 mod closing;
 mod endings;
 mod memory;
+mod pairs;
 mod program;
 
 use everett_linux::{Ending, HostExit, Packet, Setup};
@@ -24,6 +25,7 @@ use crate::distance::Distances;
 use crate::finding::{Finding, FindingIndex, PathEnd, Unsupported};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::observe::{Keep, StateView};
+use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, searcher};
@@ -41,6 +43,8 @@ pub trait Listener {
     fn path(&mut self, _end: &PathEnd) {}
     /// Something wrong was found, for the first time at its place.
     fn finding(&mut self, finding: &WorldFinding);
+    /// Two builds do not do the same.
+    fn difference(&mut self, _difference: &Difference) {}
     /// A world came to its end by these traces of its hosts; only where a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
     /// A state has forked; this one goes the other way.

@@ -47,6 +47,7 @@ impl Explorer<'_> {
         let forks_before = self.statistics.forks;
         let mut target = start + self.config.batch_instructions;
         if let Some(limit) = self.config.limits.max_instructions {
+            let limit = limit.saturating_add(state.instructions_before());
             target = target.min(limit.max(start + 1));
         }
         loop {
@@ -116,12 +117,16 @@ impl Explorer<'_> {
 
     fn hangs(&self, state: &State) -> bool {
         let limit = self.config.limits.max_instructions;
-        limit.is_some_and(|limit| state.instructions() >= limit)
+        let executed = state.instructions() - state.instructions_before();
+        limit.is_some_and(|limit| executed >= limit)
     }
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
-        let host = &self.config.hosts[0].config;
+        let host = match &self.config.against {
+            Some(other) if state.path.second.is_some() => other,
+            _ => &self.config.hosts[0].config,
+        };
         self.worker
             .run(state, host, None, RunFor::Budget(budget), deadline)
     }
@@ -156,7 +161,7 @@ impl Explorer<'_> {
         }
     }
 
-    fn add_child(&mut self, parent: StateId, mut child: Box<State>) {
+    pub(super) fn add_child(&mut self, parent: StateId, mut child: Box<State>) {
         child.covered_new = false;
         let info = self.info(&child);
         let id = self.frontier.add_child(parent, Stored::Live(child), info);

@@ -1,6 +1,6 @@
 //! Start and end of a native run.
 
-use everett_linux::{Disk, Host};
+use everett_linux::{Disk, FileChange, Host};
 
 use super::*;
 use crate::sandbox::resident;
@@ -192,6 +192,18 @@ impl<'c> NativeMachine<'c> {
             let output = self.host.output(stream);
             output.evaluate(&mut self.arena, &self.oracle.inputs)
         });
+        let files = match self.config.keeps_files {
+            true => self.host.changed_files(),
+            false => Vec::new(),
+        };
+        let files = files.into_iter().map(|file| {
+            let bytes = match &file.what {
+                FileChange::File(bytes) => bytes.evaluate(&mut self.arena, &self.oracle.inputs),
+                _ => Vec::new(),
+            };
+            (file, bytes)
+        });
+        let files = files.collect();
         let others = self.config.host.others.len();
         let ends = (0..=others).map(|number| self.host.end_of(number));
         let processes = ends
@@ -201,6 +213,7 @@ impl<'c> NativeMachine<'c> {
             end,
             processes,
             output,
+            files,
             stack: std::mem::take(&mut self.stack),
             clock_ns: self.host.clock_ns(),
             calls: self.calls,

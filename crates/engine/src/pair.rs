@@ -1,0 +1,365 @@
+//! Two builds of a program on the same input: a path runs the one under test to its end, and then the other one under the
+//! path condition that it has by then. Owns what the second run shares with the first, and the comparison of what they did.
+//!
+//! Inputs are shared by name. The environment is a function of what is asked and how often it was asked before: a choice
+//! that the first run has made is the second one's too, and what only the second one asks is explored in all ways.
+
+use everett_expr::{Arena, ArrayId, ExprId};
+use everett_linux::{Bytes, ChangedFile, FileChange};
+use everett_solver::Model;
+use everett_vm::{ChoiceSite, Value};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::finding::PathEnding;
+use crate::path::{Input, Path};
+use crate::trace::{Trace, TraceEnd, digest};
+use everett_sim::SharedList;
+
+/// What a program did, as far as somebody outside can tell.
+#[derive(Clone)]
+pub(crate) struct Behaviour {
+    /// How it ended.
+    pub ending: PathEnding,
+    /// Its exit status, which may be symbolic.
+    pub status: Option<Value>,
+    /// The same for traces, without what depends on the input.
+    pub end: TraceEnd,
+    /// What it wrote to standard output and standard error.
+    pub output: [Bytes; 2],
+    /// What it left behind in files.
+    pub files: Vec<ChangedFile>,
+}
+
+impl Behaviour {
+    /// It came to its end by itself. What a program has written when it dies depends on what its buffers hold.
+    fn is_orderly(&self) -> bool {
+        matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
+    }
+
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.status
+            .and_then(|it| it.term)
+            .into_iter()
+            .for_each(&mut *visit);
+        self.output
+            .iter()
+            .for_each(|bytes| bytes.for_each_term(visit));
+        for file in &self.files {
+            if let FileChange::File(bytes) = &file.what {
+                bytes.for_each_term(visit);
+            }
+        }
+    }
+
+    /// The same under a model of the input.
+    fn under(&self, arena: &mut Arena, model: &Model) -> Shown {
+        let status = self.status.map(|status| match status.term {
+            Some(term) => arena.eval(term, model, &mut Default::default()),
+            None => status.bits,
+        });
+        let output = [0, 1].map(|at| self.output[at].evaluate(arena, model));
+        let end = TraceEnd {
+            exit: status.map(|status| status as i32),
+            output: [0, 1].map(|at| digest(&output[at])),
+            ..self.end.clone()
+        };
+        Shown { end, output }
+    }
+}
+
+/// A behaviour on one input.
+struct Shown {
+    end: TraceEnd,
+    output: [Vec<u8>; 2],
+}
+
+impl Shown {
+    /// How it ended, in words.
+    fn describe(&self) -> String {
+        match &self.end {
+            TraceEnd {
+                finding: Some(kind),
+                stack,
+                ..
+            } => {
+                let own = crate::source::principal(stack).filter(|frame| frame.line != 0);
+                let place = own.map(|at| format!(" in {} at {}:{}", at.function, at.file, at.line));
+                format!("ends in {kind}{}", place.unwrap_or_default())
+            }
+            TraceEnd {
+                signal: Some(signal),
+                ..
+            } => format!("is ended by signal {signal}"),
+            TraceEnd {
+                exit: Some(status), ..
+            } => format!("exits with {status}"),
+            _ => "waits for ever".to_owned(),
+        }
+    }
+}
+
+/// A condition under which two things differ.
+enum Differs {
+    Never,
+    Always,
+    If(Vec<ExprId>),
+}
+
+impl Differs {
+    fn or(self, other: Differs) -> Differs {
+        match (self, other) {
+            (Differs::Always, _) | (_, Differs::Always) => Differs::Always,
+            (Differs::Never, other) | (other, Differs::Never) => other,
+            (Differs::If(mut all), Differs::If(more)) => {
+                all.extend(more);
+                Differs::If(all)
+            }
+        }
+    }
+
+    fn unless_equal(arena: &mut Arena, one: ExprId, other: ExprId) -> Differs {
+        let equal = arena.eq(one, other);
+        let differ = arena.not(equal);
+        match arena.as_const(differ) {
+            Some(0) => Differs::Never,
+            Some(_) => Differs::Always,
+            None => Differs::If(vec![differ]),
+        }
+    }
+
+    fn of_values(arena: &mut Arena, one: Value, other: Value) -> Differs {
+        const STATUS_BITS: u32 = 8;
+        let [one, other] = [one, other].map(|value| value.to_term(arena, STATUS_BITS));
+        Differs::unless_equal(arena, one, other)
+    }
+
+    fn of_bytes(arena: &mut Arena, one: &Bytes, other: &Bytes) -> Differs {
+        if one.len() != other.len() {
+            return Differs::Always;
+        }
+        if one.is_same(other) {
+            return Differs::Never;
+        }
+        let [one, other] = [one, other].map(|bytes| bytes.read(0, bytes.len()));
+        let mut differs = Differs::Never;
+        for at in 0..one.len() {
+            let is_symbolic = one.has_symbolic(at, 1) || other.has_symbolic(at, 1);
+            differs = match is_symbolic {
+                false if one.bytes()[at] == other.bytes()[at] => differs,
+                false => return Differs::Always,
+                true => {
+                    let (a, b) = (one.byte_term(arena, at), other.byte_term(arena, at));
+                    differs.or(Differs::unless_equal(arena, a, b))
+                }
+            };
+        }
+        differs
+    }
+
+    fn of_files(arena: &mut Arena, one: &ChangedFile, other: &ChangedFile) -> Differs {
+        if one.mode != other.mode {
+            return Differs::Always;
+        }
+        let is_same = match (&one.what, &other.what) {
+            (FileChange::File(one), FileChange::File(other)) => {
+                return Differs::of_bytes(arena, one, other);
+            }
+            (FileChange::Link(one), FileChange::Link(other)) => one == other,
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        };
+        if is_same {
+            Differs::Never
+        } else {
+            Differs::Always
+        }
+    }
+}
+
+/// What two behaviours differ in, each with when it does.
+type Aspects = Vec<(String, Differs)>;
+
+fn aspects(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Aspects {
+    let is_same_end = match (&new.ending, &old.ending) {
+        (PathEnding::Exit(_), PathEnding::Exit(_)) => true,
+        (one, other) => one == other,
+    };
+    if !is_same_end {
+        return vec![("the end".to_owned(), Differs::Always)];
+    }
+    if !new.is_orderly() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    if let (Some(one), Some(other)) = (new.status, old.status) {
+        all.push((
+            "the exit status".to_owned(),
+            Differs::of_values(arena, one, other),
+        ));
+    }
+    for (name, at) in [("standard output", 0), ("standard error", 1)] {
+        let differs = Differs::of_bytes(arena, &new.output[at], &old.output[at]);
+        all.push((name.to_owned(), differs));
+    }
+    let by_path = |files: &'_ [ChangedFile]| -> BTreeMap<Vec<u8>, ChangedFile> {
+        files
+            .iter()
+            .map(|file| (file.path.clone(), file.clone()))
+            .collect()
+    };
+    let (one, other) = (by_path(&new.files), by_path(&old.files));
+    let paths: BTreeSet<&Vec<u8>> = one.keys().chain(other.keys()).collect();
+    for path in paths {
+        let differs = match (one.get(path), other.get(path)) {
+            (Some(one), Some(other)) => Differs::of_files(arena, one, other),
+            _ => Differs::Always,
+        };
+        all.push((
+            format!("the file {}", String::from_utf8_lossy(path)),
+            differs,
+        ));
+    }
+    all
+}
+
+/// When two behaviours differ: `None` for never, else a condition.
+pub(crate) fn difference(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Option<ExprId> {
+    let all = aspects(arena, new, old).into_iter();
+    match all.fold(Differs::Never, |all, (_, one)| all.or(one)) {
+        Differs::Never => None,
+        Differs::Always => Some(arena.bool_constant(true)),
+        Differs::If(conditions) => {
+            let mut any = arena.bool_constant(false);
+            for condition in conditions {
+                any = arena.or(any, condition);
+            }
+            Some(any)
+        }
+    }
+}
+
+/// The second run of a path: what the first one did, and what of its environment is left.
+#[derive(Clone)]
+pub struct Second {
+    /// What the first program did.
+    pub(crate) first: Arc<Behaviour>,
+    /// Inputs that the first one made.
+    inputs: usize,
+    /// Choices that it made.
+    choices: usize,
+    /// Instructions that it executed.
+    pub(crate) instructions: u64,
+    /// Its choices that the second one has not come to, by what was asked.
+    left: BTreeMap<ChoiceSite, VecDeque<u32>>,
+    /// Inputs that the second one has asked for.
+    asked: SharedList<Input>,
+}
+
+impl Second {
+    /// The second run after this path of the first.
+    pub(crate) fn after(path: &Path, first: Behaviour, instructions: u64) -> Second {
+        let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
+        for choice in path.choices.iter() {
+            let queue = left.entry(choice.site.clone()).or_default();
+            queue.push_back(choice.picked);
+        }
+        Second {
+            first: Arc::new(first),
+            inputs: path.inputs.len(),
+            choices: path.choices.len(),
+            instructions,
+            left,
+            asked: SharedList::default(),
+        }
+    }
+
+    /// The choice that the first run has made where this is asked.
+    pub(crate) fn choice(&self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
+        let picked = self.left.get(site)?.front().copied();
+        picked.filter(|picked| *picked < alternatives)
+    }
+
+    /// It has chosen here.
+    pub(crate) fn has_chosen(&mut self, site: &ChoiceSite) {
+        if let Some(queue) = self.left.get_mut(site) {
+            queue.pop_front();
+        }
+    }
+
+    /// It has asked for an input.
+    pub(crate) fn has_asked(&mut self, name: &str, array: ArrayId, size: u32) {
+        self.asked.push(Input {
+            name: name.into(),
+            array,
+            size,
+        });
+    }
+
+    /// The input of this name that the first run made.
+    pub(crate) fn input<'p>(&self, all: &'p SharedList<Input>, name: &str) -> Option<&'p Input> {
+        let mut shared = all.iter().take(self.inputs);
+        shared.find(|input| *input.name == *name)
+    }
+}
+
+/// An input on which two builds do not do the same.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// What differs.
+    pub aspects: Vec<String>,
+    /// How the build under test ends and how the other one does.
+    pub ends: [String; 2],
+    /// The trace of the build under test and that of the other one. Their inputs of the same name have the same bytes, as
+    /// far as both have them.
+    pub traces: [Trace; 2],
+    /// What each wrote to standard output and standard error.
+    pub output: [[Vec<u8>; 2]; 2],
+}
+
+impl Difference {
+    /// The difference of two behaviours at the end of the second path, under its model.
+    pub(crate) fn of(
+        arena: &mut Arena,
+        path: &Path,
+        second: &Second,
+        old: &Behaviour,
+    ) -> Difference {
+        let model = &path.model;
+        let shown = [&*second.first, old].map(|one| one.under(arena, model));
+        let holds =
+            |arena: &Arena, term: ExprId| arena.eval(term, model, &mut Default::default()) != 0;
+        let all = aspects(arena, &second.first, old).into_iter();
+        let differing = all.filter(|(_, differs)| match differs {
+            Differs::Never => false,
+            Differs::Always => true,
+            Differs::If(conditions) => conditions.iter().any(|it| holds(arena, *it)),
+        });
+        let aspects = differing.map(|(name, _)| name).collect();
+        let whole = path.trace_under(model);
+        let asked = Path {
+            inputs: second.asked.clone(),
+            ..Path::default()
+        };
+        let ends = [0, 1].map(|at| shown[at].describe());
+        let [new, old] = shown;
+        Difference {
+            aspects,
+            ends,
+            traces: [
+                Trace {
+                    inputs: whole.inputs.iter().take(second.inputs).cloned().collect(),
+                    choices: whole.choices.iter().take(second.choices).cloned().collect(),
+                    end: Some(new.end),
+                    ..Trace::default()
+                },
+                Trace {
+                    inputs: asked.trace_under(model).inputs,
+                    choices: whole.choices.iter().skip(second.choices).cloned().collect(),
+                    end: Some(old.end),
+                    ..Trace::default()
+                },
+            ],
+            output: [new.output, old.output],
+        }
+    }
+}

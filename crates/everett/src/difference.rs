@@ -1,0 +1,266 @@
+//! Two builds of a program against each other (`--against`): the other build as a part of the search, differences as files
+//! and as entries of the summary, and their native replay on both builds.
+
+use everett_engine::{Difference, ExplorerConfig, Trace};
+use everett_linux::{FileChange, HostConfig};
+use everett_native::NativeRun;
+use everett_report::NamedFile;
+use everett_vm::{Image, ImageId};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::events::Event;
+use crate::finding::{ktest, readable};
+use crate::load::OtherBuild;
+use crate::native_world::NativeWorld;
+use crate::record::{Recorder, in_folder};
+use crate::replay::{BuildSpec, Verdict};
+use crate::spec::RunSpec;
+use crate::trace::{AGAINST, HOST, WorldTrace, read_trace};
+
+/// The kind under which the search counts differences.
+pub(crate) const KIND: &str = "difference";
+/// The trace of the build under test.
+const NEW: &str = "input.trace";
+
+/// A difference of two builds as `summary.json` lists it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DifferenceEntry {
+    /// What differs: the end, the exit status, standard output, standard error, files.
+    pub aspects: Vec<String>,
+    /// How the build under test ends.
+    pub new: String,
+    /// How the other build ends.
+    pub old: String,
+    /// Its folder, relative to the folder of the run.
+    pub dir: String,
+    /// The verdict of the native replay on both builds; `null` if it was not replayed.
+    pub confirmed: Option<String>,
+    /// Why it was not confirmed.
+    pub confirmed_reason: Option<String>,
+}
+
+impl DifferenceEntry {
+    /// One line for people.
+    pub fn text(&self) -> String {
+        let aspects = self.aspects.join(", ");
+        format!("{aspects}: this build {}, the other {}", self.new, self.old)
+    }
+
+    /// The builds are seen to differ by their ends or output.
+    fn is_seen_at_end(&self) -> bool {
+        self.aspects
+            .iter()
+            .any(|aspect| !aspect.starts_with("the file "))
+    }
+}
+
+/// The traces of a difference: that of the build under test, and that of the other one.
+pub(crate) type Differing = [Trace; 2];
+
+/// Adds the programs of another build to those of a run. Returns the host that it runs on: the same, with its programs.
+pub(crate) fn add_build(
+    spec: &RunSpec,
+    other: &Path,
+    config: &ExplorerConfig,
+    images: &mut Vec<Image>,
+) -> Result<Box<HostConfig>> {
+    let first = u16::try_from(images.len()).unwrap_or(u16::MAX);
+    images.extend(spec.on(&[build(other)])?.load()?);
+    Image::number_all(images);
+    let mut host = config.hosts[0].config.clone();
+    host.image = ImageId(first);
+    for program in &mut host.programs {
+        program.image.0 += first;
+    }
+    Ok(Box::new(host))
+}
+
+fn build(file: &Path) -> OtherBuild {
+    OtherBuild {
+        path: None,
+        file: file.to_owned(),
+    }
+}
+
+/// The input, the choices and the output of both builds, for people.
+fn describe(entry: &DifferenceEntry, difference: &Difference, natively: &str) -> String {
+    let mut text = format!("{}\nnatively: {natively}\n", entry.text());
+    let [new, old] = &difference.traces;
+    text.push_str("\ninputs:\n");
+    for input in new.inputs.iter() {
+        let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
+    }
+    let is_known = |name: &str| new.inputs.iter().any(|input| *input.name == *name);
+    for input in old.inputs.iter().filter(|input| !is_known(&input.name)) {
+        let bytes = readable(&input.bytes);
+        let _ = writeln!(
+            text,
+            "    {} = {bytes} (of the other build only)",
+            input.name
+        );
+    }
+    for (name, trace) in [("this build", new), ("the other", old)] {
+        let choices = trace.choices.iter().filter(|choice| choice.picked > 0);
+        for choice in choices {
+            let _ = writeln!(text, "    {name}: {}", choice.describe());
+        }
+    }
+    for (stream, at) in [("stdout", 0), ("stderr", 1)] {
+        for (name, output) in ["this build", "the other"].iter().zip(&difference.output) {
+            if !output[at].is_empty() {
+                let bytes = String::from_utf8_lossy(&output[at]);
+                let _ = writeln!(text, "\n{stream} of {name}:\n{bytes}");
+            }
+        }
+    }
+    text
+}
+
+impl Recorder<'_> {
+    /// Writes a difference that the search has found.
+    pub(crate) fn record_difference(&mut self, difference: &Difference) {
+        let number = self.differences.len();
+        let [new, old] = difference.ends.clone();
+        let entry = DifferenceEntry {
+            aspects: difference.aspects.clone(),
+            new,
+            old,
+            dir: format!("differences/{:04}", number + 1),
+            confirmed: None,
+            confirmed_reason: None,
+        };
+        let text = describe(&entry, difference, "see summary.json");
+        let json = |trace: &Trace| WorldTrace::of_program(trace.clone()).to_json();
+        let files: Vec<NamedFile> = vec![
+            ("difference.txt".to_owned(), text.into_bytes()),
+            (NEW.to_owned(), json(&difference.traces[0])),
+            (AGAINST.to_owned(), json(&difference.traces[1])),
+            (
+                "input.ktest".to_owned(),
+                ktest(&self.spec.words(), &difference.traces[0]),
+            ),
+        ];
+        let dir = entry.dir.clone();
+        self.write(move || in_folder(&dir, files));
+        let event = Event::Difference {
+            entry: &entry,
+            difference,
+        };
+        self.observer.event(&event);
+        self.differing.push((number, difference.traces.clone()));
+        self.differences.push(entry);
+    }
+
+    /// Takes up the differences of a stopped run; those that were not replayed yet are.
+    pub(crate) fn take_up_differences(&mut self, entries: &[DifferenceEntry]) {
+        self.differences = entries.to_vec();
+        let open = entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.confirmed.is_none());
+        for (number, entry) in open {
+            let dir = self.folder.path().join(&entry.dir);
+            let read = |name: &str| read_trace(&dir.join(name)).ok();
+            if let (Some(new), Some(old)) = (read(NEW), read(AGAINST)) {
+                self.differing.push((number, [new, old]));
+            }
+        }
+    }
+
+    /// Replays the differences natively, each on both builds.
+    pub(crate) fn work_on_differences(&mut self) {
+        let Some(other) = self.spec.against.clone() else {
+            return;
+        };
+        if self.spec.no_confirm || self.differing.is_empty() {
+            return;
+        }
+        let native = |on| {
+            let build = BuildSpec { on, checked: false };
+            let mut world = NativeWorld::of(self.spec, &build, self.session)?;
+            for host in &mut world.hosts {
+                host.config.keeps_files = true;
+            }
+            Ok(world)
+        };
+        let worlds: Result<Vec<NativeWorld>> = [Vec::new(), vec![build(&other)]]
+            .into_iter()
+            .map(native)
+            .collect();
+        let worlds = match worlds {
+            Ok(worlds) => worlds,
+            Err(error) => {
+                return self.warn(&format!("no difference is confirmed: {}", error.chain()));
+            }
+        };
+        for (number, traces) in std::mem::take(&mut self.differing) {
+            let limit = self.spec.max_time;
+            if limit.is_some_and(|limit| self.session.now() >= limit) {
+                return self.warn("there is no time to confirm all differences");
+            }
+            let verdict = confirm(&worlds, &traces, &self.differences[number]);
+            let entry = &mut self.differences[number];
+            entry.confirmed = Some(verdict.name().to_owned());
+            entry.confirmed_reason = verdict.reason().map(str::to_owned);
+            self.observer.event(&Event::DifferenceReplayed {
+                entry,
+                verdict: &verdict,
+            });
+        }
+    }
+}
+
+/// A difference is confirmed if each build ends natively as its trace says, and what is left of the difference is seen.
+fn confirm(worlds: &[NativeWorld], traces: &Differing, entry: &DifferenceEntry) -> Verdict {
+    let mut runs = Vec::new();
+    for ((world, trace), name) in worlds
+        .iter()
+        .zip(traces)
+        .zip(["this build", "the other build"])
+    {
+        let named = |why: &str| format!("{name}: {why}");
+        let replayed = match world.replay(&WorldTrace::of_program(trace.clone())) {
+            Ok(replayed) => replayed,
+            Err(error) => return Verdict::NotReplayable(named(&error.chain())),
+        };
+        match replayed.verdict {
+            Verdict::Confirmed => {}
+            Verdict::NotReproduced(why) => return Verdict::NotReproduced(named(&why)),
+            Verdict::NotReplayable(why) => return Verdict::NotReplayable(named(&why)),
+        }
+        let seen = replayed.seen.and_then(|mut seen| seen.hosts.remove(HOST));
+        runs.extend(seen);
+    }
+    match runs.as_slice() {
+        _ if entry.is_seen_at_end() => Verdict::Confirmed,
+        [new, old] if left(new) != left(old) => Verdict::Confirmed,
+        _ => Verdict::NotReproduced("both builds leave the same files behind".to_owned()),
+    }
+}
+
+/// A file that a run left behind: path, mode, kind and target, contents.
+type Left<'r> = (&'r [u8], u32, u8, &'r [u8], &'r [u8]);
+
+fn left(run: &NativeRun) -> Vec<Left<'_>> {
+    let files = run.files.iter();
+    let each = files.map(|(file, bytes)| {
+        let (kind, target) = match &file.what {
+            FileChange::File(_) => (0, &[][..]),
+            FileChange::Directory => (1, &[][..]),
+            FileChange::Link(target) => (2, target.as_slice()),
+            FileChange::Special => (3, &[][..]),
+            FileChange::Removed => (4, &[][..]),
+        };
+        (
+            file.path.as_slice(),
+            file.mode,
+            kind,
+            target,
+            bytes.as_slice(),
+        )
+    });
+    each.collect()
+}
