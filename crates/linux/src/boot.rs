@@ -160,6 +160,7 @@ pub(crate) fn prepare(
             packets: config.options.logs_packets.then(Arc::default),
             watchers: Default::default(),
             file_watchers: Default::default(),
+            in_transit: Vec::new(),
             lock_releases: 0,
             waits: 0,
             exit_statuses: Arc::new(vec![None; executions.len()]),

@@ -207,7 +207,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             kernel.restore_mask();
         }
         if !self.unseen {
-            kernel.host.clock_ns += SYSTEM_CALL_NS;
+            // A program that slept for ever is at the end of time.
+            kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(SYSTEM_CALL_NS);
             let task = kernel.task_mut();
             task.cpu_ns += SYSTEM_CALL_NS;
             task.calls += 1;
