@@ -25,6 +25,16 @@ static void base(long address) {
     raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
 
+static void own_base(long address) {
+    // wrgsbase, without the kernel: also addresses that the kernel does not let anybody set.
+    __asm__ volatile("wrgsbase %0" : : "r"(address));
+    raw(SYS_mmap, 0, PAGE, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw(SYS_fork, 0, 0, 0, 0, 0, 0) == 0) raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+    long now;
+    __asm__ volatile("rdgsbase %0" : "=r"(now));
+    raw(SYS_exit_group, now != address, 0, 0, 0, 0, 0);
+}
+
 static void keys(long rights) {
     // wrpkru: no access to memory with key 0, which is all there is.
     __asm__ volatile(".byte 0x0f, 0x01, 0xef" : : "a"(rights), "c"(0), "d"(0) : "memory");
@@ -53,6 +63,7 @@ int main(int argc, char **argv) {
     for (unsigned i = 0; i < sizeof selectors / sizeof *selectors; i++) in_child(segment, selectors[i]);
     static const long addresses[] = {0, -1, GATE, 1ul << 47, 0xffff800000000000, 1};
     for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++) in_child(base, addresses[i]);
+    for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++) in_child(own_base, addresses[i]);
     for (int rights = 1; rights < 4; rights++) in_child(keys, rights);
     for (int which = 0; which < 8; which++) in_child(privileged, which);
     return end();

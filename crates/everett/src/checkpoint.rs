@@ -1,6 +1,8 @@
 //! Checkpoints: what `everett resume` goes on from. One is written when a run stops before its end, and now and then while
 //! it runs, so that little is lost if it is killed. A checkpoint is a file and the states that it names; it takes the
-//! place of the one before in one step.
+//! place of the one before in one step, also if the machine loses its power: all that it speaks of is on the disk before it
+//! gets its name. The last checkpoint of a run, which may be at its time limit, does not wait for the disk; the one before
+//! stays beside it.
 
 use everett_engine::{Limits, Saved, Start};
 use everett_report::Folder;
@@ -20,6 +22,8 @@ use crate::session::Session;
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.
 const NEW_FILE: &str = "checkpoint.json.new";
+/// The checkpoint before, where nobody waited until the disk had the newest.
+const OLD_FILE: &str = "checkpoint.json.old";
 /// The name of the spill file, which lies beside the checkpoint.
 pub(crate) const SPILL_FILE: &str = "spill";
 /// Files of states: this, a number, and the extension.
@@ -45,12 +49,38 @@ pub struct Checkpoint {
     pub tests: u64,
     /// Wall-clock time used so far.
     pub wall_seconds: f64,
+    /// Sizes of the files of states.
+    #[serde(default)]
+    sizes: Vec<u64>,
 }
 
 impl Checkpoint {
-    /// Reads and validates the checkpoint in a folder; `None` if there is none.
+    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where the machine stopped before the disk
+    /// had all of the newest, that is the one before.
     pub fn read(dir: &Path) -> Result<Option<Checkpoint>> {
-        let path = dir.join(FILE);
+        let newest = Checkpoint::read_file(dir, FILE);
+        let is_whole = |read: &Result<Option<Checkpoint>>| matches!(read, Ok(Some(checkpoint)) if checkpoint.is_whole(dir));
+        if is_whole(&newest) {
+            return newest;
+        }
+        let before = Checkpoint::read_file(dir, OLD_FILE);
+        if !is_whole(&before) {
+            return newest;
+        }
+        // It is the newest from now on, and the next one does not take its place before the disk has that.
+        let renamed = fs::rename(dir.join(OLD_FILE), dir.join(FILE));
+        renamed.context("cannot go back to the checkpoint before")?;
+        before
+    }
+
+    /// Its files of states are as long as they were.
+    fn is_whole(&self, dir: &Path) -> bool {
+        let mut files = self.saved.files.iter().zip(&self.sizes);
+        files.all(|(name, size)| size_of_file(&dir.join(name)) >= *size)
+    }
+
+    fn read_file(dir: &Path, name: &str) -> Result<Option<Checkpoint>> {
+        let path = dir.join(name);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -108,12 +138,16 @@ impl Checkpoint {
 
     /// Removes the checkpoint and its files of states, since the run is complete.
     pub fn remove(dir: &Path) -> Result<()> {
-        for name in [FILE, NEW_FILE, SPILL_FILE] {
+        for name in [FILE, NEW_FILE, OLD_FILE, SPILL_FILE] {
             remove_file(&dir.join(name))?;
         }
         remove_worker_spills(dir)?;
         remove_states(dir, &BTreeSet::new())
     }
+}
+
+fn size_of_file(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 fn remove_file(path: &Path) -> Result<()> {
@@ -160,16 +194,20 @@ fn number_of_states(name: &Path) -> Option<u64> {
     stem.strip_prefix(STATES)?.parse().ok().filter(|_| is_one)
 }
 
+/// The number that the name of a result begins with.
+fn number_of(name: &OsStr) -> Option<u64> {
+    let name = name.to_string_lossy();
+    let digits = name.split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok())
+}
+
 /// Removes files and folders whose number, which their names begin with, is above the last one.
 fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Ok(());
     };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let digits = name.to_string_lossy();
-        let digits = digits.split(|c: char| !c.is_ascii_digit()).next();
-        let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+        let number = number_of(&entry.file_name());
         if number.is_none_or(|number| number <= last) {
             continue;
         }
@@ -183,6 +221,58 @@ fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     Ok(())
 }
 
+/// The disk below a folder. What was not synchronised may be lost when the machine stops: contents, names, or both.
+pub(crate) trait Disk {
+    /// All that was written lasts: states, the new checkpoint, and results after so many findings and tests, with their
+    /// names.
+    fn sync(&self, dir: &Path, after: (u64, u64)) -> io::Result<()>;
+    /// Gives a file another name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// The names in a folder last.
+    fn sync_names(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// Makes a file last, or a folder with all that lies in it.
+fn sync_below(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            sync_below(&entry?.path())?;
+        }
+    }
+    File::open(path)?.sync_all()
+}
+
+/// The disk of the machine.
+struct RealDisk;
+
+impl Disk for RealDisk {
+    fn sync(&self, dir: &Path, (findings, tests): (u64, u64)) -> io::Result<()> {
+        for (part, last) in [("tests", tests), ("findings", findings)] {
+            let part = dir.join(part);
+            for entry in fs::read_dir(&part)?.flatten() {
+                if number_of(&entry.file_name()).is_some_and(|number| number > last) {
+                    sync_below(&entry.path())?;
+                }
+            }
+            File::open(part)?.sync_all()?;
+        }
+        for entry in fs::read_dir(dir)?.flatten() {
+            if entry.file_type()?.is_file() {
+                File::open(entry.path())?.sync_data()?;
+            }
+        }
+        File::open(dir)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_names(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
 /// Writes the checkpoints of a run.
 pub(crate) struct Checkpoints {
     folder: Folder,
@@ -194,6 +284,9 @@ pub(crate) struct Checkpoints {
     interval: Duration,
     /// Wall-clock time of the run before it was resumed.
     pub(crate) earlier: Duration,
+    /// Findings and tests that last.
+    lasting: (u64, u64),
+    disk: Box<dyn Disk>,
 }
 
 impl Checkpoints {
@@ -212,6 +305,8 @@ impl Checkpoints {
             next_at: interval,
             interval,
             earlier: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+            lasting: from.map_or((0, 0), |from| (from.findings.len() as u64, from.tests)),
+            disk: Box::new(RealDisk),
         }
     }
 
@@ -221,7 +316,8 @@ impl Checkpoints {
     }
 
     /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one stays. `sync`: it lasts
-    /// even if the machine stops now. A run that is at its time limit does not wait for the disk.
+    /// even if the machine stops now. A run that is at its time limit does not wait for the disk, and keeps the last one
+    /// beside it.
     pub(crate) fn write(
         &mut self,
         save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
@@ -243,26 +339,30 @@ impl Checkpoints {
             self.postpone(start, clock());
             return Ok(false);
         };
-        let kept = saved.files.iter().cloned().collect();
+        let kept: BTreeSet<PathBuf> = saved.files.iter().cloned().collect();
+        let sizes = saved.files.iter();
+        let sizes = sizes.map(|name| size_of_file(&dir.join(name))).collect();
         let checkpoint = Checkpoint {
             saved,
             findings: findings.to_vec(),
             differences: differences.to_vec(),
             tests,
             wall_seconds: (start + self.earlier).as_secs_f64(),
+            sizes,
         };
         let new = dir.join(NEW_FILE);
         let write = || {
             let mut file = BufWriter::new(File::create(&new)?);
             serde_json::to_writer(&mut file, &checkpoint)?;
-            let file = file.into_inner()?;
-            if sync {
-                file.sync_data()?;
+            file.into_inner()?;
+            match sync {
+                true => self.disk.sync(dir, self.lasting)?,
+                false => keep_last(dir)?,
             }
-            fs::rename(&new, dir.join(FILE))?;
+            self.disk.rename(&new, &dir.join(FILE))?;
             // So that the new name lasts.
             match sync {
-                true => File::open(dir)?.sync_all(),
+                true => self.disk.sync_names(dir),
                 false => Ok(()),
             }
         };
@@ -271,7 +371,11 @@ impl Checkpoints {
             let _ = fs::remove_file(&new).and(fs::remove_file(&states));
         }
         written.context("cannot write the checkpoint")?;
-        remove_states(dir, &kept)?;
+        if sync {
+            self.lasting = (findings.len() as u64, tests);
+            remove_file(&dir.join(OLD_FILE))?;
+            remove_states(dir, &kept)?;
+        }
         self.postpone(start, clock());
         Ok(true)
     }
@@ -280,6 +384,20 @@ impl Checkpoints {
     fn postpone(&mut self, start: Duration, end: Duration) {
         let took = end.saturating_sub(start);
         self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
+    }
+}
+
+/// Keeps the last checkpoint, if there is one, under another name.
+fn keep_last(dir: &Path) -> io::Result<()> {
+    let not_there = |error: &io::Error| error.kind() == ErrorKind::NotFound;
+    let (last, old) = (dir.join(FILE), dir.join(OLD_FILE));
+    match fs::remove_file(&old) {
+        Err(error) if !not_there(&error) => return Err(error),
+        _ => {}
+    }
+    match fs::hard_link(&last, &old) {
+        Err(error) if !not_there(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -308,6 +426,11 @@ pub(crate) fn last_deadline(now: Duration, max_time: Option<Duration>) -> Option
     max_time.map(|most| most.max(now) + most / GRACE)
 }
 
+/// A run is so near its time limit that it does not wait for the disk.
+pub(crate) fn is_late(now: Duration, max_time: Option<Duration>) -> bool {
+    max_time.is_some_and(|most| now + most / GRACE >= most)
+}
+
 /// Limits are kept to this part.
 const GRACE: u32 = 20;
 
@@ -318,6 +441,9 @@ fn part_of(memory: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
 
     #[test]
     fn results_after_a_checkpoint_are_removed() {
@@ -357,6 +483,120 @@ mod tests {
         let written = all.write(|_| Ok(None), (&[], &[], 0), clock, true);
         assert!(!written.expect("no error") && !all.is_due(s(100)) && all.is_due(s(153)));
         fs::remove_dir_all(&dir).expect("it can be removed");
+    }
+
+    /// Files by their names.
+    type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+    fn files_in(dir: &Path) -> Files {
+        let folders = [dir.to_owned(), dir.join("tests")];
+        let entries = folders
+            .iter()
+            .flat_map(|dir| fs::read_dir(dir).expect("a folder"));
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let paths = paths.filter(|path| path.is_file());
+        let named = |path: PathBuf| (path.strip_prefix(dir).expect("below").to_owned(), path);
+        let named = paths.map(named);
+        named
+            .map(|(name, path)| (name, fs::read(path).expect("a file")))
+            .collect()
+    }
+
+    /// A disk that loses what was not synchronised when the power goes: it notes what can be left then.
+    #[derive(Default)]
+    struct Losing {
+        lasting: RefCell<Files>,
+        left: RefCell<Vec<Files>>,
+    }
+
+    impl Losing {
+        /// The power goes with these names: nothing was written since, or the names, but half of the contents.
+        fn cut(&self, dir: &Path) {
+            let lasting = self.lasting.borrow();
+            let half = files_in(dir).into_iter().map(|(name, bytes)| {
+                let lasts = lasting.values().any(|lasting| *lasting == bytes);
+                let len = if lasts { bytes.len() } else { bytes.len() / 2 };
+                (name, bytes[..len].to_vec())
+            });
+            let half = half.collect();
+            self.left.borrow_mut().extend([lasting.clone(), half]);
+        }
+    }
+
+    impl Disk for Rc<Losing> {
+        fn sync(&self, dir: &Path, _: (u64, u64)) -> io::Result<()> {
+            self.cut(dir);
+            *self.lasting.borrow_mut() = files_in(dir);
+            Ok(())
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            let dir = to.parent().expect("a folder");
+            self.cut(dir);
+            fs::rename(from, to)?;
+            self.cut(dir);
+            Ok(())
+        }
+
+        fn sync_names(&self, dir: &Path) -> io::Result<()> {
+            self.sync(dir, (0, 0))
+        }
+    }
+
+    fn saved(name: &str) -> Saved {
+        let saved = serde_json::json!({
+            "files": [name], "left": [], "world": null, "statistics": everett_engine::Statistics::default(),
+            "covered": "", "findings": [], "limits": [], "warnings": [],
+        });
+        serde_json::from_value(saved).expect("a search")
+    }
+
+    #[test]
+    fn the_power_can_go_at_any_time() {
+        let root = std::env::temp_dir().join(format!("everett-power-{}", std::process::id()));
+        let (dir, after) = (root.join("run"), root.join("after"));
+        let losing = Rc::new(Losing::default());
+        let folder = Folder::create(&dir).expect("a folder");
+        let mut all = Checkpoints::new(folder, Duration::ZERO, None);
+        all.disk = Box::new(losing.clone());
+        let clock = || Duration::ZERO;
+        // The last one does not wait for the disk.
+        let mut firsts = 0;
+        for (tests, sync) in [(1u64, true), (2, true), (3, true), (4, false)] {
+            let name = PathBuf::from(format!("tests/{tests:06}.trace"));
+            fs::write(dir.join(name), tests.to_string().repeat(9)).expect("a test");
+            let save = |path: &Path| {
+                fs::write(path, tests.to_string().repeat(99))?;
+                let name = path.file_name().and_then(OsStr::to_str).expect("a name");
+                Ok(Some(saved(name)))
+            };
+            assert!(
+                all.write(save, (&[], tests), clock, sync)
+                    .expect("no error")
+            );
+            losing.cut(&dir);
+            if tests == 1 {
+                firsts = losing.left.borrow().len();
+            }
+        }
+        for (at, left) in losing.left.borrow().iter().enumerate() {
+            let _ = fs::remove_dir_all(&after);
+            fs::create_dir_all(after.join("tests")).expect("a folder");
+            for (name, bytes) in left {
+                fs::write(after.join(name), bytes).expect("a file");
+            }
+            // Before the first checkpoint, a run starts again.
+            let read = Checkpoint::read(&after);
+            let read = read.unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert!(read.is_some() || at < firsts, "{at}");
+            let Some(checkpoint) = read else { continue };
+            assert!(checkpoint.is_whole(&after), "{at}");
+            for test in 1..=checkpoint.tests {
+                let bytes = left.get(Path::new(&format!("tests/{test:06}.trace")));
+                assert_eq!(bytes.map(Vec::len), Some(9), "{at}");
+            }
+        }
+        fs::remove_dir_all(&root).expect("it can be removed");
     }
 
     #[test]

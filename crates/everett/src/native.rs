@@ -144,6 +144,8 @@ fn one(
     let config = NativeConfig {
         max_memory: spec.max_memory(),
         deadline: Some(spec.deadline(session)),
+        // However long it computes: the deadline ends it.
+        max_long_computations: u32::MAX,
         ..native_config(host, programs, session)?
     };
     let seen = everett_native::run_watched(&config, Source::Random(spec.seed), watcher)?;

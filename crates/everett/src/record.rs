@@ -18,6 +18,9 @@ use std::time::Duration;
 use crate::bootstrap::SetUp;
 use crate::checkpoint::{Checkpoint, Checkpoints, early_deadline, last_deadline, may_go_on};
 use crate::difference::{DifferenceEntry, Differing};
+use crate::checkpoint::{
+    Checkpoint, Checkpoints, early_deadline, is_late, last_deadline, may_go_on,
+};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
@@ -236,7 +239,9 @@ impl<'o> Recorder<'o> {
         let until = last_deadline(self.session.now(), limits.max_time);
         let go_on = may_go_on(self.session, &limits, until);
         let save = |path: &Path| explorer.save_last(path, &go_on);
-        checkpoints.write(save, results, || self.session.now(), false)?;
+        // Where there is time left, it lasts like all others.
+        let sync = !is_late(self.session.now(), limits.max_time);
+        checkpoints.write(save, results, || self.session.now(), sync)?;
         Ok(())
     }
 

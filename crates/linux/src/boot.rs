@@ -162,6 +162,7 @@ pub(crate) fn prepare(
             watchers: Default::default(),
             asynchronous: Default::default(),
             file_watchers: Default::default(),
+            in_transit: Vec::new(),
             lock_releases: 0,
             waits: 0,
             exit_statuses: Arc::new(vec![None; executions.len()]),

@@ -7,7 +7,7 @@ use triomphe::Arc;
 use crate::bytes::Output;
 use crate::config::HostOptions;
 use crate::faults::FaultState;
-use crate::files::Files;
+use crate::files::{DescriptionId, Files};
 use crate::guest::{Injected, MemoryChange};
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
@@ -149,6 +149,8 @@ pub struct HostState {
     pub points: Option<Arc<Vec<crate::schedule::PreemptionPoint>>>,
     /// The log of packets, if enabled.
     pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
+    /// Open file descriptions that were in transit over a socket that is being closed; empty between calls.
+    pub in_transit: Vec<DescriptionId>,
     /// File locks released so far.
     pub lock_releases: u64,
     /// Waits started so far.

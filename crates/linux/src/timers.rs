@@ -122,17 +122,22 @@ impl HostState {
             let Some((number, timer)) = due.min_by_key(|(_, timer)| timer.at_ns) else {
                 return;
             };
-            let timer = *timer;
+            let mut timer = *timer;
             let now = self.time_of(timer.base);
-            let mut missed = 0;
-            match timer.interval_ns {
-                0 => self.timers.remove(number),
-                interval => {
-                    missed = (now - timer.at_ns) / interval;
+            let missed = (now - timer.at_ns).checked_div(timer.interval_ns);
+            let missed = missed.unwrap_or(0);
+            let on = missed.saturating_add(1).checked_mul(timer.interval_ns);
+            let next = on.and_then(|on| timer.at_ns.checked_add(on));
+            match next.filter(|next| *next > timer.at_ns) {
+                Some(next) => {
                     if let Some(timer) = self.timers.get_mut(number) {
-                        let on = (missed + 1).saturating_mul(interval);
-                        timer.at_ns = timer.at_ns.saturating_add(on);
+                        timer.at_ns = next;
                     }
+                }
+                // Once, or the next time is behind the end of time.
+                None => {
+                    self.timers.remove(number);
+                    timer.interval_ns = 0;
                 }
             }
             self.fire(timer, missed);

@@ -441,6 +441,9 @@ impl<'c> NativeMachine<'c> {
                         if self.calls > self.config.max_calls {
                             return Ok(Some(NativeEnd::Hang));
                         }
+                        if let Some(end) = self.check_limits_periodically() {
+                            return Ok(Some(end));
+                        }
                         continue;
                     }
                     if !is_the_end && self.run_fault_handler(name, number)? {

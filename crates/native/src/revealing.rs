@@ -38,7 +38,13 @@ const CPUID: &str = "cpuid";
 /// Whether bytes can be the opcode of an instruction that is looked for.
 fn is_candidate(bytes: &[u8]) -> bool {
     // `rdrand`, `rdseed` and `rdpid` of a register; `cpuid`.
-    matches!(bytes, [0x0f, 0xc7, 0xf0..=0xff, ..] | [0x0f, 0xa2, ..])
+    matches!(bytes, [0x0f, 0xc7, 0xf0..=0xff, ..] | [0x0f, 0xa2, ..]) || is_common(bytes)
+}
+
+/// Whether bytes can be the opcode of an instruction that is looked for, and are often part of others: `lsl`, which
+/// reads the number of the processor from a segment, and `xbegin`, which fails when the real kernel interrupts.
+fn is_common(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x0f, 0x03, ..] | [0xc7, 0xf8, ..])
 }
 
 /// Finds revealing instructions in code at an address. The function around a candidate is decoded from its start, since
@@ -49,6 +55,9 @@ fn find(code: &[u8], start: u64, functions: &[(u64, u64)], names: &mut Vec<&'sta
         let behind = functions.partition_point(|(from, _)| *from <= address);
         let around = functions[..behind].last();
         let around = around.filter(|(from, size)| *from >= start && address < from + size);
+        if around.is_none() && is_common(&code[at..]) {
+            continue;
+        }
         let from = around.map_or(address, |(from, _)| *from);
         let part = &code[(from - start) as usize..];
         let mut decoder = Decoder::with_ip(64, part, from, DecoderOptions::NONE);
@@ -58,6 +67,8 @@ fn find(code: &[u8], start: u64, functions: &[(u64, u64)], names: &mut Vec<&'sta
                 Mnemonic::Rdseed => names.push("rdseed"),
                 Mnemonic::Rdpid => names.push("rdpid"),
                 Mnemonic::Cpuid => names.push(CPUID),
+                Mnemonic::Lsl => names.push("lsl"),
+                Mnemonic::Xbegin => names.push("xbegin"),
                 _ => {}
             }
         }
@@ -90,6 +101,14 @@ mod tests {
         assert_eq!(names(&rdpid, &[(0x1000, 4)]), ["rdpid"]);
         assert_eq!(names(&[0x0f, 0xc7, 0xf8], &[]), ["rdseed"]);
         assert_eq!(names(&[0x0f, 0xa2], &[]), ["cpuid"]);
+        let lsl = [0x48, 0x0f, 0x03, 0xc1];
+        assert_eq!(names(&lsl, &[(0x1000, 4)]), ["lsl"]);
+        assert_eq!(names(&lsl, &[]), Vec::<&str>::new());
+        let xbegin = [0xc7, 0xf8, 0, 0, 0, 0];
+        assert_eq!(names(&xbegin, &[(0x1000, 6)]), ["xbegin"]);
+        // jmp +15; add eax, [rax]
+        let jump = [0xeb, 0x0f, 0x03, 0x00];
+        assert_eq!(names(&jump, &[(0x1000, 4)]), Vec::<&str>::new());
         // mov eax, 0xf0c70f90; cmpxchg8b [rdi]
         let others = [0xb8, 0x90, 0x0f, 0xc7, 0xf0, 0x0f, 0xc7, 0x0f];
         assert_eq!(names(&others, &[(0x1000, 8)]), Vec::<&str>::new());

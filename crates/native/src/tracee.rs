@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use everett_linux::Guest;
+use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -344,7 +345,30 @@ impl Tracee {
 
     /// Sets its registers.
     pub fn set_registers(&self, registers: Registers) -> std::io::Result<()> {
-        Ok(ptrace::setregs(self.thread, registers)?)
+        match ptrace::setregs(self.thread, registers) {
+            Err(Errno::EIO) => Ok(self.set_registers_but_bases(registers)?),
+            done => Ok(done?),
+        }
+    }
+
+    /// Sets its registers but the bases of segments. A program can set them to any address (`wrgsbase`); the kernel
+    /// does not set them to its own half again, though nothing changes.
+    fn set_registers_but_bases(&self, registers: Registers) -> nix::Result<()> {
+        let r = registers;
+        let before = ptrace::getregs(self.thread)?;
+        if (r.fs_base, r.gs_base) != (before.fs_base, before.gs_base) {
+            return Err(Errno::EIO);
+        }
+        // In the order of `user_regs_struct`, up to the stack segment.
+        let words = [
+            r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx,
+            r.rdx, r.rsi, r.rdi, r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss,
+        ];
+        for (index, word) in words.into_iter().enumerate() {
+            let place = std::ptr::without_provenance_mut(index * size_of::<u64>());
+            ptrace::write_user(self.thread, place, word as libc::c_long)?;
+        }
+        Ok(())
     }
 
     /// Runs it to its next system call, which is not executed, or to an earlier stop.
@@ -445,6 +469,10 @@ impl Tracee {
 pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
     for tracee in &tracees {
         let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
+    }
+    // Others that are ours were perhaps not reaped, and a namespace ends only after them: nobody waits for that.
+    if std::thread::panicking() {
+        return;
     }
     // The exit of a main thread is reported only when all other threads are gone.
     tracees.sort_by_key(|tracee| tracee.thread == tracee.process);

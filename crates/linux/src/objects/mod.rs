@@ -243,8 +243,16 @@ impl HostState {
         }
     }
 
-    /// Drops a reference to an open file description; the last one closes it.
+    /// Drops a reference to an open file description; the last one closes it. What was in transit over it goes too,
+    /// and so on: one after the other, since a program can make a chain of any length.
     pub fn release(&mut self, id: DescriptionId) {
+        self.release_one(id);
+        while let Some(id) = self.in_transit.pop() {
+            self.release_one(id);
+        }
+    }
+
+    fn release_one(&mut self, id: DescriptionId) {
         let Some(description) = self.files.release(id) else {
             return;
         };

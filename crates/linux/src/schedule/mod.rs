@@ -256,7 +256,7 @@ impl Kernel<'_, '_> {
 impl HostState {
     /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
     pub(crate) fn end_quantum(&mut self) {
-        self.clock_ns += QUANTUM;
+        self.clock_ns = self.clock_ns.saturating_add(QUANTUM);
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
             let task = triomphe::Arc::make_mut(task);
             task.cpu_ns += QUANTUM;

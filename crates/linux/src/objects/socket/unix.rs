@@ -312,7 +312,8 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
     if !has_connections {
         host.disconnect_unix_peers(id);
     }
-    host.release_all(&rights);
+    // Whoever closes the socket releases them.
+    host.in_transit.extend(rights);
 }
 
 impl HostState {
