@@ -571,7 +571,7 @@ mod tests {
                 Ok(Some(saved(name)))
             };
             assert!(
-                all.write(save, (&[], tests), clock, sync)
+                all.write(save, (&[], &[], tests), clock, sync)
                     .expect("no error")
             );
             losing.cut(&dir);

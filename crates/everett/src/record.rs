@@ -16,11 +16,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::bootstrap::SetUp;
-use crate::checkpoint::{Checkpoint, Checkpoints, early_deadline, last_deadline, may_go_on};
-use crate::difference::{DifferenceEntry, Differing};
 use crate::checkpoint::{
     Checkpoint, Checkpoints, early_deadline, is_late, last_deadline, may_go_on,
 };
+use crate::difference::{DifferenceEntry, Differing};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};

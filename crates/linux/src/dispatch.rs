@@ -213,9 +213,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         }
         if !self.unseen {
             let took_ns = kernel.time_taken(self.looks);
-            kernel.host.clock_ns += took_ns;
             // A program that slept for ever is at the end of time.
-            kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(SYSTEM_CALL_NS);
+            kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(took_ns);
             let task = kernel.task_mut();
             task.cpu_ns += took_ns;
             task.calls += 1;
