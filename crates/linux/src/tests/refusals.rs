@@ -78,7 +78,6 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("setfsuid", &[77], "setfsuid"),
         ("shmctl", &[0, 14, block], "shmctl command 14"),
         ("pidfd_open", &[1, 0o200], "PIDFD_THREAD"),
-        ("mknod", &[relative, 0o060_600, 0], "a block device"),
     ];
     for (name, args, what) in cases {
         let said = refused(&mut bench, &mut host, name, args);

@@ -1,7 +1,7 @@
 // run:
 // paths: 1
-// Deadlines on the wall clock when that is set. It is not run on the machine, whose clock it would set; what is asserted is
-// what Linux does.
+// Deadlines on the wall clock when that is set. It is not run on the machine, whose clock it would set; what is
+// asserted is what Linux does.
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
