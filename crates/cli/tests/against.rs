@@ -214,3 +214,25 @@ fn pieces_that_a_fix_forgets_are_seen() {
     // Cut at 3 and at 4; cut at 5, both fail.
     assert_eq!(against["pairs_different"], 2, "{against}");
 }
+
+#[test]
+fn a_comparison_that_was_stopped_goes_on() {
+    let new = PIECES.replace("BROKEN", "pieces == 1 && have == 5");
+    let old = PIECES.replace("BROKEN", "pieces == 1 && have >= 3 && have < 6");
+    let folder = folder("against-resumed");
+    build(&folder, "new", &new, &[]);
+    build(&folder, "old", &old, &[]);
+    let run = ["run", "--out", "out", "--against", "old", "--fragment", "2"];
+    // It stops after two pairs of paths.
+    let limit = ["--max-paths", "2", "--search", "dfs", "new"];
+    expect(everett(&folder).args(run).args(limit), 0);
+    expect(everett(&folder).args(["resume", "out"]), 1);
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["complete"], true, "{summary}");
+    assert_eq!(summary["against"]["pairs_different"], 2, "{summary}");
+    assert_eq!(
+        summary["against"]["differences"][0]["confirmed"],
+        "confirmed"
+    );
+    assert_eq!(summary["findings"].as_array().map(Vec::len), Some(1));
+}
