@@ -1,5 +1,5 @@
-//! Two builds against each other (`everett run --against`): where they differ there is an input that shows it natively on
-//! both, and builds that do the same are said to be equivalent only if everything was explored.
+//! Two builds against each other (`everett run --against`): where they differ there is an input that shows it natively
+//! on both, and builds that do the same are said to be equivalent only if everything was explored.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], co
         // Each trace is one of its own build.
         expect(everett(&folder).args(["replay", "--on", "old", &trace]), 0);
     }
-    // Tests and differences of the build under test replay on it; the traces of the other build are not taken for its own.
+    // Tests and differences of the build under test replay on it; traces of the other build are not taken for its own.
     expect(everett(&folder).args(["test", "out"]), 0);
     against
 }
