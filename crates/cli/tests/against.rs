@@ -1,5 +1,5 @@
-//! Two builds against each other (`everett run --against`): where they differ there is an input that shows it natively on
-//! both, and builds that do the same are said to be equivalent only if everything was explored.
+//! Two builds against each other (`everett run --against`): where they differ there is an input that shows it natively
+//! on both, and builds that do the same are said to be equivalent only if everything was explored.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], co
         // Each trace is one of its own build.
         expect(everett(&folder).args(["replay", "--on", "old", &trace]), 0);
     }
-    // Tests and differences of the build under test replay on it; the traces of the other build are not taken for its own.
+    // Tests and differences of the build under test replay on it; traces of the other build are not taken for its own.
     expect(everett(&folder).args(["test", "out"]), 0);
     against
 }
@@ -213,4 +213,26 @@ fn pieces_that_a_fix_forgets_are_seen() {
     assert!(old.starts_with("ends in assertion"), "{old}");
     // Cut at 3 and at 4; cut at 5, both fail.
     assert_eq!(against["pairs_different"], 2, "{against}");
+}
+
+#[test]
+fn a_comparison_that_was_stopped_goes_on() {
+    let new = PIECES.replace("BROKEN", "pieces == 1 && have == 5");
+    let old = PIECES.replace("BROKEN", "pieces == 1 && have >= 3 && have < 6");
+    let folder = folder("against-resumed");
+    build(&folder, "new", &new, &[]);
+    build(&folder, "old", &old, &[]);
+    let run = ["run", "--out", "out", "--against", "old", "--fragment", "2"];
+    // It stops after two pairs of paths.
+    let limit = ["--max-paths", "2", "--search", "dfs", "new"];
+    expect(everett(&folder).args(run).args(limit), 0);
+    expect(everett(&folder).args(["resume", "out"]), 1);
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["complete"], true, "{summary}");
+    assert_eq!(summary["against"]["pairs_different"], 2, "{summary}");
+    assert_eq!(
+        summary["against"]["differences"][0]["confirmed"],
+        "confirmed"
+    );
+    assert_eq!(summary["findings"].as_array().map(Vec::len), Some(1));
 }

@@ -1,5 +1,5 @@
-// A lock as Cloud9's paper builds it (its Fig. 5), between threads and between processes; then a queue on which a thread waits
-// that nobody wakes.
+// A lock as Cloud9's paper builds it (its Fig. 5), between threads and between processes; then a queue on which a
+// thread waits that nobody wakes.
 // run:
 // args: --sym-stdin 1
 // paths: 2
