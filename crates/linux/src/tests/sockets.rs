@@ -120,3 +120,49 @@ fn symbolic_bytes_of_a_message_are_not_asked_for_and_bad_addresses_are_refused()
     }
     assert_eq!(bench.tape.questions, 0);
 }
+
+/// Sends two descriptors over a socket.
+fn pass(bench: &mut Bench, host: &mut Host, over: u64, passed: [u64; 2]) {
+    const RIGHTS: [u32; 2] = [1, 1];
+    let words = |words: &[u64]| {
+        words
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let mut control = words(&[24]);
+    let halves = RIGHTS.into_iter().chain(passed.map(|fd| fd as u32));
+    control.extend(halves.flat_map(u32::to_le_bytes));
+    let (byte, control) = (put(host, b"x"), put(host, &control));
+    let part = put(host, &words(&[byte, 1]));
+    let message = put(host, &words(&[0, 0, part, 1, control, 24, 0]));
+    assert_eq!(bench.call(host, "sendmsg", &[over, message, 0]), Ok(1));
+}
+
+#[test]
+fn a_chain_of_sockets_in_transit_is_closed_on_a_small_stack() {
+    let chain = || {
+        let (mut bench, mut host) = idle();
+        let fds = put(&mut host, &[0; 8]);
+        let mut inner: Option<[u64; 2]> = None;
+        for _ in 0..3000 {
+            let pair = bench.call(&mut host, "socketpair", &[AF_UNIX, STREAM, 0, fds]);
+            assert_eq!(pair, Ok(0));
+            let outer = get(&host, fds, 8);
+            let outer = [u64::from(outer.bytes()[0]), u64::from(outer.bytes()[4])];
+            if let Some(inner) = inner.replace(outer) {
+                pass(&mut bench, &mut host, outer[0], inner);
+                for fd in inner {
+                    bench.call(&mut host, "close", &[fd]).unwrap();
+                }
+            }
+        }
+        let last = inner.unwrap();
+        for fd in last {
+            bench.call(&mut host, "close", &[fd]).unwrap();
+        }
+        assert_eq!(host.state.sockets().count(), 0);
+    };
+    let small = std::thread::Builder::new().stack_size(1 << 20);
+    small.spawn(chain).unwrap().join().unwrap();
+}
