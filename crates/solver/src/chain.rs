@@ -318,7 +318,7 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Option<Verdict> {
-        if self.heavy.clauses() > self.config.clause_limit {
+        if self.heavy.is_outgrown(self.config.clause_limit) {
             self.heavy = Blaster::new();
             self.statistics.sat_restarts += 1;
         }

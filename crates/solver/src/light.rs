@@ -24,7 +24,7 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Option<Verdict> {
-        if self.light.clauses() > self.config.clause_limit {
+        if self.light.is_outgrown(self.config.clause_limit) {
             self.light = Blaster::new();
             self.statistics.sat_restarts += 1;
         }

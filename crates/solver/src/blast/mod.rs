@@ -39,7 +39,13 @@ pub struct Blaster<B> {
     assumptions: Vec<Lit>,
     guesses: Vec<Lit>,
     met_floats: bool,
+    /// The number of clauses after the first query.
+    first: Option<usize>,
 }
+
+/// An instance is kept while it is at most so many times as large as its first query alone made it: a new one would
+/// soon be as large again.
+const GROWTH: usize = 4;
 
 impl<B: Backend> Blaster<B> {
     pub fn new() -> Blaster<B> {
@@ -53,12 +59,14 @@ impl<B: Backend> Blaster<B> {
             assumptions: Vec::new(),
             guesses: Vec::new(),
             met_floats: false,
+            first: None,
         }
     }
 
-    /// The number of clauses of the instance.
-    pub fn clauses(&self) -> usize {
-        self.gates.clauses()
+    /// Whether a new instance would be better: this one has more clauses than `limit`, most of them of other queries.
+    pub fn is_outgrown(&self, limit: usize) -> bool {
+        let own = self.first.unwrap_or_default().saturating_mul(GROWTH);
+        self.gates.clauses() > limit.max(own)
     }
 
     /// Whether the last query contained floats, which are unconstrained: then `Sat` may be wrong.
@@ -86,6 +94,7 @@ impl<B: Backend> Blaster<B> {
             let literal = self.literal(arena, e);
             self.assumptions.push(literal);
         }
+        self.first.get_or_insert(self.gates.clauses());
         self.guesses.clear();
         for (variable, value) in guesses {
             let Some(span) = self.inputs.get(&variable) else {

@@ -250,3 +250,31 @@ fn multiplication_identities_are_settled() {
         }
     }
 }
+
+/// A query alone may need more clauses than the limit; those that follow use its instance all the same.
+#[test]
+fn a_large_query_does_not_cost_the_instance() {
+    let mut terms = Terms::new(8);
+    let config = SolverConfig {
+        clause_limit: 100,
+        ..SolverConfig::default()
+    };
+    let mut solver = Solver::new(config).expect("no directory to make");
+    let arena = &mut terms.arena;
+    let reads: Vec<ExprId> = (0..8).map(|at| arena.read(terms.array, at)).collect();
+    let word = |arena: &mut Arena, reads: &[ExprId]| {
+        reads[1..]
+            .iter()
+            .fold(reads[0], |lo, &hi| arena.concat(hi, lo))
+    };
+    let (a, b) = (word(arena, &reads[..4]), word(arena, &reads[4..]));
+    let product = arena.mul(a, b);
+    for odd in [0x1_2345u64, 0x2_3457, 0x4_5679] {
+        let wanted = arena.constant(32, odd);
+        let condition = arena.eq(product, wanted);
+        let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+        assert!(matches!(verdict, Verdict::Sat(_)), "{verdict:?}");
+    }
+    assert!(solver.statistics().sat_queries > 1);
+    assert_eq!(solver.statistics().sat_restarts, 0);
+}
