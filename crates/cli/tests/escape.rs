@@ -274,6 +274,22 @@ struct Canary {
 
 const CONTENTS: &str = "nobody touches this\n";
 
+/// Numbers that processes of guests have. A guest may kill a process of its own that has the number of a real one.
+const NUMBERS_OF_GUESTS: std::ops::Range<u32> = 1000..2000;
+
+/// A process outside, with a number that no guest has.
+fn outside_process() -> Child {
+    loop {
+        let sleep = Command::new("sleep").arg("1000").spawn();
+        let mut process = sleep.expect("a process");
+        if !NUMBERS_OF_GUESTS.contains(&process.id()) {
+            return process;
+        }
+        process.kill().expect("it lives");
+        process.wait().expect("it has ended");
+    }
+}
+
 impl Canary {
     fn new() -> Canary {
         use std::os::linux::net::SocketAddrExt;
@@ -291,13 +307,12 @@ impl Canary {
         for socket in [&by_path, &by_name] {
             socket.set_nonblocking(true).expect("a socket");
         }
-        let sleep = Command::new("sleep").arg("1000").spawn();
         Canary {
             before: Canary::state(&file),
             file,
             port,
             sockets: [by_path, by_name],
-            process: sleep.expect("a process"),
+            process: outside_process(),
             objects: objects(),
         }
     }
