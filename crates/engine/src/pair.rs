@@ -317,6 +317,9 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// The kind under which differences are counted among the findings.
+    pub const KIND: &str = "difference";
+
     /// The difference of two behaviours at the end of the second path, under its model.
     pub(crate) fn of(
         arena: &mut Arena,

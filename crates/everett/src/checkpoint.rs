@@ -35,6 +35,15 @@ const INTERVAL_FACTOR: u32 = 50;
 /// What a run has reported so far: findings, differences of two builds, and the number of tests.
 pub(crate) type Results<'r> = (&'r [FindingEntry], &'r [DifferenceEntry], u64);
 
+/// The folders of results; files and folders in them begin with a number.
+const PARTS: [&str; 3] = ["tests", "differences", "findings"];
+/// How many results there are in each of these folders.
+type Counts = [u64; PARTS.len()];
+
+fn counts((findings, differences, tests): Results<'_>) -> Counts {
+    [tests, differences.len() as u64, findings.len() as u64]
+}
+
 /// The checkpoint of a run.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -124,16 +133,16 @@ impl Checkpoint {
 
     /// Removes what the run wrote after the checkpoint: it is found again.
     pub fn remove_later_results(&self, dir: &Path) -> Result<()> {
-        remove_numbered(&dir.join("tests"), self.tests)?;
-        remove_numbered(&dir.join("differences"), self.differences.len() as u64)?;
-        remove_numbered(&dir.join("findings"), self.findings.len() as u64)
+        remove_results_after(dir, self.counts())
+    }
+
+    fn counts(&self) -> Counts {
+        counts((&self.findings, &self.differences, self.tests))
     }
 
     /// Removes all results of a run, which starts again from its beginning.
     pub fn remove_all_results(dir: &Path) -> Result<()> {
-        remove_numbered(&dir.join("tests"), 0)?;
-        remove_numbered(&dir.join("differences"), 0)?;
-        remove_numbered(&dir.join("findings"), 0)
+        remove_results_after(dir, Counts::default())
     }
 
     /// Removes the checkpoint and its files of states, since the run is complete.
@@ -201,6 +210,11 @@ fn number_of(name: &OsStr) -> Option<u64> {
     digits.and_then(|digits| digits.parse().ok())
 }
 
+fn remove_results_after(dir: &Path, last: Counts) -> Result<()> {
+    let mut parts = PARTS.iter().zip(last);
+    parts.try_for_each(|(part, last)| remove_numbered(&dir.join(part), last))
+}
+
 /// Removes files and folders whose number, which their names begin with, is above the last one.
 fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     let Ok(entries) = fs::read_dir(dir) else {
@@ -223,9 +237,8 @@ fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
 
 /// The disk below a folder. What was not synchronised may be lost when the machine stops: contents, names, or both.
 pub(crate) trait Disk {
-    /// All that was written lasts: states, the new checkpoint, and results after so many findings and tests, with their
-    /// names.
-    fn sync(&self, dir: &Path, after: (u64, u64)) -> io::Result<()>;
+    /// All that was written lasts: states, the new checkpoint, and results after so many of each kind, with their names.
+    fn sync(&self, dir: &Path, after: Counts) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// The names in a folder last.
@@ -246,9 +259,13 @@ fn sync_below(path: &Path) -> io::Result<()> {
 struct RealDisk;
 
 impl Disk for RealDisk {
-    fn sync(&self, dir: &Path, (findings, tests): (u64, u64)) -> io::Result<()> {
-        for (part, last) in [("tests", tests), ("findings", findings)] {
+    fn sync(&self, dir: &Path, after: Counts) -> io::Result<()> {
+        for (part, last) in PARTS.iter().zip(after) {
             let part = dir.join(part);
+            // A run that compares no builds has no folder of differences.
+            if !part.is_dir() {
+                continue;
+            }
             for entry in fs::read_dir(&part)?.flatten() {
                 if number_of(&entry.file_name()).is_some_and(|number| number > last) {
                     sync_below(&entry.path())?;
@@ -284,8 +301,8 @@ pub(crate) struct Checkpoints {
     interval: Duration,
     /// Wall-clock time of the run before it was resumed.
     pub(crate) earlier: Duration,
-    /// Findings and tests that last.
-    lasting: (u64, u64),
+    /// Results that last.
+    lasting: Counts,
     disk: Box<dyn Disk>,
 }
 
@@ -305,7 +322,7 @@ impl Checkpoints {
             next_at: interval,
             interval,
             earlier: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
-            lasting: from.map_or((0, 0), |from| (from.findings.len() as u64, from.tests)),
+            lasting: from.map(Checkpoint::counts).unwrap_or_default(),
             disk: Box::new(RealDisk),
         }
     }
@@ -321,7 +338,7 @@ impl Checkpoints {
     pub(crate) fn write(
         &mut self,
         save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
-        (findings, differences, tests): Results<'_>,
+        results: Results<'_>,
         clock: impl Fn() -> Duration,
         sync: bool,
     ) -> Result<bool> {
@@ -342,6 +359,7 @@ impl Checkpoints {
         let kept: BTreeSet<PathBuf> = saved.files.iter().cloned().collect();
         let sizes = saved.files.iter();
         let sizes = sizes.map(|name| size_of_file(&dir.join(name))).collect();
+        let (findings, differences, tests) = results;
         let checkpoint = Checkpoint {
             saved,
             findings: findings.to_vec(),
@@ -372,7 +390,7 @@ impl Checkpoints {
         }
         written.context("cannot write the checkpoint")?;
         if sync {
-            self.lasting = (findings.len() as u64, tests);
+            self.lasting = counts(results);
             remove_file(&dir.join(OLD_FILE))?;
             remove_states(dir, &kept)?;
         }
@@ -524,7 +542,7 @@ mod tests {
     }
 
     impl Disk for Rc<Losing> {
-        fn sync(&self, dir: &Path, _: (u64, u64)) -> io::Result<()> {
+        fn sync(&self, dir: &Path, _: Counts) -> io::Result<()> {
             self.cut(dir);
             *self.lasting.borrow_mut() = files_in(dir);
             Ok(())
@@ -539,7 +557,7 @@ mod tests {
         }
 
         fn sync_names(&self, dir: &Path) -> io::Result<()> {
-            self.sync(dir, (0, 0))
+            self.sync(dir, Counts::default())
         }
     }
 

@@ -20,8 +20,6 @@ use crate::replay::{BuildSpec, Verdict};
 use crate::spec::RunSpec;
 use crate::trace::{AGAINST, HOST, WorldTrace, read_trace};
 
-/// The kind under which the search counts differences.
-pub(crate) const KIND: &str = "difference";
 /// The trace of the build under test.
 const NEW: &str = "input.trace";
 
@@ -86,8 +84,8 @@ fn build(file: &Path) -> OtherBuild {
 }
 
 /// The input, the choices and the output of both builds, for people.
-fn describe(entry: &DifferenceEntry, difference: &Difference, natively: &str) -> String {
-    let mut text = format!("{}\nnatively: {natively}\n", entry.text());
+fn describe(entry: &DifferenceEntry, difference: &Difference) -> String {
+    let mut text = format!("{}\nnatively: see summary.json\n", entry.text());
     let [new, old] = &difference.traces;
     text.push_str("\ninputs:\n");
     for input in new.inputs.iter() {
@@ -132,7 +130,7 @@ impl Recorder<'_> {
             confirmed: None,
             confirmed_reason: None,
         };
-        let text = describe(&entry, difference, "see summary.json");
+        let text = describe(&entry, difference);
         let json = |trace: &Trace| WorldTrace::of_program(trace.clone()).to_json();
         let files: Vec<NamedFile> = vec![
             ("difference.txt".to_owned(), text.into_bytes()),

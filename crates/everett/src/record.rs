@@ -71,7 +71,7 @@ pub(crate) struct Recorder<'o> {
     pub(crate) failed: bool,
     pub(crate) folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
-    pub(crate) replacing: Vec<NamedFile>,
+    replacing: Vec<NamedFile>,
     /// The number of states over time, if worlds are explored.
     samples: Option<Samples>,
     /// Upper bound of the time that the run reserves for work after the search.

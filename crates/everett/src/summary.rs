@@ -1,6 +1,6 @@
 //! `summary.json`: findings, counters and coverage of a run.
 
-use everett_engine::{Explorer, Stopped, Unsupported};
+use everett_engine::{Difference, Explorer, Stopped, Unsupported};
 use everett_ir::code::{Body, Inst, Program};
 use everett_net::HostIndex;
 use everett_report::{Folder, LineCoverage};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::difference::{DifferenceEntry, KIND};
+use crate::difference::DifferenceEntry;
 use crate::error::Result;
 use crate::finding::FindingEntry;
 use crate::record::Recorder;
@@ -249,7 +249,7 @@ impl Summary {
         let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
         let complete = statistics.is_all_explored() && !is_cut;
         let different = explorer.findings().all().into_iter();
-        let different = different.filter(|((kind, ..), _)| kind == KIND);
+        let different = different.filter(|((kind, ..), _)| kind == Difference::KIND);
         let pairs_different = different.map(|(_, pairs)| pairs).sum();
         Summary {
             complete,

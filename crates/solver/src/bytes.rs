@@ -1,6 +1,7 @@
 //! Exact decisions for terms over a single byte, by tabulating the term for all 256 values.
 
-use everett_expr::{Arena, CompareOp, EvalScratch, ExprId, Node, Variable, scalar};
+use crate::lanes;
+use everett_expr::{Arena, EvalScratch, ExprId, Node, Variable};
 use rustc_hash::FxHashMap;
 
 /// A set of byte values.
@@ -124,36 +125,16 @@ impl ByteTables {
         if width > 64 {
             return None;
         }
-        let of = |child: ExprId| &self.columns[self.column_of[&child]];
-        let unary = |child: ExprId, f: &dyn Fn(u64) -> u64| of(child).map(f);
-        Some(match arena.node(e) {
-            Node::Constant { bits } => [bits; 256],
-            Node::Read { .. } => std::array::from_fn(|value| value as u64),
-            Node::Not { e } => unary(e, &|x| !x & scalar::mask(width)),
-            Node::Binary { op, a, b } => {
-                let (a, b) = (of(a), of(b));
-                std::array::from_fn(|i| scalar::binary(op, width, a[i], b[i]))
-            }
-            Node::Compare { op, a, b } => compare_columns(op, arena.width(a), of(a), of(b)),
-            Node::Ite { c, a, b } => {
-                let (c, a, b) = (of(c), of(a), of(b));
-                std::array::from_fn(|i| if c[i] != 0 { a[i] } else { b[i] })
-            }
-            Node::Extract { e, low } => unary(e, &|x| x >> low & scalar::mask(width)),
-            Node::Concat { hi, lo } => {
-                let shift = arena.width(lo);
-                let (hi, lo) = (of(hi), of(lo));
-                std::array::from_fn(|i| hi[i] << shift | lo[i])
-            }
-            Node::ZeroExtend { e } => *of(e),
-            Node::SignExtend { e } => {
-                let from = arena.width(e);
-                unary(e, &|x| {
-                    scalar::to_signed(from, x) as u64 & scalar::mask(width)
-                })
-            }
-            _ => return None,
-        })
+        let node = arena.node(e);
+        if let Node::Read { .. } = node {
+            return Some(std::array::from_fn(|value| value as u64));
+        }
+        let (mut operands, mut last) = ([&[0; 256]; 3], 0);
+        for (operand, child) in operands.iter_mut().zip(node.children()) {
+            *operand = &self.columns[self.column_of[&child]];
+            last = arena.width(child);
+        }
+        lanes::apply(node, width, last, operands)
     }
 
     fn column_by_evaluation(&mut self, arena: &Arena, root: ExprId) -> Option<&Column> {
@@ -165,10 +146,6 @@ impl ByteTables {
         self.columns.push(column);
         self.columns.last()
     }
-}
-
-fn compare_columns(op: CompareOp, width: u32, a: &Column, b: &Column) -> Column {
-    std::array::from_fn(|i| u64::from(scalar::compare(op, width, a[i], b[i])))
 }
 
 /// The byte that a term depends on, if it is exactly one.

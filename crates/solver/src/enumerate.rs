@@ -4,8 +4,9 @@
 use crate::bytes::{ByteSet, single_byte};
 use crate::cache::Query;
 use crate::chain::{Solver, Verdict, solution, with_solution};
+use crate::lanes;
 use crate::model::Model;
-use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Support, Variable, scalar};
+use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
 use rustc_hash::FxHashMap;
 
 /// Queries with more combinations are left to the other layers.
@@ -42,28 +43,18 @@ struct Domains {
     combinations: u64,
 }
 
-/// One operation; operands are positions of earlier ones.
+/// One operation.
 enum Operation {
-    Constant(u64),
     /// The byte with this number.
     Byte(usize),
-    Not(usize),
-    Binary(BinaryOp, usize, usize),
-    /// With the width of the operands.
-    Compare(CompareOp, u32, usize, usize),
-    Ite(usize, usize, usize),
-    Extract(usize, u32),
-    /// With the width of the low part.
-    Concat(usize, usize, u32),
-    ZeroExtend(usize),
-    /// With the width of the operand.
-    SignExtend(usize, u32),
+    /// A node with its width, that of its last operand, and positions of the operands: those of earlier operations.
+    Of(Node, u32, u32, [usize; 3]),
 }
 
-/// The terms of a query as operations, each with the width of its result.
+/// The terms of a query as operations.
 #[derive(Default)]
 struct Program {
-    operations: Vec<(Operation, u32)>,
+    operations: Vec<Operation>,
     /// Positions of terms that must hold.
     roots: Vec<usize>,
     position: FxHashMap<ExprId, usize>,
@@ -299,7 +290,7 @@ impl Program {
                     let Some(operation) = program.operation(arena, e, domains) else {
                         return Some(None);
                     };
-                    program.operations.push((operation, arena.width(e)));
+                    program.operations.push(operation);
                     program.position.insert(e, program.operations.len() - 1);
                 }
                 stack.pop();
@@ -314,24 +305,21 @@ impl Program {
         if arena.width(e) > 64 {
             return None;
         }
-        let at = |child: ExprId| self.position[&child];
-        Some(match arena.node(e) {
-            Node::Constant { bits } => Operation::Constant(bits),
-            Node::Read { array, index } => {
-                let variable = Variable { array, index };
-                let number = domains.variables.iter().position(|&one| one == variable)?;
-                Operation::Byte(number)
-            }
-            Node::Not { e } => Operation::Not(at(e)),
-            Node::Binary { op, a, b } => Operation::Binary(op, at(a), at(b)),
-            Node::Compare { op, a, b } => Operation::Compare(op, arena.width(a), at(a), at(b)),
-            Node::Ite { c, a, b } => Operation::Ite(at(c), at(a), at(b)),
-            Node::Extract { e, low } => Operation::Extract(at(e), low),
-            Node::Concat { hi, lo } => Operation::Concat(at(hi), at(lo), arena.width(lo)),
-            Node::ZeroExtend { e } => Operation::ZeroExtend(at(e)),
-            Node::SignExtend { e } => Operation::SignExtend(at(e), arena.width(e)),
-            _ => return None,
-        })
+        let node = arena.node(e);
+        if let Node::Read { array, index } = node {
+            let variable = Variable { array, index };
+            let number = domains.variables.iter().position(|&one| one == variable)?;
+            return Some(Operation::Byte(number));
+        }
+        let (mut operands, mut last) = ([0; 3], 0);
+        for (operand, child) in operands.iter_mut().zip(node.children()) {
+            *operand = self.position[&child];
+            last = arena.width(child);
+        }
+        let width = arena.width(e);
+        // Whether the operation is of this kind does not depend on values.
+        lanes::apply(node, width, last, [&[0]; 3])?;
+        Some(Operation::Of(node, width, last, operands))
     }
 }
 
@@ -365,8 +353,7 @@ fn first_lane(program: &Program, bytes: &[Lanes], columns: &mut [Lanes]) -> Opti
     for &root in &program.roots {
         while done <= root {
             let (before, rest) = columns.split_at_mut(done);
-            let (operation, width) = &program.operations[done];
-            rest[0] = evaluate(operation, *width, bytes, before);
+            rest[0] = evaluate(&program.operations[done], bytes, before);
             done += 1;
         }
         for (holds, truth) in holds.iter_mut().zip(&columns[root]) {
@@ -379,32 +366,14 @@ fn first_lane(program: &Program, bytes: &[Lanes], columns: &mut [Lanes]) -> Opti
     holds.iter().position(|&one| one != 0)
 }
 
-fn evaluate(operation: &Operation, width: u32, bytes: &[Lanes], columns: &[Lanes]) -> Lanes {
-    let mask = scalar::mask(width);
+fn evaluate(operation: &Operation, bytes: &[Lanes], columns: &[Lanes]) -> Lanes {
+    const UNUSED: Lanes = [0; LANES];
     match *operation {
-        Operation::Constant(bits) => [bits; LANES],
         Operation::Byte(number) => bytes[number],
-        Operation::Not(e) => columns[e].map(|x| !x & mask),
-        Operation::Binary(op, a, b) => {
-            let (a, b) = (&columns[a], &columns[b]);
-            std::array::from_fn(|i| scalar::binary(op, width, a[i], b[i]))
-        }
-        Operation::Compare(op, width, a, b) => {
-            let (a, b) = (&columns[a], &columns[b]);
-            std::array::from_fn(|i| u64::from(scalar::compare(op, width, a[i], b[i])))
-        }
-        Operation::Ite(c, a, b) => {
-            let (c, a, b) = (&columns[c], &columns[a], &columns[b]);
-            std::array::from_fn(|i| if c[i] != 0 { a[i] } else { b[i] })
-        }
-        Operation::Extract(e, low) => columns[e].map(|x| x >> low & mask),
-        Operation::Concat(hi, lo, shift) => {
-            let (hi, lo) = (&columns[hi], &columns[lo]);
-            std::array::from_fn(|i| hi[i] << shift | lo[i])
-        }
-        Operation::ZeroExtend(e) => columns[e],
-        Operation::SignExtend(e, from) => {
-            columns[e].map(|x| scalar::to_signed(from, x) as u64 & mask)
+        Operation::Of(node, width, last, operands) => {
+            // The first operation has no operands, and nothing before it.
+            let operands = operands.map(|at| columns.get(at).unwrap_or(&UNUSED));
+            lanes::apply(node, width, last, operands).unwrap_or(UNUSED)
         }
     }
 }

@@ -14,6 +14,7 @@ mod config;
 mod constraints;
 mod enumerate;
 mod interrupt;
+mod lanes;
 mod light;
 mod log;
 mod model;

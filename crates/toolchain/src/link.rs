@@ -353,8 +353,8 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its functions, but after all
-/// user code, which may define the same ones. A program without libc gets none of them.
+/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its functions, but
+/// after all user code, which may define the same ones. A program without libc gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
     folder: &Path,

@@ -114,7 +114,7 @@ impl Explorer<'_> {
         self.settle_preferences(path);
         let found = Difference::of(&mut self.worker.arena, path, second, old);
         let what = found.aspects.join(", ");
-        let key = ("difference".to_owned(), what, 0, found.ends.join("; "));
+        let key = (Difference::KIND.to_owned(), what, 0, found.ends.join("; "));
         if self.findings.count(key) || self.config.all_findings {
             listener.difference(&found);
         }

@@ -26,10 +26,10 @@ pub fn shim_text(tool: &str) -> String {
     format!("#!/bin/sh\nexec \"${{EVERETT_EXECUTABLE:?is not set}}\" {tool} \"$@\"\n")
 }
 
-/// The C library, in bitcode.
+/// The C library, in either folder of libraries.
 const LIBC_SCRIPT: &str = "GROUP ( libmusl.a libzigc.a )\n";
 
-/// The C++ library.
+/// The C++ library, likewise.
 const CXX_SCRIPT: &str = "GROUP ( libcxx.a libc++abi.a )\n";
 
 /// Flags for functions of everett in bitcode: plain loops that stay loops.

@@ -1,0 +1,29 @@
+//! One operation of a term on many values at once.
+
+use everett_expr::{Node, scalar};
+
+/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has the values of each, in
+/// their order. `None` for floats, wide constants and bytes.
+pub fn apply<const N: usize>(
+    node: Node,
+    width: u32,
+    last: u32,
+    operands: [&[u64; N]; 3],
+) -> Option<[u64; N]> {
+    let mask = scalar::mask(width);
+    let [a, b, c] = operands;
+    Some(match node {
+        Node::Constant { bits } => [bits; N],
+        Node::Not { .. } => a.map(|x| !x & mask),
+        Node::Binary { op, .. } => std::array::from_fn(|i| scalar::binary(op, width, a[i], b[i])),
+        Node::Compare { op, .. } => {
+            std::array::from_fn(|i| u64::from(scalar::compare(op, last, a[i], b[i])))
+        }
+        Node::Ite { .. } => std::array::from_fn(|i| if a[i] != 0 { b[i] } else { c[i] }),
+        Node::Extract { low, .. } => a.map(|x| x >> low & mask),
+        Node::Concat { .. } => std::array::from_fn(|i| a[i] << last | b[i]),
+        Node::ZeroExtend { .. } => *a,
+        Node::SignExtend { .. } => a.map(|x| scalar::to_signed(last, x) as u64 & mask),
+        _ => return None,
+    })
+}
