@@ -1,6 +1,6 @@
 //! What the process provides to the library's operations: memory statistics and interrupts.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use everett::{MemoryAccount, Notices, ProcessMemory, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,13 +29,13 @@ impl MemoryAccount for AllocatedMemory {
 /// The session of this process, for an operation that has nothing to write when it is interrupted: the process ends.
 pub fn session() -> Result<Session> {
     handle_interrupts(interrupt)?;
-    Ok(new_session())
+    new_session()
 }
 
 /// The session of this process, for an operation that stops when it is interrupted, with its results written. A second
 /// interrupt ends the process at once.
 pub fn stoppable_session() -> Result<Session> {
-    let session = new_session();
+    let session = new_session()?;
     let _ = STOP.set(session.stop.clone());
     let stop = session.stop.clone();
     handle_interrupts(move || {
@@ -46,12 +46,27 @@ pub fn stoppable_session() -> Result<Session> {
     Ok(session)
 }
 
-fn new_session() -> Session {
+fn new_session() -> Result<Session> {
     let mut session = Session::new();
     session.memory = Arc::new(AllocatedMemory);
     session.ends_process = true;
+    session.workers = workers()?;
     session.notices = Notices::new(notice);
-    session
+    Ok(session)
+}
+
+/// Workers of a search: as many as there are processors, unless the environment says otherwise.
+fn workers() -> Result<u64> {
+    let Some(text) = std::env::var_os("EVERETT_WORKERS") else {
+        return Ok(std::thread::available_parallelism().map_or(1, |count| count.get() as u64));
+    };
+    match text.to_str().map(str::parse::<u64>) {
+        Some(Ok(count)) if count > 0 => Ok(count),
+        _ => bail!(
+            "EVERETT_WORKERS must be a positive number, not `{}`",
+            text.display()
+        ),
+    }
 }
 
 /// Prints an urgent message.

@@ -246,7 +246,13 @@ fn a_full_disk_is_told_and_what_was_found_is_shown() {
     let script =
         format!("trap '' XFSZ; ulimit -f 16; exec '{everett}' run --all-tests --out out ./forks");
     let mut shell = Command::new("bash");
-    let output = expect(shell.args(["-c", &script]).current_dir(&folder), 2);
+    let output = expect(
+        shell
+            .args(["-c", &script])
+            .current_dir(&folder)
+            .env("EVERETT_WORKERS", "1"),
+        2,
+    );
     let said = text(&output);
     assert!(!said.contains("panicked"), "{said}");
     assert!(

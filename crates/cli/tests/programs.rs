@@ -260,7 +260,10 @@ struct Case {
 }
 
 fn everett() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_everett"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+    // Cases run side by side already.
+    command.env("EVERETT_WORKERS", "1");
+    command
 }
 
 /// What a command writes and how it ends, if it does so in time.

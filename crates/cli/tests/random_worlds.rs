@@ -365,6 +365,21 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
             assert!(plain == spilled, "seed {seed}, {mapping}: spilled\n{text}");
             let resumed = run("resumed", &|| full(100 + seed));
             assert!(plain == resumed, "seed {seed}, {mapping}: resumed\n{text}");
+            // States that are in dstates of several workers are counted by each.
+            let team = |session: Session| Session {
+                workers: 3,
+                ..session
+            };
+            let ways = [
+                ("team", None),
+                ("full", Some(u64::MAX)),
+                ("asked", Some(300)),
+            ];
+            for (name, most) in ways.into_iter().filter(|_| seed % 3 == 0) {
+                let session = || team(most.map_or_else(Session::new, full));
+                let (_, worlds) = run(name, &session);
+                assert!(plain.1 == worlds, "seed {seed}, {mapping}: {name}\n{text}");
+            }
         }
     }
     assert!(stopped > 0, "no run was stopped");
@@ -384,17 +399,19 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
         fs::write(folder.join("world.toml"), &text).expect("it can be written");
         let whole = folder.join(format!("whole-{seed}"));
         let out = folder.join(format!("killed-{seed}"));
-        let run = |out: &Path| {
+        let run = |out: &Path, workers: &str| {
             let mut run = everett(&folder);
             run.args(["run", "--all-tests", "--no-confirm", "--checkpoint", "0s"]);
-            run.args(["--mapping", mapping, "--out"]).arg(out);
+            run.args(["--workers", workers, "--mapping", mapping, "--out"]);
+            run.arg(out);
             run.arg("world.toml");
             run
         };
-        expect(&mut run(&whole), 0);
+        expect(&mut run(&whole, "1"), 0);
         let all = worlds(&whole);
         let tests: usize = all.values().sum();
-        let mut command = run(&out);
+        let workers = if seed % 2 == 0 { "1" } else { "3" };
+        let mut command = run(&out, workers);
         for part in [0, 1, 3, 5, 7] {
             let enough = (tests * part / 8).max(1);
             stop_at(&mut command, "KILL", &out.join("tests"), enough);
@@ -406,7 +423,12 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
         }
         assert!(worlds(&out) == all, "seed {seed}, {mapping}\n{text}");
         let count = |out: &Path, key: &str| summary(out)[key].to_string();
-        for key in ["complete", "worlds", "states_total", "tests"] {
+        let is_alone = workers == "1";
+        let keys = ["complete", "worlds", "tests", "states_total"];
+        for key in keys
+            .into_iter()
+            .filter(|key| is_alone || *key != "states_total")
+        {
             assert_eq!(
                 count(&out, key),
                 count(&whole, key),

@@ -149,15 +149,31 @@ fn any_number_of_workers_reaches_the_same_paths() {
 fn counted_limits_stop_the_search() {
     let folder = folder("limits");
     build(&folder, "forks", FORKS, &[]);
+    for workers in ["1", "3"] {
+        check_counted_limits(&folder, workers);
+    }
+}
+
+fn check_counted_limits(folder: &Path, workers: &str) {
     let stopped = |name: &str, option: &str, value: &str| {
-        let options = ["--search", "bfs", option, value];
-        let mut run = everett(&folder);
-        run.args(["run", "--out", name])
+        let options = [
+            "--search",
+            "bfs",
+            "--batch",
+            "50",
+            "--workers",
+            workers,
+            option,
+            value,
+        ];
+        let mut run = everett(folder);
+        let out = format!("{name}-{workers}");
+        run.args(["run", "--out", &out])
             .args(options)
             .arg("./forks");
         let output = run.output().expect("it starts");
         assert!(output.status.code() < Some(2), "{}", text(&output));
-        let summary = summary(&folder.join(name));
+        let summary = summary(&folder.join(out));
         check_weights(&summary);
         assert_eq!(summary["complete"], false);
         assert_eq!(limits(&summary), [name]);

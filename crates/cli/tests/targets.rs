@@ -345,6 +345,8 @@ impl Target {
 fn patiently() -> Command {
     let mut command = Command::new("/usr/bin/timeout");
     command.args(["--kill-after=5", PATIENCE]);
+    // Tests of one run are compared with those of another.
+    command.env("EVERETT_WORKERS", "1");
     command
 }
 

@@ -14,6 +14,7 @@ use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
 use crate::history::{HistoryDigest, Identity};
 use crate::mapping::{MemberId, StoredTable};
 use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
+use crate::team::Job;
 
 /// Memory for the index of a checkpoint's file.
 const INDEX_MEMORY: u64 = 1 << 20;
@@ -61,7 +62,7 @@ pub struct Saved {
 
 /// What is left of worlds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct SavedWorld {
+pub(crate) struct SavedWorld {
     hosts: Vec<String>,
     mapping: String,
     /// States, the oldest first.
@@ -84,8 +85,15 @@ struct SavedWorld {
 
 /// A state of a world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct SavedState {
-    at: SpillId,
+pub(crate) struct SavedState {
+    pub(crate) at: SpillId,
+    #[serde(flatten)]
+    pub(crate) facts: StateFacts,
+}
+
+/// What is known of a state of a world without looking into it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StateFacts {
     host: HostIndex,
     next_ns: u64,
     is_awaiting: bool,
@@ -125,6 +133,13 @@ impl Saved {
             true => Err(SavedError::Damaged),
             false => Ok(()),
         }
+    }
+}
+
+impl SavedWorld {
+    /// States, and which of them belong together.
+    pub(crate) fn into_states(self) -> (Vec<SavedState>, StoredTable) {
+        (self.states, self.table)
     }
 }
 
@@ -255,7 +270,7 @@ impl Explorer<'_> {
         Ok((bundles, unsaved))
     }
 
-    fn save_world(
+    pub(crate) fn save_world(
         &self,
         writer: &mut SpillWriter,
         go_on: &dyn Fn() -> bool,
@@ -284,29 +299,21 @@ impl Explorer<'_> {
         let mut states = Vec::with_capacity(ids.len());
         let mut numbers = BTreeMap::new();
         for (id, state) in &spilled {
-            let (Some(net), Some((next_ns, host, is_awaiting))) = (&state.net, self.queued(*id))
-            else {
+            let Some(facts) = state.net.as_ref().and_then(|net| self.facts(*id, net)) else {
                 continue;
             };
             numbers.insert(*id, MemberId(states.len() as u32));
-            states.push(SavedState {
-                at: state.at,
-                host,
-                next_ns,
-                is_awaiting,
-                history: net.history,
-                identity: net.identity,
-                covered_new: net.covered_new,
-                is_waiting: net.is_waiting,
-                used: self.frontier.used(*id).to_vec(),
-            });
+            let at = state.at;
+            states.push(SavedState { at, facts });
         }
+        let mut table = self.table().store(&self.table().dstates(), &numbers);
+        self.save_worlds_elsewhere(writer, &mut states, &mut table)?;
         let (times, fired) = self.world.times_and_fired();
         Ok(Some(SavedWorld {
             hosts: self.host_names(),
             mapping: self.mapping_name().to_owned(),
             states,
-            table: self.table().store(&numbers),
+            table,
             times,
             fired,
             counted: self.world.counted.clone(),
@@ -314,6 +321,72 @@ impl Explorer<'_> {
             begun: self.world.begun,
             has_open_questions: self.world.has_open_questions,
         }))
+    }
+
+    /// Worlds that other workers have, or that are on their way.
+    fn save_worlds_elsewhere(
+        &self,
+        writer: &mut SpillWriter,
+        states: &mut Vec<SavedState>,
+        table: &mut StoredTable,
+    ) -> io::Result<()> {
+        for job in &self.elsewhere.jobs {
+            if let Job::Worlds(part) = job {
+                let (more, dstates) = part.save(writer)?;
+                table.append(dstates, states.len() as u32);
+                states.extend(more);
+            }
+        }
+        for snapshot in &self.elsewhere.snapshots {
+            let (more, dstates) = snapshot.save(writer)?;
+            table.append(dstates, states.len() as u32);
+            states.extend(more);
+        }
+        Ok(())
+    }
+
+    /// What is known of a state in the queue.
+    pub(crate) fn facts(&self, id: StateId, net: &SpilledNet) -> Option<StateFacts> {
+        let (next_ns, host, is_awaiting) = self.queued(id)?;
+        Some(StateFacts {
+            host,
+            next_ns,
+            is_awaiting,
+            history: net.history,
+            identity: net.identity,
+            covered_new: net.covered_new,
+            is_waiting: net.is_waiting,
+            used: self.frontier.used(id).to_vec(),
+        })
+    }
+
+    /// Adds worlds whose states are in the spill file.
+    pub(crate) fn add_spilled_worlds(
+        &mut self,
+        states: &[SavedState],
+        table: &StoredTable,
+    ) -> Result<(), SavedError> {
+        let spilled = states.iter().map(|SavedState { at, facts }| Spilled {
+            at: *at,
+            net: Some(Box::new(SpilledNet {
+                history: facts.history,
+                identity: facts.identity,
+                covered_new: facts.covered_new,
+                is_waiting: facts.is_waiting,
+                exposed: None,
+            })),
+        });
+        let ids = self.frontier.add_roots(spilled.collect());
+        let hosts = states.iter().map(|state| state.facts.host);
+        let members: Vec<(StateId, HostIndex)> = ids.iter().copied().zip(hosts).collect();
+        let added = table.add_to(&mut self.world.table, &members);
+        added.ok_or(SavedError::Damaged)?;
+        for (id, SavedState { facts, .. }) in ids.into_iter().zip(states) {
+            self.world.know_history(facts.history, id);
+            self.frontier.set_used(id, facts.used.as_slice().into());
+            self.enqueue_at(id, facts.next_ns, facts.is_awaiting);
+        }
+        Ok(())
     }
 
     /// Goes on where a saved search stood.
@@ -351,25 +424,7 @@ impl Explorer<'_> {
         if saved.hosts != self.host_names() || saved.mapping != self.mapping_name() {
             return Err(SavedError::Other);
         }
-        let hosts: Vec<HostIndex> = saved.states.iter().map(|state| state.host).collect();
-        let table = saved.table.restore(&hosts);
-        self.world.table = table.ok_or(SavedError::Damaged)?;
-        let spilled = saved.states.iter().map(|state| Spilled {
-            at: state.at,
-            net: Some(Box::new(SpilledNet {
-                history: state.history,
-                identity: state.identity,
-                covered_new: state.covered_new,
-                is_waiting: state.is_waiting,
-                exposed: None,
-            })),
-        });
-        let ids = self.frontier.add_roots(spilled.collect());
-        for (id, state) in ids.into_iter().zip(&saved.states) {
-            self.world.know_history(state.history, id);
-            self.frontier.set_used(id, state.used.as_slice().into());
-            self.enqueue_at(id, state.next_ns, state.is_awaiting);
-        }
+        self.add_spilled_worlds(&saved.states, &saved.table)?;
         self.world.set_times_and_fired(saved.times, saved.fired);
         self.world.counted = saved.counted;
         (self.world.next_world, self.world.begun) = (saved.next_world, saved.begun);

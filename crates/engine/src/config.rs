@@ -208,6 +208,24 @@ impl Statistics {
     }
 }
 
+impl WorldStatistics {
+    /// Adds what another worker counted.
+    pub(crate) fn add(&mut self, other: &WorldStatistics) {
+        self.states_total += other.states_total;
+        self.copies += other.copies;
+        self.packets += other.packets;
+        self.merged += other.merged;
+        self.impossible += other.impossible;
+        self.worlds = self.worlds.saturating_add(other.worlds);
+        self.stalled = self.stalled.saturating_add(other.stalled);
+        self.deadlocked = self.deadlocked.saturating_add(other.deadlocked);
+        self.waiting.extend(&other.waiting);
+        self.ending.extend(&other.ending);
+        self.dstates_peak = self.dstates_peak.max(other.dstates_peak);
+        self.in_invariants += other.in_invariants;
+    }
+}
+
 /// What is counted of worlds besides.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldStatistics {

@@ -53,7 +53,13 @@ impl Spilled {
 
     /// A state that was just spilled.
     pub fn of(at: SpillId, state: &State, arena: &Arena) -> Spilled {
-        let net = state.net.as_ref().map(|net| {
+        let net = Spilled::net_of(state, arena);
+        Spilled { at, net }
+    }
+
+    /// What is asked of a state of a world while it is not in memory.
+    pub fn net_of(state: &State, arena: &Arena) -> Option<Box<SpilledNet>> {
+        state.net.as_ref().map(|net| {
             Box::new(SpilledNet {
                 history: net.history,
                 identity: Identity::of(state, arena),
@@ -61,8 +67,7 @@ impl Spilled {
                 is_waiting: state.is_waiting(),
                 exposed: Some(net.sim.exposed(state.host.as_ref())),
             })
-        });
-        Spilled { at, net }
+        })
     }
 }
 

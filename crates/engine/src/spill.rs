@@ -219,15 +219,49 @@ impl SpillWriter {
         let mut places = Places::default();
         let ids = states.map(|state| self.put_state(state, arena, &mut sharing, &mut places));
         let ids = ids.collect::<io::Result<Vec<_>>>();
+        self.complete(ids)
+    }
+
+    /// Spills states of worlds that come from elsewhere, all of them or none.
+    pub fn put_stored<'s>(
+        &mut self,
+        states: impl Iterator<Item = &'s StoredWorldState>,
+    ) -> io::Result<Vec<SpillId>> {
+        let ids = states.map(|state| self.put_stored_state(state));
+        let ids = ids.collect::<io::Result<Vec<_>>>();
+        self.complete(ids)
+    }
+
+    /// Writes what was collected. Nothing may refer to what did not get into the file.
+    fn complete(&mut self, ids: io::Result<Vec<SpillId>>) -> io::Result<Vec<SpillId>> {
         let written = self.flush();
         if ids.is_err() || written.is_err() {
-            // Nothing may refer to what did not get into the file.
             self.buffer.clear();
             self.known.clear();
             self.last = None;
             self.bases.clear();
         }
         written.and(ids)
+    }
+
+    fn put_stored_state(&mut self, state: &StoredWorldState) -> io::Result<SpillId> {
+        let mut places = Places::default();
+        let received = state.received.iter();
+        let received = received.map(|part| self.put_block(&as_json(part)?));
+        let received = received.collect::<io::Result<Vec<_>>>()?;
+        let lists = [
+            self.put_blocks(&state.trace.inputs, &mut places.inputs, as_json)?,
+            self.put_blocks(&state.trace.choices, &mut places.choices, as_json)?,
+            received,
+        ];
+        let conditions = self.put_block(&as_json(&state.conditions)?)?;
+        let record = Record {
+            like: None,
+            lists,
+            pending: state.trace.pending.clone(),
+            net: Some((state.net.clone(), conditions)),
+        };
+        self.put_record(record, state.weight.halvings)
     }
 
     fn put_state<'p>(

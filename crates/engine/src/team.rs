@@ -1,23 +1,26 @@
-//! Several workers on the search of one program. Each has an explorer of its own, with arena, solver and frontier, in a
-//! thread of its own; states move between them as pending traces. The lead is the explorer that the caller runs. It keeps
+//! Several workers on one search. Each has an explorer of its own, with arena, solver and frontier, in a thread of its own;
+//! states of programs move between them as pending traces, and worlds as dstates with their states. The lead is the explorer that the caller runs. It keeps
 //! the accounts: the others report what they counted, found and covered. Frontiers are disjoint, and together with the jobs
 //! on their way they are the whole frontier.
 
 use everett_linux::{Refusal, Setup};
+use everett_net::FaultIndex;
 use everett_solver::SolverStatistics;
 use everett_vm::Image;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::config::{ExplorerConfig, Statistics};
+use crate::config::{ExplorerConfig, Statistics, WorldStatistics};
 use crate::explorer::{Explorer, Listener, Start, Stopped};
 use crate::finding::{FindingIndex, PathEnd};
 use crate::frontier::{StateId, Stored};
+use crate::mapping::{DstateId, weight_of};
 use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::trace::Trace;
-use crate::world::WorldFinding;
+use crate::world::{SavedFiles, VIRTUAL_TIME, WorldFinding, WorldPart, WorldSnapshot};
 
 /// How long a worker waits for jobs before it looks at the clock and at the user's wishes.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -27,6 +30,10 @@ const MOST_GIVEN: usize = 64;
 const WORTH: f64 = 16.0;
 /// States among which those to give away are picked.
 const MOST_LOOKED_AT: usize = 4096;
+/// Dstates among which those to give away are picked, and most that are given at a time.
+const MOST_DSTATES: usize = 1024;
+/// Rounds between two looks at whether dstates are wanted: a round of a world is short.
+const ROUNDS_A_LOOK: u32 = 16;
 /// Rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
 
@@ -36,11 +43,32 @@ enum Event {
     Finding(Box<WorldFinding>),
     Difference(Box<Difference>),
     SetUp(Box<Setup>, Box<Trace>),
+    World(Box<(BTreeMap<String, Trace>, SavedFiles)>),
+}
+
+/// What moves from one worker to another.
+#[derive(Clone)]
+pub(crate) enum Job {
+    /// A state of a program.
+    State(Box<Trace>),
+    /// Worlds.
+    Worlds(Arc<WorldPart>),
+}
+
+/// What the lead does not have while a checkpoint is written.
+#[derive(Default)]
+pub(crate) struct Elsewhere {
+    /// On their way, or states of other workers.
+    pub(crate) jobs: Vec<Job>,
+    /// Worlds of other workers.
+    pub(crate) snapshots: Vec<WorldSnapshot>,
 }
 
 /// What a worker counted and found since its last report.
 struct Report {
     statistics: Statistics,
+    worlds: WorldStatistics,
+    fired: Vec<FaultIndex>,
     limits: Vec<&'static str>,
     warnings: Vec<String>,
     refusals: Vec<Refusal>,
@@ -60,7 +88,7 @@ enum Phase {
 
 struct Shared {
     phase: Phase,
-    jobs: Vec<Trace>,
+    jobs: Vec<Job>,
     reports: Vec<Report>,
     /// Workers, with the lead.
     workers: usize,
@@ -71,7 +99,7 @@ struct Shared {
     /// How often they were released from that.
     releases: u64,
     /// Where their states stand.
-    snapshot: Vec<Trace>,
+    snapshot: Elsewhere,
     /// Coverage of segments.
     covered: Vec<u8>,
     /// Jobs that were given away.
@@ -90,6 +118,9 @@ pub(crate) struct Team {
     elsewhere: AtomicUsize,
     /// Instructions that exploring everything is expected to take, by what the explored part took; 0 if that is not known.
     expected: AtomicU64,
+    /// Paths that ended and forks of all workers. Each is counted before it happens, so that no limit is exceeded.
+    paths: AtomicU64,
+    forks: AtomicU64,
     /// Workers are not only to explore: they look at the phase.
     attention: AtomicBool,
     /// Interrupts the solvers of all workers but the lead.
@@ -103,6 +134,15 @@ pub struct TeamStatistics {
     pub workers: usize,
     /// States that moved from one worker to another.
     pub moved: u64,
+}
+
+/// What has a limit for all workers together.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Paths that ended.
+    Paths,
+    /// Forks.
+    Forks,
 }
 
 /// A worker's view of its team.
@@ -122,7 +162,7 @@ pub(crate) struct Member {
 }
 
 enum Waited {
-    Jobs(Vec<Trace>),
+    Jobs(Vec<Job>),
     Again,
     Finished,
 }
@@ -133,7 +173,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Team {
-    fn new(workers: usize, covered: &[u8]) -> Team {
+    fn new(workers: usize, explorer: &Explorer<'_>) -> Team {
+        let (paths, forks) = (explorer.paths_ended(), explorer.statistics.forks);
         Team {
             shared: Mutex::new(Shared {
                 phase: Phase::Explore,
@@ -143,8 +184,8 @@ impl Team {
                 waiting: 0,
                 still: 0,
                 releases: 0,
-                snapshot: Vec::new(),
-                covered: covered.to_vec(),
+                snapshot: Elsewhere::default(),
+                covered: explorer.worker.coverage.segments.clone(),
                 moved: 0,
             }),
             changed: Condvar::new(),
@@ -152,6 +193,8 @@ impl Team {
             growth: AtomicUsize::new(0),
             elsewhere: AtomicUsize::new(0),
             expected: AtomicU64::new(0),
+            paths: AtomicU64::new(paths),
+            forks: AtomicU64::new(forks),
             attention: AtomicBool::new(false),
             stop: Arc::default(),
         }
@@ -173,7 +216,7 @@ impl Team {
         self.wanted.store(wanted, Ordering::Relaxed);
     }
 
-    fn add_jobs(&self, jobs: Vec<Trace>) {
+    fn add_jobs(&self, jobs: Vec<Job>) {
         let mut shared = self.shared();
         shared.moved += jobs.len() as u64;
         shared.jobs.extend(jobs);
@@ -216,9 +259,13 @@ impl Team {
 
     /// Whether so much lies before a state that giving it away pays.
     fn is_worth(&self, halvings: u32, instructions: u64) -> bool {
+        self.is_worth_weight((-f64::from(halvings)).exp2(), instructions)
+    }
+
+    /// The same for worlds of this weight.
+    fn is_worth_weight(&self, weight: f64, instructions: u64) -> bool {
         let all = self.expected.load(Ordering::Relaxed);
-        let before = all as f64 * (-f64::from(halvings)).exp2();
-        all == 0 || before >= WORTH * instructions as f64
+        all == 0 || all as f64 * weight >= WORTH * instructions as f64
     }
 
     fn phase(&self) -> Phase {
@@ -231,12 +278,13 @@ impl Team {
     }
 
     /// Stands still until the lead has written its checkpoint.
-    fn stand_still(&self, states: Vec<Trace>) {
+    fn stand_still(&self, states: Elsewhere) {
         let mut shared = self.shared();
         if shared.phase != Phase::Still {
             return;
         }
-        shared.snapshot.extend(states);
+        shared.snapshot.jobs.extend(states.jobs);
+        shared.snapshot.snapshots.extend(states.snapshots);
         shared.still += 1;
         self.changed.notify_all();
         let releases = shared.releases;
@@ -273,6 +321,11 @@ impl Listener for Forwarding {
         lock(&self.events).push(Event::Difference(Box::new(difference.clone())));
     }
 
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, files: &SavedFiles) {
+        let world = Box::new((traces.clone(), files.clone()));
+        lock(&self.events).push(Event::World(world));
+    }
+
     fn set_up(&mut self, setup: &Setup, trace: &Trace) {
         let event = Event::SetUp(Box::new(setup.clone()), Box::new(trace.clone()));
         lock(&self.events).push(event);
@@ -295,6 +348,14 @@ impl Member {
         }
     }
 
+    /// The counter of all workers.
+    pub(crate) fn counter(&self, counted: Counted) -> &AtomicU64 {
+        match counted {
+            Counted::Paths => &self.team.paths,
+            Counted::Forks => &self.team.forks,
+        }
+    }
+
     /// States of the other workers.
     pub(crate) fn elsewhere(&self) -> usize {
         match self.is_lead {
@@ -313,7 +374,7 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
             Waited::Finished => return,
             Waited::Again => match team.phase() {
                 Phase::Explore => {}
-                Phase::Still => team.stand_still(Vec::new()),
+                Phase::Still => team.stand_still(Elsewhere::default()),
                 Phase::Close => return,
             },
         }
@@ -343,19 +404,24 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
 
 impl<'a> Explorer<'a> {
     /// The same as [`Explorer::run`], with so many workers. A listener that looks at states sees those of one worker, so
-    /// this is for listeners that do not; worlds and exact limits on paths and forks have one worker.
+    /// this is for listeners that do not.
     pub fn run_team(
         &mut self,
         workers: usize,
         stop: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Stopped {
+        // Of two builds, the end of the first one is no end of a path.
         let limits = &self.config.limits;
-        let is_exact = limits.max_paths.is_some() || limits.max_forks.is_some();
-        if workers < 2 || self.is_world() || is_exact {
+        let is_limited = limits.max_paths.is_some() || limits.max_forks.is_some();
+        let is_divisible = match self.is_world() {
+            true => self.can_divide_worlds(),
+            false => !is_limited || self.config.against.is_none(),
+        };
+        if workers < 2 || !is_divisible {
             return self.run(stop, listener);
         }
-        let team = Arc::new(Team::new(workers, &self.worker.coverage.segments));
+        let team = Arc::new(Team::new(workers, self));
         self.member = Some(Member::new(team.clone(), true));
         let images: &'a [Image] = self.images();
         let stopped = std::thread::scope(|scope| {
@@ -377,7 +443,12 @@ impl<'a> Explorer<'a> {
         };
         self.member = None;
         self.take_jobs(left);
-        stopped
+        match stopped {
+            Stopped::Finished if self.limits_hit.contains(&VIRTUAL_TIME) => {
+                Stopped::Limit(VIRTUAL_TIME)
+            }
+            _ => stopped,
+        }
     }
 
     fn config_of(&self, number: usize, team: &Team) -> ExplorerConfig {
@@ -397,9 +468,12 @@ impl<'a> Explorer<'a> {
         self.team_statistics
     }
 
-    fn take_jobs(&mut self, jobs: Vec<Trace>) {
+    fn take_jobs(&mut self, jobs: Vec<Job>) {
         for job in jobs {
-            self.add_path(Path::following(Arc::new(job)));
+            match job {
+                Job::State(trace) => self.add_path(Path::following(Arc::from(trace))),
+                Job::Worlds(part) => self.take_worlds(&part),
+            }
         }
     }
 
@@ -409,6 +483,7 @@ impl<'a> Explorer<'a> {
         let (team, is_lead) = (member.team.clone(), member.is_lead);
         member.rounds += 1;
         let is_due = member.rounds.is_multiple_of(ROUNDS_A_REPORT);
+        let may_look = member.rounds.is_multiple_of(ROUNDS_A_LOOK);
         let is_idle = self.frontier.is_empty();
         self.share_coverage(&team);
         if is_idle || is_due || team.attention.load(Ordering::Relaxed) {
@@ -425,7 +500,11 @@ impl<'a> Explorer<'a> {
             }
         }
         if !is_idle {
-            self.share_work(&team);
+            match self.is_world() {
+                true if may_look => self.share_worlds(&team),
+                true => {}
+                false => self.share_work(&team),
+            }
             return None;
         }
         match team.wait() {
@@ -478,21 +557,58 @@ impl<'a> Explorer<'a> {
         team.add_jobs(jobs);
     }
 
+    /// Gives worlds to workers that wait for some: the newest dstates, which have the most states in common.
+    fn share_worlds(&mut self, team: &Team) {
+        let wanted = team.wanted.load(Ordering::Relaxed);
+        let table = &self.world.table;
+        if wanted == 0 || table.len() < 2 {
+            return;
+        }
+        let mut dstates = table.dstates();
+        let weight = |id| weight_of(table.hosts(id), |state| self.frontier.weight(state)).to_f64();
+        let first = dstates.len().saturating_sub(MOST_DSTATES);
+        let newest = dstates.drain(first..).rev();
+        let newest: Vec<(DstateId, f64)> = newest.map(|id| (id, weight(id))).collect();
+        let all: f64 = newest.iter().map(|(_, weight)| weight).sum();
+        let part = all * wanted as f64 / (wanted + 1) as f64;
+        let most = newest.len() - newest.len().div_ceil(wanted + 1);
+        let (mut given, mut picked) = (0.0, Vec::new());
+        for (id, weight) in newest.into_iter().take(most) {
+            if given >= part {
+                break;
+            }
+            let members = table.members(id);
+            let live = members.filter_map(|state| self.frontier.live(state));
+            let instructions = live.map(|state| state.instructions()).sum();
+            if team.is_worth_weight(weight, instructions) {
+                given += weight;
+                picked.push(id);
+            }
+        }
+        if picked.is_empty() {
+            return;
+        }
+        let parts = picked.chunks(picked.len().div_ceil(wanted));
+        let parts = parts.filter_map(|part| self.give_worlds(part));
+        team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
+    }
+
     /// Takes a state out of the frontier, as the trace that leads to it.
-    fn give(&mut self, id: StateId) -> Option<Trace> {
-        let trace = self.copy(id);
+    fn give(&mut self, id: StateId) -> Option<Job> {
+        let job = self.copy(id);
         self.frontier.take(id);
         self.frontier.remove(id);
         self.searcher.removed(id);
-        trace
+        job
     }
 
     /// The trace that leads to a state.
-    fn copy(&mut self, id: StateId) -> Option<Trace> {
+    fn copy(&mut self, id: StateId) -> Option<Job> {
+        let job = |trace| Some(Job::State(Box::new(trace)));
         match self.frontier.get(id)? {
-            Stored::Live(state) => Some(state.path.pending_trace(&mut Sharing::default())),
+            Stored::Live(state) => job(state.path.pending_trace(&mut Sharing::default())),
             Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
-                Ok(trace) => Some(trace),
+                Ok(trace) => job(trace),
                 Err(error) => {
                     self.note_lost(1, &error.to_string());
                     None
@@ -502,13 +618,29 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn copies(&mut self) -> Vec<Trace> {
+    fn copies(&mut self) -> Elsewhere {
+        if self.is_world() {
+            return Elsewhere {
+                jobs: Vec::new(),
+                snapshots: self.snapshot_worlds().into_iter().collect(),
+            };
+        }
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
-        ids.into_iter().filter_map(|id| self.copy(id)).collect()
+        Elsewhere {
+            jobs: ids.into_iter().filter_map(|id| self.copy(id)).collect(),
+            snapshots: Vec::new(),
+        }
     }
 
-    fn give_all(&mut self) -> Vec<Trace> {
+    fn give_all(&mut self) -> Vec<Job> {
+        if self.is_world() {
+            let part = self.give_all_worlds();
+            return part
+                .map(|part| Job::Worlds(Arc::new(part)))
+                .into_iter()
+                .collect();
+        }
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         ids.into_iter().filter_map(|id| self.give(id)).collect()
@@ -545,6 +677,8 @@ impl<'a> Explorer<'a> {
         let solver = self.worker.solver.statistics().clone();
         let statistics = self.take_statistics();
         let refusals = self.refused();
+        let worlds = std::mem::take(&mut self.world.counted);
+        let (_, fired) = self.world.times_and_fired();
         let Some(member) = self.member.as_mut() else {
             return;
         };
@@ -556,6 +690,8 @@ impl<'a> Explorer<'a> {
         );
         let report = Report {
             statistics,
+            worlds,
+            fired,
             limits: self.limits_hit.clone(),
             warnings: self.warnings.clone(),
             refusals,
@@ -572,6 +708,8 @@ impl<'a> Explorer<'a> {
         let reports = std::mem::take(&mut member.team.shared().reports);
         for report in reports {
             self.statistics.add(&report.statistics);
+            self.world.counted.add(&report.worlds);
+            self.world.note_fired(report.fired);
             self.others_solver.add(&report.solver);
             report
                 .limits
@@ -587,6 +725,7 @@ impl<'a> Explorer<'a> {
                     Event::Finding(finding) => listener.finding(&finding),
                     Event::Difference(difference) => listener.difference(&difference),
                     Event::SetUp(setup, trace) => listener.set_up(&setup, &trace),
+                    Event::World(world) => listener.world(&world.0, &world.1),
                 }
             }
         }
@@ -621,7 +760,7 @@ impl<'a> Explorer<'a> {
             }
         }
         let mut elsewhere = std::mem::take(&mut shared.snapshot);
-        elsewhere.extend(shared.jobs.iter().cloned());
+        elsewhere.jobs.extend(shared.jobs.iter().cloned());
         drop(shared);
         self.elsewhere = elsewhere;
         self.share_coverage(&team);
@@ -631,11 +770,11 @@ impl<'a> Explorer<'a> {
 
     /// After a checkpoint: all workers go on.
     pub(crate) fn release_team(&mut self) {
-        self.elsewhere.clear();
+        self.elsewhere = Elsewhere::default();
         let Some(member) = &self.member else { return };
         let mut shared = member.team.shared();
         shared.still = 0;
-        shared.snapshot.clear();
+        shared.snapshot = Elsewhere::default();
         shared.releases += 1;
         member.team.set_phase(&mut shared, Phase::Explore);
     }

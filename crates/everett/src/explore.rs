@@ -201,7 +201,8 @@ fn search_with(
     let workers = match boots(images) {
         // Hosts are set up in the order of their paths.
         true => 1,
-        false => spec.with_defaults()?.workers.unwrap_or(1),
+        false if spec.deterministic => 1,
+        false => spec.workers.unwrap_or(session.workers),
     };
     let workers = usize::try_from(workers)
         .unwrap_or(usize::MAX)

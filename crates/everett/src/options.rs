@@ -339,10 +339,11 @@ pub const OPTIONS: &[RunOption] = &[
         .default("10000"),
     maybe!("workers", workers, "N", positive)
         .help(
-            "Explore a program with so many threads. A complete run has the same paths and findings with any number. \
-             Scenarios, and runs with --max-paths or --max-forks, have one.",
-        )
-        .default("1"),
+            "Explore a program with so many threads; as many as there are processors where nothing is said here or in \
+             EVERETT_WORKERS. A complete run has the same paths and findings with any number. Scenarios have one.",
+        ),
+    switch!("deterministic", deterministic)
+        .help("Explore in one order, with one worker: the same arguments give the same files."),
     switch!("all-tests", all_tests)
         .help("Write a test for every path, not only for those that cover something new."),
     switch!("no-tests", no_tests)

@@ -19,6 +19,8 @@ pub struct Session {
     pub stop: Arc<AtomicBool>,
     /// The process exits after the operation. States are then not freed, since the kernel reclaims their memory faster.
     pub ends_process: bool,
+    /// Workers of searches that do not say how many they want.
+    pub workers: u64,
     /// Receives urgent messages and those that belong to no operation.
     pub notices: Notices,
 }
@@ -30,13 +32,14 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that starts now and accounts for the memory of the process.
+    /// A session that starts now, accounts for the memory of the process, and has one worker a search.
     pub fn new() -> Session {
         Session {
             clock: Clock::start(),
             memory: Arc::new(ProcessMemory),
             stop: Arc::default(),
             ends_process: false,
+            workers: 1,
             notices: Notices::default(),
         }
     }

@@ -56,6 +56,8 @@ pub struct RunSpec {
     pub batch: Option<u64>,
     /// Workers that explore a program at the same time.
     pub workers: Option<u64>,
+    /// The same files whenever it is run.
+    pub deterministic: bool,
     /// Write a test for every path, not only for those that cover something new.
     pub all_tests: bool,
     /// Write no tests.

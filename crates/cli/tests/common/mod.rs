@@ -25,7 +25,8 @@ pub fn folder(name: &str) -> PathBuf {
 /// Everett, to be started in a folder.
 pub fn everett(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
-    command.current_dir(folder);
+    // Which tests are written, and in which order, depends on who comes first where there are several workers.
+    command.current_dir(folder).env("EVERETT_WORKERS", "1");
     command
 }
 

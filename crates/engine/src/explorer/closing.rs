@@ -2,13 +2,14 @@
 
 use super::memory::live_states;
 use super::*;
+use crate::spill::BUNDLE;
 
 impl Explorer<'_> {
     /// Estimates how long [`Explorer::save`] takes by spilling samples of neighbouring states, which share most. The first
     /// states of a sample are not timed: they write what all others share.
     fn leaving_time(&mut self) -> Duration {
-        const RUNS: usize = 8;
-        const SAMPLE: usize = 32;
+        const RUNS: usize = 4;
+        const FIRST: usize = 32;
         // States with long inputs take long, and more samples would not say more.
         const ENOUGH: Duration = Duration::from_millis(50);
         let Some(spill) = &mut self.spill else {
@@ -20,8 +21,9 @@ impl Explorer<'_> {
             if time >= ENOUGH {
                 break;
             }
-            let (first, others) = run.split_at(run.len().min(SAMPLE));
-            let others = &others[..others.len().min(SAMPLE)];
+            // As many are saved together, so that each of them costs as much as it will then.
+            let (first, others) = run.split_at(run.len().min(FIRST));
+            let others = &others[..others.len().min(BUNDLE)];
             let parts = if others.is_empty() {
                 [others, first]
             } else {

@@ -25,7 +25,7 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) {
         self.statistics.unknown.add(state.path.weight);
-        self.statistics.paths_partial += 1;
+        self.count_partial();
         self.close(id, &state, PathEnding::Cut(why), None, listener);
     }
 
@@ -104,6 +104,15 @@ impl Explorer<'_> {
         let first = self.report(&state, &bug, trace.clone(), output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
+    }
+
+    /// Counts a path that was cut off.
+    pub(super) fn count_partial(&mut self) {
+        self.statistics.paths_partial += 1;
+        if let Some(member) = &self.member {
+            let all = member.counter(Counted::Paths);
+            all.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Accounts for a path that has ended.

@@ -192,8 +192,12 @@ impl Explorer<'_> {
 
     /// The states of other workers, which stand still.
     pub(crate) fn states_elsewhere(&self) -> Vec<State> {
-        let traces = self.elsewhere.iter();
-        let states = traces.map(|trace| State::starting(Path::following(Arc::new(trace.clone()))));
+        let jobs = self.elsewhere.jobs.iter();
+        let traces = jobs.filter_map(|job| match job {
+            Job::State(trace) => Some(Arc::new((**trace).clone())),
+            Job::Worlds(_) => None,
+        });
+        let states = traces.map(|trace| State::starting(Path::following(trace)));
         states.collect()
     }
 

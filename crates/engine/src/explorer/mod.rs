@@ -31,7 +31,7 @@ use crate::random::Random;
 use crate::search::{Searcher, searcher};
 use crate::spill::{Bundle, SpillFile};
 use crate::state::State;
-use crate::team::{Member, TeamStatistics};
+use crate::team::{Counted, Elsewhere, Job, Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Deadline, Worker};
@@ -171,7 +171,7 @@ pub struct Explorer<'a> {
     /// Other workers on the same search.
     pub(crate) member: Option<Member>,
     /// Where their states stand, while a checkpoint is written.
-    pub(crate) elsewhere: Vec<Trace>,
+    pub(crate) elsewhere: Elsewhere,
     /// What their solvers counted.
     pub(crate) others_solver: SolverStatistics,
     pub(crate) team_statistics: TeamStatistics,
@@ -227,7 +227,7 @@ impl<'a> Explorer<'a> {
             memory_floor: 0,
             world: World::new(&config, is_followed)?,
             member: None,
-            elsewhere: Vec::new(),
+            elsewhere: Elsewhere::default(),
             others_solver: SolverStatistics::default(),
             team_statistics: TeamStatistics::default(),
             config,
@@ -308,11 +308,9 @@ impl<'a> Explorer<'a> {
     }
 
     fn limit_reached(&self) -> Option<&'static str> {
-        let limits = &self.config.limits;
-        let paths = self.statistics.paths_completed + self.statistics.paths_partial;
         if self.is_late() {
             Some("max-time")
-        } else if limits.max_paths.is_some_and(|limit| paths >= limit) {
+        } else if self.is_at_limit(Counted::Paths) {
             Some("max-paths")
         } else if self.out_of_forks() {
             Some("max-forks")
@@ -387,8 +385,47 @@ impl<'a> Explorer<'a> {
     }
 
     pub(crate) fn out_of_forks(&self) -> bool {
-        let limit = self.config.limits.max_forks;
-        limit.is_some_and(|limit| self.statistics.forks >= limit)
+        self.is_at_limit(Counted::Forks)
+    }
+
+    /// Paths that ended, well or badly.
+    pub(crate) fn paths_ended(&self) -> u64 {
+        self.statistics.paths_completed + self.statistics.paths_partial
+    }
+
+    fn limit_of(&self, counted: Counted) -> Option<u64> {
+        match counted {
+            Counted::Paths => self.config.limits.max_paths,
+            Counted::Forks => self.config.limits.max_forks,
+        }
+    }
+
+    /// All workers together have reached a limit.
+    fn is_at_limit(&self, counted: Counted) -> bool {
+        let Some(limit) = self.limit_of(counted) else {
+            return false;
+        };
+        let count = match (&self.member, counted) {
+            (Some(member), _) => member.counter(counted).load(Ordering::Relaxed),
+            (None, Counted::Paths) => self.paths_ended(),
+            (None, Counted::Forks) => self.statistics.forks,
+        };
+        count >= limit
+    }
+
+    /// Counts the next one for all workers; `false` if there may be no more.
+    fn reserve(&self, counted: Counted) -> bool {
+        match (&self.member, self.limit_of(counted)) {
+            (Some(member), Some(limit)) => {
+                let next = |count: u64| (count < limit).then_some(count + 1);
+                let counter = member.counter(counted);
+                counter
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+                    .is_ok()
+            }
+            (None, Some(_)) => !self.is_at_limit(counted),
+            (_, None) => true,
+        }
     }
 
     pub(crate) fn is_over_depth(&self, state: &State) -> bool {

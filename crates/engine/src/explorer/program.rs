@@ -74,6 +74,8 @@ impl Explorer<'_> {
                 state.since_new = 0;
             }
             match (exit, fork) {
+                // Another worker took the last fork: the question stays open.
+                (HostExit::Suspended, Some(_)) if !self.reserve(Counted::Forks) => break,
                 (HostExit::Suspended, Some(fork)) => {
                     self.fork(id, &mut state, fork, listener);
                     if self.is_over_depth(&state) {
@@ -83,6 +85,10 @@ impl Explorer<'_> {
                 }
                 // The time is over and a question is open.
                 (HostExit::Suspended, None) => break,
+                (HostExit::Ended(_), _) if !self.reserve(Counted::Paths) => {
+                    state = self.before_its_end(&state);
+                    break;
+                }
                 (HostExit::Ended(ending), _) => return self.end(id, state, ending, listener),
                 _ => {}
             }
@@ -93,6 +99,10 @@ impl Explorer<'_> {
                 return self.cut(id, state, "diverged", listener);
             }
             if self.hangs(&state) {
+                if !self.reserve(Counted::Paths) {
+                    state = self.before_its_end(&state);
+                    break;
+                }
                 self.note_limit("max-instructions");
                 let bug = state.hang();
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
@@ -107,6 +117,12 @@ impl Explorer<'_> {
         self.frontier.set_info(id, info);
         self.frontier.put(id, Stored::Live(state));
         self.searcher.updated(&self.frontier, id);
+    }
+
+    /// A state that may not end any more, because another worker's path was the last: it will end another time.
+    fn before_its_end(&self, state: &State) -> Box<State> {
+        let trace = state.path.pending_trace(&mut Sharing::default());
+        Box::new(State::starting(Path::following(Arc::new(trace))))
     }
 
     /// Checks the clock now and then, so that states that fork all the time do not run past the limit.
@@ -147,7 +163,7 @@ impl Explorer<'_> {
         match self.worker.split(state, fork) {
             Other::State(child) if self.is_over_depth(&child) => {
                 self.statistics.unknown.add(child.path.weight);
-                self.statistics.paths_partial += 1;
+                self.count_partial();
             }
             Other::State(child) if one_side => self.statistics.pruned.add(child.path.weight),
             Other::State(child) => {
@@ -173,7 +189,7 @@ impl Explorer<'_> {
     /// The solver could not decide whether a side of a fork is feasible: its weight is neither finished nor pending.
     fn give_up(&mut self, state: &State, reason: &str, listener: &mut dyn Listener) {
         self.statistics.unknown.add(state.path.weight);
-        self.statistics.paths_partial += 1;
+        self.count_partial();
         self.note_limit("solver");
         let bug = Bug::new(
             BugKind::SolverGaveUp,

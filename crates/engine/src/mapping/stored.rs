@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 
-use super::MemberId;
 use super::table::Table;
+use super::{DstateId, MemberId};
 
 /// The table of states and dstates, with states numbered from 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,40 +38,56 @@ impl StoredTable {
         }
     }
 
-    /// The table, where the states are of these hosts. `None` if a set has states of another host, or a state is nowhere.
-    pub fn restore(&self, hosts: &[HostIndex]) -> Option<Table> {
-        let mut table = Table::default();
-        let mut is_used = vec![false; hosts.len()];
-        for (host, id) in hosts.iter().zip(0..) {
-            table.add_alone(MemberId(id), *host);
+    /// Adds its dstates to a table, where the states have these ids and are of these hosts. `None` if a set has states of
+    /// another host, or a state is nowhere.
+    pub fn add_to(&self, table: &mut Table, states: &[(MemberId, HostIndex)]) -> Option<()> {
+        let mut is_used = vec![false; states.len()];
+        for (id, host) in states {
+            table.add_alone(*id, *host);
         }
         for dstate in &self.dstates {
             let mut sets = Vec::with_capacity(dstate.len());
             for (set, host) in dstate.iter().zip((0..).map(HostIndex)) {
                 let members = self.sets.get(*set as usize)?;
+                let mut ids = Vec::with_capacity(members.len());
                 for member in members {
-                    if *hosts.get(*member as usize)? != host {
+                    let (id, of) = states.get(*member as usize)?;
+                    if *of != host {
                         return None;
                     }
                     is_used[*member as usize] = true;
+                    ids.push(*id);
                 }
-                let members = members.iter().map(|member| MemberId(*member));
-                sets.push(table.set_of(host, members.collect()));
+                sets.push(table.set_of(host, ids));
             }
             table.add_dstate(sets);
         }
-        is_used.iter().all(|used| *used).then_some(table)
+        is_used.iter().all(|used| *used).then_some(())
+    }
+
+    /// Adds the dstates of another table, whose states have the numbers after so many others.
+    pub fn append(&mut self, other: &StoredTable, states: u32) {
+        let sets = self.sets.len() as u32;
+        let renumbered = |list: &Vec<u32>, by: u32| list.iter().map(|at| at + by).collect();
+        let more = other.sets.iter().map(|set| renumbered(set, states));
+        self.sets.extend(more.collect::<Vec<Vec<u32>>>());
+        let more = other.dstates.iter().map(|dstate| renumbered(dstate, sets));
+        self.dstates.extend(more.collect::<Vec<Vec<u32>>>());
     }
 }
 
 impl Table {
-    /// Stores the table; states get these numbers.
-    pub fn store(&self, numbers: &BTreeMap<MemberId, MemberId>) -> StoredTable {
+    /// Stores these dstates; states get these numbers.
+    pub fn store(
+        &self,
+        dstates: &[DstateId],
+        numbers: &BTreeMap<MemberId, MemberId>,
+    ) -> StoredTable {
         let mut stored = StoredTable::default();
         let mut known: HashMap<SmallVec<[MemberId; 4]>, u32> = HashMap::new();
-        for dstate in self.dstates() {
+        for dstate in dstates {
             let mut links = Vec::new();
-            for (_, members) in self.hosts(dstate) {
+            for (_, members) in self.hosts(*dstate) {
                 let next = stored.sets.len() as u32;
                 let number = *known.entry(members.into()).or_insert(next);
                 if number == next {

@@ -308,10 +308,12 @@ proptest! {
             let ids: Vec<MemberId> = run.table.states().collect();
             let numbers = ids.iter().copied().zip((0..).map(MemberId));
             let numbers: BTreeMap<MemberId, MemberId> = numbers.collect();
-            let stored = run.table.store(&numbers);
+            let stored = run.table.store(&run.table.dstates(), &numbers);
             prop_assert!(stored.check(ids.len(), hosts as usize).is_ok());
-            let of: Vec<HostIndex> = ids.iter().map(|id| run.table.host(*id)).collect();
-            let back = stored.restore(&of).expect("it is right");
+            let of = ids.iter().map(|id| (numbers[id], run.table.host(*id)));
+            let of: Vec<(MemberId, HostIndex)> = of.collect();
+            let mut back = Table::default();
+            stored.add_to(&mut back, &of).expect("it is right");
             back.check();
             let members = |table: &Table, number: &dyn Fn(MemberId) -> MemberId| {
                 let dstates = table.dstates().into_iter();
@@ -325,7 +327,9 @@ proptest! {
             prop_assert_eq!(back.virtual_states(), run.table.virtual_states());
             // A state that is nowhere, of another host, or not there at all.
             prop_assert!(stored.check(ids.len() - 1, hosts as usize).is_err());
-            prop_assert!(stored.restore(&[&of[..], &[HostIndex(0)]].concat()).is_none());
+            let more = (MemberId(of.len() as u32), HostIndex(0));
+            let more = [&of[..], &[more]].concat();
+            prop_assert!(stored.add_to(&mut Table::default(), &more).is_none());
             prop_assert!(stored.check(ids.len(), hosts as usize + 1).is_err());
         }
     }

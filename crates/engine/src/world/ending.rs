@@ -132,7 +132,10 @@ impl Explorer<'_> {
             let Some((path, chosen)) = self.choose(&lists, own, wanted) else {
                 continue;
             };
-            self.findings.count(key);
+            if !self.findings.count(key) && !self.config.all_findings {
+                // Another worker found it meanwhile.
+                return;
+            }
             let traces = self.traces(&path, &chosen, own);
             self.report_finding(id, state, (bug, Vec::new()), traces, &path, listener);
             return;

@@ -13,6 +13,7 @@ mod invariants;
 mod machine;
 mod messages;
 mod order;
+mod parts;
 mod pending;
 mod rematerialise;
 mod standing;
@@ -35,6 +36,7 @@ pub use bounds::FaultUse;
 pub use ending::WorldFinding;
 use machine::Explored;
 use order::SearchOrder;
+pub(crate) use parts::{WorldPart, WorldSnapshot};
 pub use pending::PendingWorld;
 pub use standing::HostStanding;
 pub use stored::{StoredConditions, StoredNet, StoredWorldState};
@@ -53,6 +55,9 @@ use crate::state::State;
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Deadline, Other, RunFor};
+
+/// The limit on virtual time.
+pub(crate) const VIRTUAL_TIME: &str = "max-virtual-time";
 
 /// Files that programs of hosts want to have written down, and what they hold.
 pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
@@ -161,6 +166,11 @@ impl World {
         self.fired = fired.into_iter().collect();
     }
 
+    /// Notes faults that hit in worlds of another worker.
+    pub(crate) fn note_fired(&mut self, faults: Vec<FaultIndex>) {
+        self.fired.extend(faults);
+    }
+
     /// Notes the history of a state.
     pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
         self.histories.entry(history).or_insert(id);
@@ -243,7 +253,9 @@ impl Explorer<'_> {
             return None;
         }
         let Some((next_ns, _, id)) = self.turn() else {
-            return (!self.begin_more_worlds()).then_some(Stopped::Finished);
+            // Other workers may have worlds left.
+            let is_last = !self.begin_more_worlds() && self.member.is_none();
+            return is_last.then_some(Stopped::Finished);
         };
         if let Some(time_ns) = self.time_before(next_ns) {
             self.check_at(time_ns, listener);
@@ -251,10 +263,10 @@ impl Explorer<'_> {
         }
         let most = self.config.limits.max_virtual_ns;
         if most.is_some_and(|most| next_ns > most) {
-            self.note_limit("max-virtual-time");
+            self.note_limit(VIRTUAL_TIME);
             self.cut_all();
-            let is_last = !self.begin_more_worlds();
-            return is_last.then_some(Stopped::Limit("max-virtual-time"));
+            let is_last = !self.begin_more_worlds() && self.member.is_none();
+            return is_last.then_some(Stopped::Limit(VIRTUAL_TIME));
         }
         let states = self.frontier.len() as u64;
         self.statistics.states_peak = self.statistics.states_peak.max(states);
@@ -419,6 +431,9 @@ impl Explorer<'_> {
         state.since_new += executed;
         if std::mem::take(&mut self.worker.coverage.grew) {
             self.distances_stale = true;
+            if let Some(member) = &mut self.member {
+                member.has_grown = true;
+            }
             state.covered_new = true;
             state.since_new = 0;
         }

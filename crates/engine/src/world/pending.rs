@@ -37,7 +37,8 @@ impl Explorer<'_> {
                     return false;
                 }
                 let states = chosen.iter().filter_map(|id| explorer.frontier.live(*id));
-                let hosts = states.map(|state| explorer.stored(state)).collect();
+                let hosts = states.map(|state| explorer.stored(state, &mut Sharing::default()));
+                let hosts = hosts.collect();
                 worlds.push(PendingWorld { hosts });
                 true
             });
@@ -45,11 +46,15 @@ impl Explorer<'_> {
         worlds
     }
 
-    fn stored(&self, state: &State) -> StoredWorldState {
+    pub(super) fn stored<'s>(
+        &self,
+        state: &'s State,
+        sharing: &mut Sharing<'s>,
+    ) -> StoredWorldState {
         let arena = &self.worker.arena;
         let received = state.net().received.blocks();
         StoredWorldState {
-            trace: state.path.pending_trace(&mut Sharing::default()),
+            trace: state.path.pending_trace(sharing),
             weight: state.path.weight,
             net: StoredNet::of(state, arena),
             received: received

@@ -1,0 +1,186 @@
+//! Worlds on their way to another worker: dstates with all of their states. Dstates are disjoint sets of worlds, so what one
+//! worker gives to another is explored by nobody else. A state that is also in dstates that stay is copied.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::stored::StoredWorldState;
+use super::*;
+use crate::checkpoint::{SavedState, StateFacts};
+use crate::frontier::Spilled;
+use crate::mapping::{DstateId, MemberId, StoredTable};
+use crate::path::Sharing;
+use crate::spill::{BUNDLE, SpillFile, SpillWriter};
+
+/// Memory for the index of a file that is only read.
+const INDEX_MEMORY: u64 = 1 << 10;
+
+/// Dstates on their way.
+pub(crate) struct WorldPart {
+    states: Vec<(StoredWorldState, StateFacts)>,
+    table: StoredTable,
+    /// Questions of the giver are open.
+    has_open_questions: bool,
+}
+
+/// The worlds of a worker that stands still: where they are in its spill file.
+pub(crate) struct WorldSnapshot {
+    spill: PathBuf,
+    pub(crate) states: Vec<SavedState>,
+    pub(crate) table: StoredTable,
+}
+
+impl Explorer<'_> {
+    /// The worlds can be explored by several workers. Those with invariants at fixed times cannot: all worlds pass such a
+    /// time together. Where one world is followed, its messages are logged in their order.
+    pub(crate) fn can_divide_worlds(&self) -> bool {
+        let limits = &self.config.limits;
+        let is_limited = limits.max_paths.is_some() || limits.max_forks.is_some();
+        self.spill.is_some()
+            && !is_limited
+            && self.world.messages.is_none()
+            && self
+                .world
+                .invariants
+                .iter()
+                .all(|file| file.times().next().is_none())
+    }
+
+    /// Takes dstates out of the search.
+    pub(crate) fn give_worlds(&mut self, dstates: &[DstateId]) -> Option<WorldPart> {
+        let part = match self.part_of(dstates) {
+            Ok(part) => part,
+            Err(error) => {
+                self.warn(format!("worlds cannot be given to another worker: {error}"));
+                return None;
+            }
+        };
+        for id in dstates {
+            let gone = self.world.table.remove_dstate(*id);
+            self.drop_states(&gone);
+        }
+        Some(part)
+    }
+
+    /// All dstates.
+    pub(crate) fn give_all_worlds(&mut self) -> Option<WorldPart> {
+        let all = self.world.table.dstates();
+        match all.is_empty() {
+            true => None,
+            false => self.give_worlds(&all),
+        }
+    }
+
+    fn part_of(&self, dstates: &[DstateId]) -> io::Result<WorldPart> {
+        let table = &self.world.table;
+        let members = dstates.iter().flat_map(|id| table.members(*id));
+        let members: BTreeSet<StateId> = members.collect();
+        let (mut states, mut numbers) = (Vec::new(), BTreeMap::new());
+        let mut sharing = Sharing::default();
+        for id in members {
+            let (stored, net) = match (self.frontier.get(id), &self.spill) {
+                (Some(Stored::Live(state)), _) => {
+                    let net = Spilled::net_of(state, &self.worker.arena);
+                    (self.stored(state, &mut sharing), net)
+                }
+                (Some(Stored::Spilled(spilled)), Some(spill)) => {
+                    (spill.get_of_world(spilled.at)?, spilled.net.clone())
+                }
+                _ => return Err(io::ErrorKind::NotFound.into()),
+            };
+            let facts = net.and_then(|net| self.facts(id, &net));
+            let facts = facts.ok_or(io::ErrorKind::NotFound)?;
+            numbers.insert(id, MemberId(states.len() as u32));
+            states.push((stored, facts));
+        }
+        Ok(WorldPart {
+            states,
+            table: table.store(dstates, &numbers),
+            has_open_questions: self.world.has_open_questions,
+        })
+    }
+
+    /// Adds dstates of another worker. Their states are rematerialised when it is their turn.
+    pub(crate) fn take_worlds(&mut self, part: &WorldPart) {
+        let count = part.states.len() as u64;
+        self.world.has_open_questions |= part.has_open_questions;
+        let Some(spill) = &mut self.spill else {
+            return self.note_lost(count, "there is no spill file");
+        };
+        let written = write_states(spill.writer(), &part.states);
+        let added = match written {
+            Ok(states) => {
+                let added = self.add_spilled_worlds(&states, &part.table);
+                added.map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = added {
+            self.note_lost(count, &error);
+        }
+    }
+
+    /// Writes all states to the spill file, and says where they are; the search can go on.
+    pub(crate) fn snapshot_worlds(&mut self) -> Option<WorldSnapshot> {
+        let path = self.config.spill.clone()?;
+        let mut spill = self.spill.take()?;
+        let saved = self.save_world(spill.writer(), &|| true);
+        self.spill = Some(spill);
+        match saved {
+            Ok(saved) => {
+                let (states, table) = saved?.into_states();
+                let spill = path;
+                Some(WorldSnapshot {
+                    spill,
+                    states,
+                    table,
+                })
+            }
+            Err(error) => {
+                self.note_lost(self.frontier.len() as u64, &error.to_string());
+                None
+            }
+        }
+    }
+}
+
+/// Writes states that are on their way.
+pub(crate) fn write_states(
+    writer: &mut SpillWriter,
+    states: &[(StoredWorldState, StateFacts)],
+) -> io::Result<Vec<SavedState>> {
+    let places = writer.put_stored(states.iter().map(|(stored, _)| stored))?;
+    let facts = states.iter().map(|(_, facts)| facts.clone());
+    let saved = places.into_iter().zip(facts);
+    Ok(saved.map(|(at, facts)| SavedState { at, facts }).collect())
+}
+
+impl WorldPart {
+    /// Writes the states for a checkpoint.
+    pub(crate) fn save(
+        &self,
+        writer: &mut SpillWriter,
+    ) -> io::Result<(Vec<SavedState>, &StoredTable)> {
+        Ok((write_states(writer, &self.states)?, &self.table))
+    }
+}
+
+impl WorldSnapshot {
+    /// The same.
+    pub(crate) fn save(
+        &self,
+        writer: &mut SpillWriter,
+    ) -> io::Result<(Vec<SavedState>, &StoredTable)> {
+        let spill = SpillFile::open(&self.spill, &[], INDEX_MEMORY)?;
+        let mut saved = Vec::with_capacity(self.states.len());
+        for part in self.states.chunks(BUNDLE) {
+            let states = part.iter().map(|state| {
+                let stored = spill.get_of_world(state.at)?;
+                Ok((stored, state.facts.clone()))
+            });
+            let states = states.collect::<io::Result<Vec<_>>>()?;
+            saved.extend(write_states(writer, &states)?);
+        }
+        Ok((saved, &self.table))
+    }
+}
