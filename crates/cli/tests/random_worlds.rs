@@ -303,10 +303,13 @@ fn explore(
     file: &Path,
     out: &Path,
     mapping: &str,
+    workers: u64,
     session: impl Fn() -> Session,
 ) -> (Summary, u32) {
     let spec = RunSpec {
         mapping: Some(mapping.to_owned()),
+        workers: Some(workers),
+        batch: Some(50),
         all_tests: true,
         no_confirm: true,
         no_shrink: true,
@@ -344,9 +347,9 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
         let file = folder.join("world.toml");
         fs::write(&file, &text).expect("it can be written");
         for mapping in ["cob", "cow", "sds"] {
-            let mut run = |name: &str, session: &dyn Fn() -> Session| {
+            let mut run = |name: &str, workers: u64, session: &dyn Fn() -> Session| {
                 let out = folder.join(format!("{name}-{seed}-{mapping}"));
-                let (told, stops) = explore(&file, &out, mapping, session);
+                let (told, stops) = explore(&file, &out, mapping, workers, session);
                 stopped += stops;
                 let summary = summary(&out);
                 let state = (told.complete, &told.warnings);
@@ -360,24 +363,20 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
                 let states = (mapping != "cow").then(|| summary["states_total"].to_string());
                 (states, worlds(&out))
             };
-            let plain = run("plain", &Session::new);
-            let spilled = run("spilled", &|| full(u64::MAX));
+            let plain = run("plain", 1, &Session::new);
+            let spilled = run("spilled", 1, &|| full(u64::MAX));
             assert!(plain == spilled, "seed {seed}, {mapping}: spilled\n{text}");
-            let resumed = run("resumed", &|| full(100 + seed));
+            let resumed = run("resumed", 1, &|| full(100 + seed));
             assert!(plain == resumed, "seed {seed}, {mapping}: resumed\n{text}");
             // States that are in dstates of several workers are counted by each.
-            let team = |session: Session| Session {
-                workers: 3,
-                ..session
-            };
             let ways = [
                 ("team", None),
                 ("full", Some(u64::MAX)),
                 ("asked", Some(300)),
             ];
             for (name, most) in ways.into_iter().filter(|_| seed % 3 == 0) {
-                let session = || team(most.map_or_else(Session::new, full));
-                let (_, worlds) = run(name, &session);
+                let session = || most.map_or_else(Session::new, full);
+                let (_, worlds) = run(name, 3, &session);
                 assert!(plain.1 == worlds, "seed {seed}, {mapping}: {name}\n{text}");
             }
         }
@@ -402,7 +401,8 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
         let run = |out: &Path, workers: &str| {
             let mut run = everett(&folder);
             run.args(["run", "--all-tests", "--no-confirm", "--checkpoint", "0s"]);
-            run.args(["--workers", workers, "--mapping", mapping, "--out"]);
+            run.args(["--workers", workers, "--batch", "50"]);
+            run.args(["--mapping", mapping, "--out"]);
             run.arg(out);
             run.arg("world.toml");
             run

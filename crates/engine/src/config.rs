@@ -209,9 +209,14 @@ impl Statistics {
 }
 
 impl WorldStatistics {
+    /// States ever made; of those that were merged, one counts.
+    pub fn states_total(&self) -> u64 {
+        self.states_made.saturating_sub(self.merged)
+    }
+
     /// Adds what another worker counted.
     pub(crate) fn add(&mut self, other: &WorldStatistics) {
-        self.states_total += other.states_total;
+        self.states_made += other.states_made;
         self.copies += other.copies;
         self.packets += other.packets;
         self.merged += other.merged;
@@ -229,8 +234,8 @@ impl WorldStatistics {
 /// What is counted of worlds besides.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldStatistics {
-    /// States ever made, initial ones included, merged ones not.
-    pub states_total: u64,
+    /// States ever made, initial ones and those that were merged included.
+    pub states_made: u64,
     /// Copies that the mapping made.
     pub copies: u64,
     /// Packets sent to other hosts.

@@ -32,8 +32,12 @@ const WORTH: f64 = 16.0;
 const MOST_LOOKED_AT: usize = 4096;
 /// Dstates among which those to give away are picked, and most that are given at a time.
 const MOST_DSTATES: usize = 1024;
-/// Rounds between two looks at whether dstates are wanted: a round of a world is short.
+/// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: what takes few
+/// is over before another worker has begun.
+const FIRST_ROUNDS_PART: u64 = 10;
+/// Rounds between two looks at whether dstates are wanted: a round of a world is short. Where none was worth it, they double.
 const ROUNDS_A_LOOK: u32 = 16;
+const MOST_ROUNDS_A_LOOK: u32 = 4096;
 /// Rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
 
@@ -53,6 +57,16 @@ pub(crate) enum Job {
     State(Box<Trace>),
     /// Worlds.
     Worlds(Arc<WorldPart>),
+}
+
+impl Job {
+    /// How many states move.
+    fn states(&self) -> u64 {
+        match self {
+            Job::State(_) => 1,
+            Job::Worlds(part) => part.states() as u64,
+        }
+    }
 }
 
 /// What the lead does not have while a checkpoint is written.
@@ -157,6 +171,9 @@ pub(crate) struct Member {
     /// Coverage has grown here since the team was told.
     pub(crate) has_grown: bool,
     rounds: u32,
+    /// The round in which it is looked at whether dstates are wanted, and how many there are to the next.
+    look_at: u32,
+    pause: u32,
     /// Solver counters that were reported.
     reported: SolverStatistics,
 }
@@ -218,7 +235,7 @@ impl Team {
 
     fn add_jobs(&self, jobs: Vec<Job>) {
         let mut shared = self.shared();
-        shared.moved += jobs.len() as u64;
+        shared.moved += jobs.iter().map(Job::states).sum::<u64>();
         shared.jobs.extend(jobs);
         self.renew_wanted(&shared);
         self.changed.notify_all();
@@ -335,7 +352,7 @@ impl Listener for Forwarding {
 }
 
 impl Member {
-    fn new(team: Arc<Team>, is_lead: bool) -> Member {
+    fn new(team: Arc<Team>, is_lead: bool, batch: u64) -> Member {
         Member {
             team,
             is_lead,
@@ -344,6 +361,8 @@ impl Member {
             growth: 0,
             has_grown: true,
             rounds: 0,
+            look_at: u32::try_from(batch / FIRST_ROUNDS_PART).unwrap_or(u32::MAX),
+            pause: ROUNDS_A_LOOK,
             reported: SolverStatistics::default(),
         }
     }
@@ -379,12 +398,12 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
             },
         }
     };
-    let spill = config.spill.clone();
+    let (spill, batch) = (config.spill.clone(), config.batch_instructions);
     let mut explorer = match Explorer::new(images, config, Start::Nothing) {
         Ok(explorer) => explorer,
         Err(_) => return team.add_jobs(jobs),
     };
-    let member = Member::new(team.clone(), false);
+    let member = Member::new(team.clone(), false, batch);
     let mut listener = Forwarding {
         events: member.events.clone(),
     };
@@ -422,7 +441,8 @@ impl<'a> Explorer<'a> {
             return self.run(stop, listener);
         }
         let team = Arc::new(Team::new(workers, self));
-        self.member = Some(Member::new(team.clone(), true));
+        let batch = self.config.batch_instructions;
+        self.member = Some(Member::new(team.clone(), true, batch));
         let images: &'a [Image] = self.images();
         let stopped = std::thread::scope(|scope| {
             for number in 1..workers {
@@ -439,7 +459,7 @@ impl<'a> Explorer<'a> {
         let left = std::mem::take(&mut team.shared().jobs);
         self.team_statistics = TeamStatistics {
             workers,
-            moved: team.shared().moved - left.len() as u64,
+            moved: team.shared().moved - left.iter().map(Job::states).sum::<u64>(),
         };
         self.member = None;
         self.take_jobs(left);
@@ -483,7 +503,6 @@ impl<'a> Explorer<'a> {
         let (team, is_lead) = (member.team.clone(), member.is_lead);
         member.rounds += 1;
         let is_due = member.rounds.is_multiple_of(ROUNDS_A_REPORT);
-        let may_look = member.rounds.is_multiple_of(ROUNDS_A_LOOK);
         let is_idle = self.frontier.is_empty();
         self.share_coverage(&team);
         if is_idle || is_due || team.attention.load(Ordering::Relaxed) {
@@ -501,8 +520,7 @@ impl<'a> Explorer<'a> {
         }
         if !is_idle {
             match self.is_world() {
-                true if may_look => self.share_worlds(&team),
-                true => {}
+                true => self.share_worlds(&team),
                 false => self.share_work(&team),
             }
             return None;
@@ -560,10 +578,31 @@ impl<'a> Explorer<'a> {
     /// Gives worlds to workers that wait for some: the newest dstates, which have the most states in common.
     fn share_worlds(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
-        let table = &self.world.table;
-        if wanted == 0 || table.len() < 2 {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        if wanted == 0 || member.rounds < member.look_at || self.world.table.len() < 2 {
             return;
         }
+        let picked = self.pick_dstates(team, wanted);
+        if let Some(member) = &mut self.member {
+            member.pause = match picked.is_empty() {
+                true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
+                false => ROUNDS_A_LOOK,
+            };
+            member.look_at = member.rounds.saturating_add(member.pause);
+        }
+        if picked.is_empty() {
+            return;
+        }
+        let parts = picked.chunks(picked.len().div_ceil(wanted));
+        let parts = parts.filter_map(|part| self.give_worlds(part));
+        team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
+    }
+
+    /// The newest dstates that are worth giving to so many workers.
+    fn pick_dstates(&self, team: &Team, wanted: usize) -> Vec<DstateId> {
+        let table = &self.world.table;
         let mut dstates = table.dstates();
         let weight = |id| weight_of(table.hosts(id), |state| self.frontier.weight(state)).to_f64();
         let first = dstates.len().saturating_sub(MOST_DSTATES);
@@ -585,12 +624,7 @@ impl<'a> Explorer<'a> {
                 picked.push(id);
             }
         }
-        if picked.is_empty() {
-            return;
-        }
-        let parts = picked.chunks(picked.len().div_ceil(wanted));
-        let parts = parts.filter_map(|part| self.give_worlds(part));
-        team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
+        picked
     }
 
     /// Takes a state out of the frontier, as the trace that leads to it.

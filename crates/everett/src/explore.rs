@@ -202,6 +202,8 @@ fn search_with(
         // Hosts are set up in the order of their paths.
         true => 1,
         false if spec.deterministic => 1,
+        // Workers do not share states of worlds, so there are several only where somebody asks for them.
+        false if config.world.is_some() => spec.workers.unwrap_or(1),
         false => spec.workers.unwrap_or(session.workers),
     };
     let workers = usize::try_from(workers)

@@ -339,8 +339,9 @@ pub const OPTIONS: &[RunOption] = &[
         .default("10000"),
     maybe!("workers", workers, "N", positive)
         .help(
-            "Explore a program with so many threads; as many as there are processors where nothing is said here or in \
-             EVERETT_WORKERS. A complete run has the same paths and findings with any number. Scenarios have one.",
+            "Explore with so many threads. A program has as many as there are processors where nothing is said here or \
+             in EVERETT_WORKERS; a scenario has one, because worlds of different threads share no states. A complete \
+             run has the same paths or worlds and the same findings with any number.",
         ),
     switch!("deterministic", deterministic)
         .help("Explore in one order, with one worker: the same arguments give the same files."),

@@ -19,7 +19,7 @@ pub struct Session {
     pub stop: Arc<AtomicBool>,
     /// The process exits after the operation. States are then not freed, since the kernel reclaims their memory faster.
     pub ends_process: bool,
-    /// Workers of searches that do not say how many they want.
+    /// Workers of searches of a program that do not say how many they want.
     pub workers: u64,
     /// Receives urgent messages and those that belong to no operation.
     pub notices: Notices,

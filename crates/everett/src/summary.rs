@@ -130,6 +130,11 @@ pub struct WorldFigures {
     pub dstates: usize,
     /// Members of dstates at the end.
     pub virtual_states: usize,
+    /// Number of states that moved from one worker to another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states_moved: Option<u64>,
+    /// Instructions executed to rematerialise states.
+    pub instructions_replayed: u64,
     /// Packets sent.
     pub packets: u64,
     /// Deliveries between states whose path conditions contradict each other.
@@ -348,6 +353,7 @@ fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
 impl WorldFigures {
     fn of(explorer: &Explorer<'_>) -> WorldFigures {
         let counted = explorer.world_statistics();
+        let team = explorer.team_statistics();
         WorldFigures {
             mapping: explorer.mapping_name().to_owned(),
             worlds: counted.worlds,
@@ -358,11 +364,13 @@ impl WorldFigures {
                 let name = |host: &HostIndex| explorer.config().hosts[host.index()].name.clone();
                 hosts.map(name).collect()
             },
-            states_total: counted.states_total,
+            states_total: counted.states_total(),
             states_copied: counted.copies,
             states_united: counted.merged,
             dstates: counted.dstates_peak,
             virtual_states: explorer.table().virtual_states(),
+            states_moved: (team.workers > 1).then_some(team.moved),
+            instructions_replayed: explorer.statistics().replayed,
             packets: counted.packets,
             deliveries_impossible: counted.impossible,
             invariant_seconds: counted.in_invariants.as_secs_f64(),

@@ -185,7 +185,7 @@ impl World {
 impl Explorer<'_> {
     /// Adds an initial state of a world.
     fn add_root(&mut self, state: State) -> StateId {
-        self.world.counted.states_total += 1;
+        self.world.counted.states_made += 1;
         let info = self.info(&state);
         let used = self
             .world
@@ -537,7 +537,7 @@ impl Explorer<'_> {
             false => listener.forked(&mut StateView::new(id, &child, &mut self.worker)),
         };
         let info = self.info(&child);
-        self.world.counted.states_total += 1;
+        self.world.counted.states_made += 1;
         let child = self.frontier.add_child(id, Stored::Live(child), info);
         self.forks_left = self.forks_left.saturating_sub(1);
         self.with_mapping(|mapping, table, copy| mapping.branch(table, id, child, copy));
@@ -561,7 +561,7 @@ impl Explorer<'_> {
         let frontier = &mut self.frontier;
         let mut copies = Vec::new();
         let mut copy = |old: StateId| {
-            counted.states_total += 1;
+            counted.states_made += 1;
             counted.copies += 1;
             // The mapping never copies the state that is being executed.
             let id = frontier.copy(old).unwrap_or(old);

@@ -156,6 +156,11 @@ pub(crate) fn write_states(
 }
 
 impl WorldPart {
+    /// How many states it has.
+    pub(crate) fn states(&self) -> usize {
+        self.states.len()
+    }
+
     /// Writes the states for a checkpoint.
     pub(crate) fn save(
         &self,

@@ -138,7 +138,6 @@ impl Explorer<'_> {
         let is_same = identities[0].is_some() && identities[0] == identities[1];
         if is_same && self.world.mapping.merge(&mut self.world.table, id, other) {
             self.world.counted.merged += 1;
-            self.world.counted.states_total -= 1;
             self.drop_states(&[id]);
         }
     }

@@ -79,7 +79,7 @@ impl Samples {
             worlds.states(),
             worlds.table().virtual_states(),
             worlds.table().len(),
-            counted.states_total,
+            counted.states_total(),
             worlds.statistics().forks,
             counted.copies,
             counted.merged,
