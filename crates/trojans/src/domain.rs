@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::eliminate::{Component, Formula, Open};
 
-/// Combinations of inputs for which a condition is written out.
-const MOST_CASES: u64 = 64;
+/// Combinations of inputs for which a condition is written out. Many of them may say the same.
+const MOST_CASES: u64 = 256;
 /// Combinations of inputs that are evaluated.
 const MOST_EVALUATED: u64 = 1 << 17;
 /// Values that the solver is asked for one by one.
@@ -46,8 +46,9 @@ pub(crate) fn settle(
     let combinations = domains.iter().fold(1u64, |product, domain| {
         product.saturating_mul(domain.len() as u64)
     });
-    if combinations <= MOST_CASES {
-        let cases = write_out(arena, &inputs, &domains, &all);
+    if combinations <= MOST_CASES
+        && let Some(cases) = write_out(arena, &inputs, &domains, &all)
+    {
         formula.exact.push(cases);
         return;
     }
@@ -123,13 +124,13 @@ fn combine(inputs: &[Variable], domains: &[Vec<u8>], mut visit: impl FnMut(&Mode
     }
 }
 
-/// That conditions hold for one of the combinations.
+/// That conditions hold for one of the combinations; `None` if that would be too long.
 fn write_out(
     arena: &mut Arena,
     inputs: &[Variable],
     domains: &[Vec<u8>],
     conditions: &[ExprId],
-) -> ExprId {
+) -> Option<ExprId> {
     let mut models = Vec::new();
     combine(inputs, domains, |model| models.push(model.clone()));
     let mut cases = Vec::new();
@@ -141,7 +142,9 @@ fn write_out(
             .collect();
         cases.push(arena.all(&case));
     }
-    arena.any(&cases)
+    cases.sort_unstable();
+    cases.dedup();
+    (cases.len() <= MOST_INTERVALS).then(|| arena.any(&cases))
 }
 
 /// The values of inputs under a model, for substitution.

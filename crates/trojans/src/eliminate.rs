@@ -164,6 +164,15 @@ impl Elimination<'_> {
         }
     }
 
+    /// An input is this, in terms of the message and of other inputs. What is known of others never refers to it.
+    fn know(&mut self, input: ExprId, value: ExprId) {
+        let this = HashMap::from([(input, value)]);
+        for known in self.inputs.values_mut() {
+            *known = self.arena.substitute(*known, &this);
+        }
+        self.inputs.insert(input, value);
+    }
+
     /// Takes an equation apart. Returns `false` if it cannot be; it is pending then.
     fn solve(&mut self, term: ExprId, value: ExprId) -> bool {
         if !self.is_open(term) {
@@ -174,7 +183,7 @@ impl Elimination<'_> {
         let width = self.arena.width(term);
         match self.arena.node(term) {
             Node::Read { .. } => {
-                self.inputs.insert(term, value);
+                self.know(term, value);
             }
             Node::Concat { hi, lo } => {
                 let (high, low) = (self.arena.width(hi), self.arena.width(lo));
@@ -294,7 +303,7 @@ impl Elimination<'_> {
                     let above = self.arena.extract(other, low + width, whole - low - width);
                     byte = self.arena.concat(above, byte);
                 }
-                self.inputs.insert(e, byte);
+                self.know(e, byte);
                 true
             }
             Node::Binary { op, a, b }
