@@ -24,8 +24,7 @@ mod units;
 
 pub use model::{
     Accept, Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource,
-    HostSetup, MessageField, OtherProgram, Process, Replacement, Scenario, Start, Stdin, Trojans,
-    Watch,
+    HostSetup, MessageField, OtherProgram, Process, Scenario, Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};

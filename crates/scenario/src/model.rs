@@ -52,8 +52,6 @@ pub struct Trojans {
     pub ever: bool,
     /// When the message is sent; without it, when the first client starts.
     pub state_ns: Option<u64>,
-    /// Functions that return a constant instead.
-    pub replace: Vec<Replacement>,
 }
 
 /// A field of a message.
@@ -86,15 +84,6 @@ pub enum Accept {
     Calls(Vec<String>),
     /// It calls `everett_mark_accept`.
     Marks,
-}
-
-/// A function that returns a constant instead of being executed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replacement {
-    /// Its name.
-    pub function: String,
-    /// What it returns.
-    pub returns: i64,
 }
 
 /// Interval between the starts of hosts without a start time.

@@ -104,10 +104,6 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
     if let Some(at_ns) = trojans.state_ns {
         let _ = writeln!(out, "  the message is sent at {}", show_ns(at_ns));
     }
-    for replaced in &trojans.replace {
-        let (function, returns) = (&replaced.function, replaced.returns);
-        let _ = writeln!(out, "  {function} returns {returns}");
-    }
 }
 
 fn about_all(scenario: &Scenario, out: &mut String) {

@@ -2,7 +2,7 @@
 
 use everett_net::HostIndex;
 
-use crate::model::{Accept, HostSetup, MessageField, Replacement, Trojans};
+use crate::model::{Accept, HostSetup, MessageField, Trojans};
 use crate::reader::{Table, ValueReader, unknown, wrong};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
@@ -72,8 +72,6 @@ impl Reader<'_> {
         if let Some(node) = table.get("mask") {
             self.mask(node, &mut fields, diagnostics);
         }
-        let replace = table.get("replace");
-        let replace = replace.map_or_else(Vec::new, |node| self.replacements(node, diagnostics));
         let (least, most) = lengths?;
         Some(Trojans {
             server: server?,
@@ -87,7 +85,6 @@ impl Reader<'_> {
             accept: accept?,
             ever: ever?,
             state_ns,
-            replace,
         })
     }
 
@@ -401,33 +398,6 @@ impl Reader<'_> {
                     unknown(span, "field", &name, &known, diagnostics);
                 }
             }
-        }
-    }
-
-    fn replacements(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Vec<Replacement> {
-        let each = |_: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
-            let mut table = Table::new("trojans.replace".to_owned(), node.span, node, diagnostics)?;
-            let example = "function = \"checksum\"";
-            let function = self.needed(&mut table, "function", example, diagnostics);
-            let function = function.and_then(|node| self.values.text(node, diagnostics));
-            let returns = self.needed(&mut table, "returns", "returns = 0", diagnostics);
-            let returns = returns.and_then(|node| integer(node, diagnostics));
-            table.finish(diagnostics);
-            Some(Replacement {
-                function: function?,
-                returns: returns?,
-            })
-        };
-        self.values.list(node, diagnostics, each)
-    }
-}
-
-fn integer(node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<i64> {
-    match &node.value {
-        TomlValue::Integer(number) => Some(*number),
-        other => {
-            wrong(node, "an integer", other, diagnostics);
-            None
         }
     }
 }

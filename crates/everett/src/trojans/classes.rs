@@ -57,7 +57,7 @@ fn entry(
     let layout = &analysis.layout;
     let accepted = &class.accepted;
     let path = search.stored(&accepted.path).unwrap_or_default();
-    let nearest = nearest(search, layout, message);
+    let (nearest, alone) = nearest(search, layout, message);
     let place = principal(&accepted.stack);
     let constraint = constraint(search, layout, &path, message.len());
     TrojanEntry {
@@ -79,7 +79,7 @@ fn entry(
         file: place.map_or(String::new(), |at| at.file.clone()),
         line: place.map_or(0, |at| at.line),
         function: place.map_or(String::new(), |at| at.function.clone()),
-        group: group(layout, message, nearest.as_ref()),
+        group: group(layout, message, nearest.as_ref(), &alone),
         nearest,
         fix_hint: hint(search, layout, &path, message.len()),
     }
@@ -164,42 +164,63 @@ fn hint(
     format!("accept only if {}", cases.join(", or "))
 }
 
-/// The nearest message of a client: it differs in one field, in two, or in more.
-fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> Option<Nearest> {
+/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a client's
+/// message can differ in alone.
+fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
     let fields = layout.unmasked(message.len() as u32);
-    let unmasked = search.unmasked();
-    let mut candidates: Vec<Vec<usize>> = (0..fields.len()).map(|at| vec![at]).collect();
-    if fields.len() <= 16 {
+    let (mut first, mut alone) = (None, Vec::new());
+    for at in 0..fields.len() {
+        if let Some(found) = without(search, &fields, &[at], message) {
+            alone.push(fields[at].0.clone());
+            first.get_or_insert(found);
+        }
+    }
+    if first.is_some() {
+        return (first, alone);
+    }
+    let mut others = Vec::new();
+    if fields.len() <= MOST_PAIRED {
         for one in 0..fields.len() {
-            candidates.extend((0..one).map(|other| vec![other, one]));
+            others.extend((0..one).map(|other| vec![other, one]));
         }
     }
-    candidates.push((0..fields.len()).collect());
-    for left_out in candidates {
-        let is_kept = |place: &usize| {
-            !left_out
-                .iter()
-                .any(|field| fields[*field].1.contains(place))
-        };
-        let places: Vec<usize> = unmasked.iter().copied().filter(is_kept).collect();
-        if let Ok(Some(sent)) = search.produced(message, &places) {
-            let differs = |(_, range): &&(String, std::ops::Range<usize>)| {
-                sent.message[range.clone()] != message[range.clone()]
-            };
-            let differs = fields.iter().filter(differs);
-            return Some(Nearest {
-                differs: differs.map(|(name, _)| name.clone()).collect(),
-                client: sent.client,
-                message: hex(&sent.message),
-            });
-        }
-    }
-    None
+    others.push((0..fields.len()).collect());
+    let mut others = others.iter();
+    let found = others.find_map(|left_out| without(search, &fields, left_out, message));
+    (found, alone)
+}
+
+/// Fields up to which pairs of them are tried.
+const MOST_PAIRED: usize = 16;
+
+/// A field and its bytes.
+type Range = (String, std::ops::Range<usize>);
+
+/// A message of a client that agrees with another one but in these fields.
+fn without(
+    search: &mut Search,
+    fields: &[Range],
+    left_out: &[usize],
+    message: &[u8],
+) -> Option<Nearest> {
+    let is_kept = |place: &usize| {
+        let mut left_out = left_out.iter();
+        !left_out.any(|field| fields[*field].1.contains(place))
+    };
+    let places: Vec<usize> = search.unmasked().into_iter().filter(is_kept).collect();
+    let sent = search.produced(message, &places).ok()??;
+    let differs = |(_, range): &&Range| sent.message[range.clone()] != message[range.clone()];
+    let differs = fields.iter().filter(differs);
+    Some(Nearest {
+        differs: differs.map(|(name, _)| name.clone()).collect(),
+        client: sent.client,
+        message: hex(&sent.message),
+    })
 }
 
 /// The group of a message: a length that is not that of its string, or the fields in which it differs from what clients
 /// send.
-fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>) -> String {
+fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
     let length = message.len() as u32;
     for field in &layout.fields {
         let of = field.length_of.as_ref();
@@ -217,6 +238,7 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>) -> String {
         }
     }
     match nearest {
+        Some(_) if !alone.is_empty() => alone.join(" or "),
         Some(nearest) => nearest.differs.join(", "),
         None => format!("no client sends {length} bytes"),
     }
