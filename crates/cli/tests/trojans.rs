@@ -223,6 +223,25 @@ fn a_stream_has_messages_too() {
 }
 
 #[test]
+fn a_mark_in_the_code_accepts() {
+    let folder = pair("marks", "SOCK_DGRAM", "i < 1", "accept = \"mark\"\n");
+    let marked = server("SOCK_DGRAM").replace(
+        "sendto(fd, is_wanted(m) ?",
+        "if (is_wanted(m)) everett_expose(\"trojans\", \"accept\", \"\", 1); sendto(fd, 1 ?",
+    );
+    let marked = format!("#include <everett.h>\n{marked}");
+    build(&folder, "server", &marked, &["-O1"]);
+    let summary = analysed(&folder, &["scenario.toml", "--no-confirm"], 1);
+    assert_eq!(
+        (&summary["complete"], trojans(&summary).len()),
+        (&true.into(), 1)
+    );
+    assert_eq!(trojans(&summary)[0]["why"], "mark");
+    contains(&folder, "6135", "yes", 0);
+    contains(&folder, "4135", "no", 1);
+}
+
+#[test]
 fn a_client_that_is_cut_off_makes_nothing_certain() {
     // Its client sends for ever, and both answers are replies.
     let folder = pair(

@@ -82,7 +82,7 @@ pub enum Accept {
     ReplyOther(String),
     /// It makes one of these system calls.
     Calls(Vec<String>),
-    /// It calls `everett_mark_accept`.
+    /// It marks that in its code.
     Marks,
 }
 

@@ -92,7 +92,7 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
         Accept::ReplyMatches(pattern) => format!("a reply that matches {pattern:?}"),
         Accept::ReplyOther(pattern) => format!("a reply that does not match {pattern:?}"),
         Accept::Calls(calls) => format!("a call of {}", calls.join(", ")),
-        Accept::Marks => "everett_mark_accept".to_owned(),
+        Accept::Marks => "a mark".to_owned(),
     };
     let _ = writeln!(out, "  accepted by {accept}, or by a finding");
     if let Some(number) = trojans.number {

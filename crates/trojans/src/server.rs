@@ -6,6 +6,8 @@ use everett_expr::{ArrayInfo, ExprId, Node};
 use everett_linux::{Ending, Packet};
 use everett_net::HostIndex;
 use everett_vm::BugKind;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use crate::pattern::Pattern;
 use crate::predicate::StoredPath;
@@ -13,9 +15,9 @@ use crate::search::{Answer, Search};
 
 /// What marks in the code are exposed as: the state and its keys.
 pub const MARKS: &str = "trojans";
-/// The key of `everett_mark_accept`.
+/// The key of a mark that accepts.
 pub const ACCEPT: &str = "accept";
-/// The key of `everett_mark_reject`.
+/// The key of a mark that rejects.
 pub const REJECT: &str = "reject";
 
 /// When a path accepts the message. A path that ends in a finding accepts it always.
@@ -29,7 +31,7 @@ pub enum AcceptRule {
     ReplyOther(Pattern),
     /// It makes one of these system calls.
     Calls(Vec<String>),
-    /// It says so (`everett_mark_accept`).
+    /// It says so: it exposes [`ACCEPT`] of [`MARKS`].
     Marks,
 }
 
@@ -51,6 +53,8 @@ pub enum Why {
 pub struct ServerOptions {
     /// The server.
     pub server: HostIndex,
+    /// Its clients, one of which sends the message.
+    pub clients: Vec<HostIndex>,
     /// The port that the message comes from.
     pub sender_port: u16,
     /// Bytes of the message.
@@ -90,6 +94,8 @@ pub struct Server<'s> {
     pub has_received: bool,
     /// Why something could not be decided.
     pub problems: Vec<String>,
+    /// Addresses of hosts that are no clients, to which the server sent something.
+    elsewhere: BTreeSet<SocketAddr>,
     /// Called for each path that accepts a Trojan message.
     on_found: Option<&'s mut dyn FnMut(&Accepted)>,
 }
@@ -110,6 +116,7 @@ impl<'s> Server<'s> {
             pruned: 0,
             has_received: false,
             problems: Vec::new(),
+            elsewhere: BTreeSet::new(),
             on_found,
         }
     }
@@ -242,6 +249,10 @@ impl Listener for Server<'_> {
         true
     }
 
+    fn keeps_sent(&self) -> bool {
+        true
+    }
+
     fn forked(&mut self, child: &mut StateView<'_, '_>) -> Keep {
         self.consider(child)
     }
@@ -294,7 +305,11 @@ impl Listener for Server<'_> {
     }
 
     fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
-        match self.has_message(state) {
+        // It may wait for a host that it asks before it answers.
+        let asks_others = state
+            .sent()
+            .any(|packet| self.elsewhere.contains(&packet.to));
+        match self.has_message(state) && !asks_others {
             true => {
                 self.rejecting += 1;
                 Keep::Prune

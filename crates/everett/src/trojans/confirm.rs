@@ -1,12 +1,14 @@
 //! Sends the example of each class to the native server, and writes the folder of the class: trace, message, description.
 
 use everett_engine::{Trace, TraceInput};
-use everett_report::Folder;
+use everett_report::{Folder, pcap};
 use everett_trojans::Answer;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 use super::summary::{TrojanEntry, TrojansSummary};
 use super::{Analysis, Class, LENGTH_ARGUMENT};
+use crate::capture::capture;
 use crate::error::Result;
 use crate::explore::prepare;
 use crate::follow::Model;
@@ -80,8 +82,7 @@ fn one(
     let trace = trace(analysis, class, message);
     let model = Model::new(prepared.config.clone(), &prepared.images);
     let seen = model.follow(&trace)?;
-    let found = seen.findings.first();
-    let complete = match (found, seen.ends.last()) {
+    let complete = match (seen.findings.first(), seen.ends.last()) {
         (Some(found), _) => WorldTrace::of(found, false),
         (None, Some(ends)) => WorldTrace::of_hosts(ends.clone()),
         (None, None) => trace,
@@ -95,11 +96,20 @@ fn one(
             (verdict, _) => verdict.reason().unwrap_or("not confirmed").to_owned(),
         };
     }
+    let kind = complete.kind().unwrap_or_default().to_owned();
+    let (messages, _) = seen.on_the_way(&complete);
+    let packets = pcap(&capture(&analysis.name(analysis.setup.server), &messages));
     let here = Folder::create(&folder.path().join(&entry.dir))?;
     prepared.run.write(&here)?;
     here.write(&complete.file("trojan"), &complete.to_json())?;
     here.write("message.bin", message)?;
+    here.write("message.pcap", &packets)?;
     here.write("trojan.json", &serde_json::to_vec_pretty(&entry)?)?;
+    // The folder is one of a run, so `everett test` works on it: a message that was accepted must be rejected later.
+    let confirmed = entry.confirmed.split(' ').next().unwrap_or_default();
+    let finding = json!({ "dir": "", "kind": kind, "confirmed": confirmed });
+    let summary = json!({ "findings": [finding] });
+    here.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
     Ok(())
 }
 

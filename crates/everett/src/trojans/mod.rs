@@ -375,6 +375,7 @@ impl Analysis<'_> {
         }
         let options = ServerOptions {
             server: self.setup.server,
+            clients: self.setup.clients.clone(),
             sender_port: port,
             length,
             accept,
