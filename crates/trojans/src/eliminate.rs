@@ -1,9 +1,9 @@
-//! Eliminates the inputs of a client from what it sends: `there are inputs with these bytes under this condition` becomes a
-//! condition on the message alone, as far as that is possible.
+//! Eliminates the inputs of a client from what it sends: `there are inputs with these bytes under this condition`
+//! becomes a condition on the message alone, as far as that is possible.
 //!
 //! A byte that is an input, or an invertible function of one, gives the input as a function of the message. So does a
-//! checksum over other bytes of the message: the bytes in it are replaced by the message's. Inputs that are left and that
-//! have few values are enumerated. What remains is open: it is decided candidate by candidate.
+//! checksum over other bytes of the message: the bytes in it are replaced by the message's. Inputs that are left and
+//! that have few values are enumerated. What remains is open: it is decided candidate by candidate.
 
 use everett_expr::{Arena, ArrayId, BinaryOp, ExprId, Node, Variable};
 use everett_solver::Solver;

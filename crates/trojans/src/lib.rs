@@ -1,12 +1,12 @@
 //! Trojan messages: what a server accepts and none of its clients sends.
 //!
-//! Clients are explored first: each message that they send is kept as terms over their inputs, with the condition of its
-//! path ([`Clients`]). Then the server is explored on an unconstrained message ([`Server`]); [`Search`] decides, on each of
-//! its paths, whether there is a message that no client sends. The decision is exact: inputs of clients are eliminated
-//! where their bytes stand in the message ([`eliminate`]), and what is left is refined by candidates.
+//! Clients are explored first: each message that they send is kept as terms over their inputs, with the condition of
+//! its path ([`Clients`]). Then the server is explored on an unconstrained message ([`Server`]); [`Search`] decides,
+//! on each of its paths, whether there is a message that no client sends. The decision is exact: inputs of clients are
+//! eliminated where their bytes stand in the message ([`eliminate`]), and what is left is refined by candidates.
 //!
-//! Architecture invariant: knows no scenario, no file and no native program. Terms of the engine never stay here: they are
-//! encoded and decoded into an arena of its own, because the engine frees terms that its states do not use.
+//! Architecture invariant: knows no scenario, no file and no native program. Terms of the engine never stay here: they
+//! are encoded and decoded into an arena of its own, because the engine frees terms that its states do not use.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -13,8 +13,8 @@ pub struct Pattern {
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{0:?} cannot be used here: a pattern has bytes, `.`, classes such as [0-9], escapes such as \\n or \\x00, and `^` at \
-     its beginning"
+    "{0:?} cannot be used here: a pattern has bytes, `.`, classes such as [0-9], escapes such as \\n or \\x00, \
+     and `^` at its beginning"
 )]
 pub struct PatternError(String);
 

@@ -1,8 +1,9 @@
 //! The question whether a server's path has a message that no client sends, and its answer.
 //!
-//! What clients send is a formula over the message as far as their inputs could be eliminated. A candidate that satisfies
-//! the path and none of these formulas is a Trojan, unless a predicate is open: then it is asked whether that predicate has
-//! inputs for exactly this message. If so, what these inputs allow is excluded, and another candidate is looked for.
+//! What clients send is a formula over the message as far as their inputs could be eliminated. A candidate that
+//! satisfies the path and none of these formulas is a Trojan, unless a predicate is open: then it is asked whether
+//! that predicate has inputs for exactly this message. If so, what these inputs allow is excluded, and another
+//! candidate is looked for.
 
 use everett_expr::codec::DecodeError;
 use everett_expr::{Arena, ArrayInfo, ExprId};
@@ -22,7 +23,8 @@ pub struct SearchOptions {
     pub prune: bool,
     /// Predicates that a path contradicts are dropped for all that comes after.
     pub drop: bool,
-    /// Where a path contradicts a field of a predicate, all predicates with the same field are dropped without the solver.
+    /// Where a path contradicts a field of a predicate, all predicates with the same field are dropped without the
+    /// solver.
     pub by_fields: bool,
     /// Candidates for one question; more leave it undecided.
     pub most_candidates: u64,
@@ -495,8 +497,8 @@ impl Search {
         conditions
     }
 
-    /// A message of a client that agrees with these bytes at these places, if there is one. This asks about the client's own
-    /// terms: nothing is eliminated.
+    /// A message of a client that agrees with these bytes at these places, if there is one. This asks about the
+    /// client's own terms: nothing is eliminated.
     pub fn produced(&mut self, bytes: &[u8], places: &[usize]) -> Result<Option<Produced>, String> {
         let mut unknown = None;
         for at in 0..self.predicates.len() {
@@ -543,8 +545,8 @@ impl Search {
             .collect()
     }
 
-    /// What the server would have to check: for each predicate that the path does not contradict, what it says beyond the
-    /// path's own condition.
+    /// What the server would have to check: for each predicate that the path does not contradict, what it says beyond
+    /// the path's own condition.
     pub fn missing(&mut self, path: &[ExprId]) -> Vec<Vec<String>> {
         let alive = self.alive(path);
         let mut all = Vec::new();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::commands::{Subcommand, exit_code};
 use crate::display::{Display, Mode, print};
 use crate::session::{session, stoppable_session};
-use crate::{EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED};
+use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
 
 /// The exit code of `--contains` for what the analysis does not tell.
 const EXIT_UNDECIDED: u8 = 4;
@@ -105,7 +105,11 @@ impl TrojansArgs {
         if session.stop.load(std::sync::atomic::Ordering::SeqCst) {
             return Ok(EXIT_INTERRUPTED);
         }
-        Ok(exit_code(result.summary.trojans.is_empty()))
+        Ok(match result.summary.trojans.is_empty() {
+            // Nothing is known about them.
+            true if !result.summary.undecided.is_empty() => EXIT_ERROR,
+            is_clean => exit_code(is_clean),
+        })
     }
 
     fn show(&self, summary: &TrojansSummary) {

@@ -164,8 +164,8 @@ fn hint(
     format!("accept only if {}", cases.join(", or "))
 }
 
-/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a client's
-/// message can differ in alone.
+/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a
+/// client's message can differ in alone.
 fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
     let fields = layout.unmasked(message.len() as u32);
     let (mut first, mut alone) = (None, Vec::new());

@@ -1,4 +1,5 @@
-//! Sends the example of each class to the native server, and writes the folder of the class: trace, message, description.
+//! Sends the example of each class to the native server, and writes the folder of the class: trace, message,
+//! description.
 
 use everett_engine::{Trace, TraceInput};
 use everett_report::{Folder, pcap};

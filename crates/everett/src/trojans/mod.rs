@@ -1,5 +1,5 @@
-//! `trojans` and `contains`: which messages a server accepts that no client sends. Owns the phases of the analysis, from a
-//! scenario with `[trojans]` to its summary; what a Trojan is, the crate `trojans` knows.
+//! `trojans` and `contains`: which messages a server accepts that no client sends. Owns the phases of the analysis,
+//! from a scenario with `[trojans]` to its summary; what a Trojan is, the crate `trojans` knows.
 
 mod classes;
 mod confirm;
@@ -246,7 +246,7 @@ impl Analysis<'_> {
         if let Some(silent) = sent.figures.iter().find(|figures| figures.messages == 0) {
             bail!(
                 Usage,
-                "client {} never sends a message to port {} of {}: is its input symbolic, and are protocol and port right?",
+                "client {} never sends a message to port {} of {}: is its input symbolic, are protocol and port right?",
                 silent.name,
                 self.setup.port,
                 self.name(self.setup.server)
