@@ -1,12 +1,15 @@
 //! What listeners see of a state when something happens to it. Analyses are built on this: they look at the path condition
 //! and at terms, ask the solver, and prune states.
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, ArrayId, ExprId};
+use everett_linux::Packet;
 use everett_net::HostIndex;
+use everett_sim::{Arrival, Incoming};
 use everett_solver::{Constraints, Model, Verdict};
 
 use crate::frontier::StateId;
 use crate::path::Sharing;
+use crate::source::{SourceFrame, describe_ends};
 use crate::state::State;
 use crate::trace::Trace;
 use crate::worker::Worker;
@@ -16,6 +19,8 @@ use crate::worker::Worker;
 pub enum Keep {
     /// It is explored further.
     Yes,
+    /// It is explored further, but the packet that it sends gets lost. Only of packets.
+    Lose,
     /// It is dropped, and all worlds that it is in with it. Their weight is counted as pruned.
     Prune,
 }
@@ -56,6 +61,53 @@ impl<'v, 'a> StateView<'v, 'a> {
     /// A model of its path condition.
     pub fn model(&self) -> &Model {
         &self.state.path.model
+    }
+
+    /// Where its current thread stands, innermost first.
+    pub fn stack(&self) -> Vec<SourceFrame> {
+        let host = self.state.host.as_ref();
+        host.map_or_else(Vec::new, |host| {
+            describe_ends(self.worker.images, &host.stack())
+        })
+    }
+
+    /// The packets with payload that it has sent so far, where the listener keeps them.
+    pub fn sent(&self) -> impl Iterator<Item = &Packet> {
+        let net = self.state.net.as_ref();
+        net.into_iter().flat_map(|net| net.sent.iter())
+    }
+
+    /// The packets with payload that were delivered to it so far.
+    pub fn received(&self) -> impl Iterator<Item = &Packet> {
+        let net = self.state.net.as_ref();
+        net.into_iter().flat_map(|net| {
+            let coming = net.sim.inbox.arrivals();
+            let is_coming = |one: &Arrival| {
+                let same = |other: &Arrival| (other.from, other.number) == (one.from, one.number);
+                coming.iter().any(same)
+            };
+            net.received
+                .iter()
+                .filter_map(move |received| match &received.what {
+                    Incoming::Packet(one) if one.packet.payload().is_some() && !is_coming(one) => {
+                        Some(&*one.packet)
+                    }
+                    _ => None,
+                })
+        })
+    }
+
+    /// It exposes something under this state and key.
+    pub fn is_exposed(&self, state: &str, key: &str) -> bool {
+        let data = self.state.sim().exposed(self.state.host.as_ref());
+        let mut keys = data.keys();
+        keys.any(|(of, name)| of == state && name == key)
+    }
+
+    /// Its inputs: the array and the name of each, in the order of their making.
+    pub fn inputs(&self) -> impl Iterator<Item = (ArrayId, &str)> {
+        let inputs = self.state.path.inputs.iter();
+        inputs.map(|input| (input.array, &*input.name))
     }
 
     /// The trace that leads to where it stands.

@@ -1,7 +1,7 @@
 //! A state of the search: a host and how it came to be.
 
 use everett_expr::ExprId;
-use everett_linux::{Ending, Host, Refusal};
+use everett_linux::{Ending, Host, Packet, Refusal};
 use everett_net::{Faults, HostIndex};
 use everett_sim::{Incoming, Received, SharedList, SimHost};
 use everett_vm::{Bug, BugKind};
@@ -43,6 +43,8 @@ pub struct NetState {
     pub history: HistoryDigest,
     /// What it received from others.
     pub received: ReceivedLog,
+    /// What it sent, where the listener keeps that. A state that is spilled forgets it.
+    pub sent: SharedList<Packet>,
 }
 
 impl NetState {
@@ -162,6 +164,9 @@ impl State {
         net.sim.for_each_term(visit);
         for received in net.received.iter() {
             received.what.terms().for_each(&mut *visit);
+        }
+        for packet in net.sent.iter() {
+            packet.terms().for_each(&mut *visit);
         }
         if let Some(Ending::Exit(status)) = &net.ending {
             status.term.into_iter().for_each(&mut *visit);

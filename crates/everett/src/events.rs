@@ -14,6 +14,7 @@ use crate::follow::Ending;
 use crate::repeat::Repeats;
 use crate::replay::Verdict;
 use crate::summary::Summary;
+use crate::trojans::TrojanEntry;
 
 /// An event of an operation.
 #[derive(Debug)]
@@ -79,6 +80,10 @@ pub enum Event<'e> {
         /// Number of findings.
         findings: usize,
     },
+    /// A class of messages was found that a server accepts and no client sends.
+    Trojan(&'e TrojanEntry),
+    /// A phase of an analysis begins.
+    Phase(&'e str),
     /// A limit truncated the search.
     LimitHit(&'e str),
     /// A warning for the user.

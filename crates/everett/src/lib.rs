@@ -44,6 +44,7 @@ mod shrink;
 mod spec;
 mod summary;
 mod trace;
+mod trojans;
 mod watched;
 mod world;
 
@@ -67,7 +68,7 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Setter, Takes, option,
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
 pub use replay::{BuildSpec, NativeReplay, ReplayResult, ReplaySpec, Verdict, replay};
-pub use scenario::{ScenarioSpec, load_scenario, parse_setting};
+pub use scenario::{ScenarioSpec, Sender, load_scenario, parse_setting};
 pub use session::{Notices, ProcessMemory, Session};
 pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
 pub use spec::{ResumeSpec, RunSpec, VERSION, is_scenario, parse_time, parse_variable};
@@ -75,6 +76,10 @@ pub use summary::{
     Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
 };
 pub use trace::{HOST, WorldTrace, Wrong};
+pub use trojans::{
+    ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup,
+    TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains, trojans,
+};
 
 pub use everett_engine::{
     Difference, Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd,

@@ -1,7 +1,7 @@
 //! Scenario files and the settings that override their keys. Owns which names of other crates a scenario may use.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
-use everett_scenario::{NameContext, NameKind, OptionKey, Scenario};
+use everett_scenario::{Argument, NameContext, NameKind, OptionKey, Process, Scenario, Stdin};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,57 @@ pub struct ScenarioSpec {
     pub file: PathBuf,
     /// Keys and values that override those of the file.
     pub settings: Vec<(String, String)>,
+    /// What takes the place of a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
+}
+
+/// A program that takes the place of a client and sends one message.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sender {
+    /// The client.
+    pub host: String,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Other clients, which do nothing.
+    pub idle: Vec<String>,
+    /// The client runs, too: the message is sent later, from the same host.
+    pub beside: bool,
+}
+
+impl Sender {
+    fn process(&self, args: &[String]) -> Process {
+        Process {
+            name: "sender".to_owned(),
+            program: self.program.clone(),
+            args: args.iter().cloned().map(Argument::Text).collect(),
+            env: Vec::new(),
+            stdin: Stdin::Empty,
+            cwd: None,
+            expect: None,
+        }
+    }
+
+    /// Takes the place of clients in a scenario.
+    fn apply(&self, scenario: &mut Scenario) {
+        for host in &mut scenario.hosts {
+            let is_idle = self.idle.contains(&host.name);
+            if host.name != self.host && !is_idle {
+                continue;
+            }
+            let args = if is_idle { &[][..] } else { &self.args };
+            if self.beside && !is_idle {
+                host.processes.push(self.process(args));
+                continue;
+            }
+            host.processes = vec![self.process(args)];
+            host.programs.clear();
+            host.watches.clear();
+            host.begin = None;
+        }
+    }
 }
 
 /// Parses `KEY=VALUE`, where the key may have quoted parts.
@@ -78,6 +129,9 @@ impl NameContext for Here {
             NameKind::Watched => everett_invariant::FieldPath::parse(name)
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
+            NameKind::ReplyPattern => everett_trojans::Pattern::parse(name)
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
             NameKind::Invariant => everett_invariant::parse(name)
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
@@ -98,8 +152,12 @@ impl NameContext for Here {
 
 /// Reads a scenario.
 pub fn load_scenario(spec: &ScenarioSpec) -> Result<Scenario> {
-    everett_scenario::load(&spec.file, &spec.settings, &Here)
-        .map_err(|problems| Error::Scenario { problems })
+    let mut scenario = everett_scenario::load(&spec.file, &spec.settings, &Here)
+        .map_err(|problems| Error::Scenario { problems })?;
+    if let Some(sender) = &spec.sender {
+        sender.apply(&mut scenario);
+    }
+    Ok(scenario)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, bail};
 use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
 use crate::options::{OPTIONS, RunOption, Scope, set_options};
-use crate::scenario::ScenarioSpec;
+use crate::scenario::{ScenarioSpec, Sender};
 
 /// The current version of [`RunSpec`]. Earlier versions can be read; fields that they lack take their defaults.
 pub const VERSION: u32 = 2;
@@ -111,6 +111,9 @@ pub struct RunSpec {
     pub against: Option<PathBuf>,
     /// Write findings and tests of a scenario as `.dtest`, too.
     pub dtest: bool,
+    /// What takes the place of a client, where the messages of a server are analysed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
     /// The program and its arguments, or a scenario.
     pub command: Vec<OsString>,
 }
@@ -330,6 +333,7 @@ impl RunSpec {
         ScenarioSpec {
             file: self.file(self.program()),
             settings: self.settings.clone(),
+            sender: self.sender.clone(),
         }
     }
 

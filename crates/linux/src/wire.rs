@@ -178,6 +178,11 @@ impl Host {
         self.state.wire.exit(self.state.clock_ns)
     }
 
+    /// Whether there are packets that the host has sent and that nobody has taken.
+    pub fn has_sent(&self) -> bool {
+        !self.state.wire.sent.is_empty()
+    }
+
     /// Takes the packets that the host has sent since the last call.
     pub fn take_sent(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.state.wire.sent)

@@ -19,11 +19,12 @@ mod show;
 mod source;
 mod template;
 mod toml_tree;
+mod trojans;
 mod units;
 
 pub use model::{
-    Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource, HostSetup,
-    OtherProgram, Process, Scenario, Start, Stdin, Watch,
+    Accept, Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource,
+    HostSetup, MessageField, OtherProgram, Process, Scenario, Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};
@@ -42,6 +43,8 @@ pub enum NameKind {
     Watched,
     /// The text of an invariant.
     Invariant,
+    /// A pattern of replies.
+    ReplyPattern,
 }
 
 /// The context of a scenario: the files, names and options it refers to.

@@ -23,6 +23,67 @@ pub struct Scenario {
     pub checks: Vec<Check>,
     /// The options of the run: `[limits]` and `[search]`.
     pub options: Vec<OptionSetting>,
+    /// Which messages are compared with what clients send: `[trojans]`.
+    pub trojans: Option<Trojans>,
+}
+
+/// Which messages to a server are compared with what its clients send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trojans {
+    /// The server.
+    pub server: HostIndex,
+    /// Its clients.
+    pub clients: Vec<HostIndex>,
+    /// Messages are parts of a TCP stream, not datagrams.
+    pub is_stream: bool,
+    /// The port of the server.
+    pub port: u16,
+    /// Which message of a client counts, from 1; all without it.
+    pub number: Option<u32>,
+    /// The shortest message, in bytes.
+    pub least_length: u32,
+    /// The longest one.
+    pub most_length: u32,
+    /// The fields of a message.
+    pub fields: Vec<MessageField>,
+    /// When the server accepts a message.
+    pub accept: Accept,
+    /// What clients send at any time counts, not only what they send before the server answers.
+    pub ever: bool,
+    /// When the message is sent; without it, when the first client starts.
+    pub state_ns: Option<u64>,
+}
+
+/// A field of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageField {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub offset: u32,
+    /// Bytes that it has; `None` for the rest of the message.
+    pub size: Option<u32>,
+    /// It is a number with its least significant byte first.
+    pub little_endian: bool,
+    /// The field whose length it says.
+    pub length_of: Option<String>,
+    /// Clients and server may differ in it.
+    pub masked: bool,
+}
+
+/// When a server accepts a message. A path that ends in a finding accepts it always.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Accept {
+    /// It answers.
+    Reply,
+    /// It answers with something that matches this pattern.
+    ReplyMatches(String),
+    /// It answers with something that does not match this pattern.
+    ReplyOther(String),
+    /// It makes one of these system calls.
+    Calls(Vec<String>),
+    /// It marks that in its code.
+    Marks,
 }
 
 /// Interval between the starts of hosts without a start time.

@@ -12,6 +12,7 @@ use crate::placement::{KnownNames, NodeRequest, networks, read_placement, topolo
 use crate::reader::{Table, ValueReader};
 use crate::source::{Diagnostics, Problems, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue, parse as parse_tree, set};
+use crate::trojans::trojans;
 use crate::{NameContext, NameKind};
 
 /// Reads a scenario file.
@@ -116,6 +117,7 @@ fn read(
     );
     let mut all_options = options("limits", &mut table, context, diagnostics);
     all_options.extend(options("search", &mut table, context, diagnostics));
+    let trojans = trojans(table.entry("trojans"), &hosts, context, diagnostics);
     table.finish(diagnostics);
     if !diagnostics.is_empty() {
         return None;
@@ -129,6 +131,7 @@ fn read(
         faults,
         checks,
         options: all_options,
+        trojans,
     })
 }
 

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Value};
 
 use crate::model::{
-    Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario, Stdin,
+    Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario,
+    Stdin, Trojans,
 };
 use crate::options::OptionSetting;
 use crate::units::show_ns;
@@ -53,7 +54,56 @@ pub fn show(scenario: &Scenario) -> String {
         );
     }
     about_all(scenario, &mut out);
+    if let Some(trojans) = &scenario.trojans {
+        show_trojans(scenario, trojans, &mut out);
+    }
     out
+}
+
+fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
+    let name = |host: &HostIndex| scenario.hosts[host.index()].name.clone();
+    let clients: Vec<String> = trojans.clients.iter().map(name).collect();
+    let protocol = if trojans.is_stream { "tcp" } else { "udp" };
+    let _ = writeln!(
+        out,
+        "trojans of {}, {protocol} port {}: messages of {} to {} bytes, against {}",
+        name(&trojans.server),
+        trojans.port,
+        trojans.least_length,
+        trojans.most_length,
+        clients.join(", ")
+    );
+    for field in &trojans.fields {
+        let to = field.size.map(|size| field.offset + size - 1);
+        let to = to.map_or("the end".to_owned(), |to| to.to_string());
+        let order = if field.little_endian {
+            ", little endian"
+        } else {
+            ""
+        };
+        let of = field.length_of.as_ref();
+        let of = of.map_or(String::new(), |of| format!(", the length of {of}"));
+        let mask = if field.masked { ", masked" } else { "" };
+        let (name, from) = (&field.name, field.offset);
+        let _ = writeln!(out, "  field {name}: bytes {from} to {to}{order}{of}{mask}");
+    }
+    let accept = match &trojans.accept {
+        Accept::Reply => "a reply".to_owned(),
+        Accept::ReplyMatches(pattern) => format!("a reply that matches {pattern:?}"),
+        Accept::ReplyOther(pattern) => format!("a reply that does not match {pattern:?}"),
+        Accept::Calls(calls) => format!("a call of {}", calls.join(", ")),
+        Accept::Marks => "a mark".to_owned(),
+    };
+    let _ = writeln!(out, "  accepted by {accept}, or by a finding");
+    if let Some(number) = trojans.number {
+        let _ = writeln!(out, "  only message {number} of a client counts");
+    }
+    if trojans.ever {
+        out.push_str("  what clients send at any time counts\n");
+    }
+    if let Some(at_ns) = trojans.state_ns {
+        let _ = writeln!(out, "  the message is sent at {}", show_ns(at_ns));
+    }
 }
 
 fn about_all(scenario: &Scenario, out: &mut String) {

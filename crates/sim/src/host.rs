@@ -367,6 +367,8 @@ pub enum Step<S> {
     Ran,
     /// Exposed data has changed: [`SimHost::observe`] takes it.
     Exposed,
+    /// This system call is about to be made, and no host fault hits at it.
+    Called(&'static str),
     /// A packet arrived, with this outcome.
     Delivered(Arrival, Box<Delivery>),
     /// A packet arrived while the host was powered off.
@@ -474,7 +476,10 @@ fn run<M: Machine>(
             if let Some(host) = machine.host_mut() {
                 host.take_call();
             }
-            faulted(sim, machine, hit, now_ns)
+            match faulted(sim, machine, hit, now_ns) {
+                Step::Ran => Step::Called(name),
+                hit => hit,
+            }
         }
         Exit::Waiting(until_ns) => {
             sim.run_state = RunState::Waiting(until_ns);

@@ -133,7 +133,12 @@ impl MessageLog {
             }
             Step::FoundOff(arrival) => self.log_off(arrival, host),
             Step::Faulted(hit, now_ns) => self.log_host_fault(host, hit, faults, *now_ns),
-            Step::Blocked | Step::Ran | Step::Exposed | Step::Livelock(_) | Step::Stopped(_) => {}
+            Step::Blocked
+            | Step::Ran
+            | Step::Exposed
+            | Step::Called(_)
+            | Step::Livelock(_)
+            | Step::Stopped(_) => {}
         }
     }
 

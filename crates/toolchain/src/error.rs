@@ -58,6 +58,10 @@ pub enum ToolchainError {
         binary: &'static str,
     },
 
+    /// The program that sends messages could not be built.
+    #[error("the program that stands for a client cannot be built; the compiler says why")]
+    Sender,
+
     /// The toolchain is not there, and must not be installed now.
     #[error("the toolchain is not installed, which a run does not do: `everett confirm` does")]
     NotInstalled,

@@ -13,6 +13,7 @@ mod run;
 mod scenario;
 mod shrink;
 mod test;
+mod trojans;
 
 use anyhow::Result;
 use everett::{BuildSpec, Conclusion, Guest, OtherBuild};
@@ -68,6 +69,8 @@ subcommands! {
     Export(export::ExportArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
     Native(native::NativeArgs),
+    /// Looks for messages that a server accepts and none of its clients sends.
+    Trojans(trojans::TrojansArgs),
     /// Looks at scenario files: worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.

@@ -39,6 +39,7 @@ impl FileArgs {
         ScenarioSpec {
             file: self.file.clone(),
             settings: self.settings.clone(),
+            sender: None,
         }
     }
 }

@@ -51,6 +51,31 @@ pub trait Listener {
     fn forked(&mut self, _child: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
+    /// A state has forked; this is the side that goes on, under a stronger path condition.
+    fn narrowed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
+        Keep::Yes
+    }
+    /// All threads of a host wait, at least one of them for something from outside. Only where
+    /// [`Listener::wants_waits`] says so.
+    fn waits(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
+        Keep::Yes
+    }
+    /// A host is about to make this system call. Only of hosts that stop at calls.
+    fn called(&mut self, _state: &mut StateView<'_, '_>, _call: &str) -> Keep {
+        Keep::Yes
+    }
+    /// The data that a host exposes has changed.
+    fn exposed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
+        Keep::Yes
+    }
+    /// [`Listener::waits`] is wanted: hosts stop whenever they wait.
+    fn wants_waits(&self) -> bool {
+        false
+    }
+    /// States keep what they send ([`StateView::sent`]).
+    fn keeps_sent(&self) -> bool {
+        false
+    }
     /// A host sends a packet to others. Its payload may be symbolic, under the sender's path condition.
     fn sent(
         &mut self,

@@ -131,6 +131,7 @@ impl Explorer<'_> {
             ending: None,
             history: HistoryDigest::default().then(&host.index()).then(&world),
             received: ReceivedLog::default(),
+            sent: Default::default(),
         }));
         state
     }

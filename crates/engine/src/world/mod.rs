@@ -23,7 +23,7 @@ mod traffic;
 mod verdicts;
 
 use everett_invariant::Invariants;
-use everett_linux::{ChangedFile, Ending};
+use everett_linux::{ChangedFile, Ending, Host};
 use everett_net::{FaultIndex, Faults, HostIndex};
 use everett_sim::{MessageLog, Network, RunState, Step, horizon_ns};
 use everett_vm::{Bug, BugKind};
@@ -343,18 +343,25 @@ impl Explorer<'_> {
             let was_off = state.sim().is_off();
             // A receiver may answer, so the horizon changes whenever something is sent.
             let horizon_ns = self.horizon(id);
-            let stepped = self.step(id, state, horizon_ns);
+            let stepped = self.step(id, state, horizon_ns, listener.wants_waits());
             if !self.is_on_its_way(id, state) || !self.note_used(id, state) {
                 return false;
             }
             let now_ns = match stepped {
                 Err(Some(fork)) => {
                     self.fork_alone(id, state, fork, listener);
+                    let view = &mut StateView::new(id, state, &mut self.worker);
+                    if listener.narrowed(view) == Keep::Prune {
+                        self.prune_worlds_with(id);
+                        return false;
+                    }
                     state.clock_ns()
                 }
                 Err(None) | Ok((Step::Blocked, _)) => return true,
                 Ok((step, now_ns)) => {
-                    if !self.handle(id, state, step, listener) {
+                    if !self.handle(id, state, step, listener)
+                        || !self.tell_wait(id, state, listener)
+                    {
                         return false;
                     }
                     now_ns
@@ -379,6 +386,24 @@ impl Explorer<'_> {
         }
     }
 
+    /// Tells a listener that wants to know it that a state waits. Returns `false` if it is pruned.
+    fn tell_wait(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) -> bool {
+        let waits = matches!(state.sim().run_state, RunState::Waiting(_))
+            && state.host.as_ref().is_some_and(Host::awaits_others);
+        // What it has sent before it waits comes first.
+        let has_unsent =
+            !state.sim().unsent.is_empty() || state.host.as_ref().is_some_and(Host::has_sent);
+        if !listener.wants_waits() || !waits || has_unsent {
+            return true;
+        }
+        let view = &mut StateView::new(id, state, &mut self.worker);
+        if listener.waits(view) == Keep::Prune {
+            self.prune_worlds_with(id);
+            return false;
+        }
+        true
+    }
+
     /// Handles what a step did. Returns `false` if the state is gone with that.
     fn handle(
         &mut self,
@@ -390,7 +415,21 @@ impl Explorer<'_> {
         self.world.fired.extend(step.faults());
         self.log_step(self.world.table.host(id), &step, state);
         match step {
-            Step::Exposed => self.exposed(id, state, listener),
+            Step::Exposed => {
+                self.exposed(id, state, listener);
+                let view = &mut StateView::new(id, state, &mut self.worker);
+                if listener.exposed(view) == Keep::Prune {
+                    self.prune_worlds_with(id);
+                    return false;
+                }
+            }
+            Step::Called(name) => {
+                let view = &mut StateView::new(id, state, &mut self.worker);
+                if listener.called(view, name) == Keep::Prune {
+                    self.prune_worlds_with(id);
+                    return false;
+                }
+            }
             Step::Livelock(events) => {
                 self.note_limit("max-events");
                 let message = format!("over {events} messages and times that it waited for");
@@ -418,9 +457,10 @@ impl Explorer<'_> {
         id: StateId,
         state: &mut State,
         horizon_ns: u64,
+        wants_waits: bool,
     ) -> Result<(Step<Ending>, u64), Option<Fork>> {
         let deadline = self.time_limit();
-        let stop_at_waits = self.is_waited_for(id);
+        let stop_at_waits = wants_waits || self.is_waited_for(id);
         let (before, warned) = (state.instructions(), state.warnings().len());
         let most = self.config.limits.max_instructions.unwrap_or(u64::MAX);
         let left = most.saturating_sub(before).clamp(1, machine::BUDGET);

@@ -33,9 +33,16 @@ impl Explorer<'_> {
                 continue;
             };
             let view = &mut StateView::new(id, state, &mut self.worker);
-            if listener.sent(view, &arrival.packet, &targets) == Keep::Prune {
+            let keep = listener.sent(view, &arrival.packet, &targets);
+            if keep == Keep::Prune {
                 self.prune_worlds_with(id);
                 return false;
+            }
+            if listener.keeps_sent() && arrival.packet.payload().is_some() {
+                state.net_mut().sent.push((*arrival.packet).clone());
+            }
+            if keep == Keep::Lose {
+                continue;
             }
             for target in targets {
                 self.log_sent(&arrival, target, state);

@@ -1,0 +1,245 @@
+//! Describes classes of Trojan messages for people: fields, the nearest message of a client, groups, hints.
+
+use everett_engine::principal;
+use everett_trojans::{Answer, Layout, Search, Why};
+
+use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
+use super::{Analysis, Class};
+use crate::error::Result;
+
+/// Adds the classes that are not described yet; those of one length.
+pub(super) fn describe(
+    analysis: &Analysis<'_>,
+    search: &mut Search,
+    classes: &[Class],
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    let described = summary.trojans.len() + summary.undecided.len();
+    for class in &classes[described..] {
+        match &class.accepted.answer {
+            Answer::Trojan(found) => {
+                let number = summary.trojans.len() + 1;
+                let certain = summary.is_certain();
+                let how = found.how.name();
+                let message = found.message.clone();
+                let entry = entry(analysis, search, class, &message);
+                summary.trojans.push(TrojanEntry {
+                    number,
+                    dir: format!("trojans/{number:04}"),
+                    how: how.to_owned(),
+                    certain,
+                    ..entry
+                });
+            }
+            Answer::Undecided(reason) => {
+                summary.complete = false;
+                let place = principal(&class.accepted.stack);
+                let place = place.map_or(String::new(), |at| format!("{}:{}: ", at.file, at.line));
+                summary.undecided.push(format!("{place}{reason}"));
+            }
+            Answer::None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn entry(
+    analysis: &Analysis<'_>,
+    search: &mut Search,
+    class: &Class,
+    message: &[u8],
+) -> TrojanEntry {
+    let layout = &analysis.layout;
+    let accepted = &class.accepted;
+    let path = search.stored(&accepted.path).unwrap_or_default();
+    let (nearest, alone) = nearest(search, layout, message);
+    let place = principal(&accepted.stack);
+    let constraint = constraint(search, layout, &path, message.len());
+    TrojanEntry {
+        number: 0,
+        dir: String::new(),
+        length: class.length,
+        example: hex(message),
+        constraint,
+        fields: fields(layout, message),
+        how: String::new(),
+        certain: false,
+        confirmed: "not tried".to_owned(),
+        why: match &accepted.why {
+            Why::Reply => "reply".to_owned(),
+            Why::Call(name) => format!("call {name}"),
+            Why::Mark => "mark".to_owned(),
+            Why::Crash(what) => what.clone(),
+        },
+        file: place.map_or(String::new(), |at| at.file.clone()),
+        line: place.map_or(0, |at| at.line),
+        function: place.map_or(String::new(), |at| at.function.clone()),
+        group: group(layout, message, nearest.as_ref(), &alone),
+        nearest,
+        fix_hint: hint(search, layout, &path, message.len()),
+    }
+}
+
+/// The fields of a message.
+fn fields(layout: &Layout, message: &[u8]) -> Vec<TrojanField> {
+    let length = message.len() as u32;
+    let named = layout
+        .fields
+        .iter()
+        .filter(|field| !field.range(length).is_empty());
+    let named = named.map(|field| TrojanField {
+        name: field.name.clone(),
+        offset: field.range(length).start,
+        bytes: hex(&message[field.range(length)]),
+        value: field.number(message),
+        masked: field.masked,
+    });
+    named.collect()
+}
+
+/// Names for bytes: `message[5]` becomes `address[1]`, or `cmd` for a field of one byte.
+fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("message[") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let digits = &from["message[".len()..];
+        let Some(end) = digits.find(']') else {
+            break;
+        };
+        let index: usize = digits[..end].parse().unwrap_or(usize::MAX);
+        let mut fields = layout.fields.iter();
+        let field = fields.find(|field| field.range(length as u32).contains(&index));
+        match field {
+            Some(field) if field.size == Some(1) => out.push_str(&field.name),
+            Some(field) => {
+                let within = index - field.offset as usize;
+                out.push_str(&format!("{}[{within}]", field.name));
+            }
+            None => out.push_str(&format!("byte[{index}]")),
+        }
+        rest = &digits[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What holds of all messages of a class: the path's condition, and that no client sends them.
+fn constraint(
+    search: &mut Search,
+    layout: &Layout,
+    path: &[everett_expr::ExprId],
+    length: usize,
+) -> String {
+    let mut parts = search.text(path);
+    for sent in search.sent_text(path) {
+        parts.push(format!("not ({sent})"));
+    }
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|part| by_fields(part, layout, length))
+        .collect();
+    parts.join(" and ")
+}
+
+/// What the server would have to check.
+fn hint(
+    search: &mut Search,
+    layout: &Layout,
+    path: &[everett_expr::ExprId],
+    length: usize,
+) -> String {
+    let cases = search.missing(path);
+    if cases.is_empty() {
+        return "reject: no client sends anything like it".to_owned();
+    }
+    let case = |case: &Vec<String>| by_fields(&case.join(" and "), layout, length);
+    let cases: Vec<String> = cases.iter().map(case).collect();
+    format!("accept only if {}", cases.join(", or "))
+}
+
+/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a
+/// client's message can differ in alone.
+fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
+    let fields = layout.unmasked(message.len() as u32);
+    let (mut first, mut alone) = (None, Vec::new());
+    for at in 0..fields.len() {
+        if let Some(found) = without(search, &fields, &[at], message) {
+            alone.push(fields[at].0.clone());
+            first.get_or_insert(found);
+        }
+    }
+    if first.is_some() {
+        return (first, alone);
+    }
+    let mut others = Vec::new();
+    if fields.len() <= MOST_PAIRED {
+        for one in 0..fields.len() {
+            others.extend((0..one).map(|other| vec![other, one]));
+        }
+    }
+    others.push((0..fields.len()).collect());
+    let mut others = others.iter();
+    let found = others.find_map(|left_out| without(search, &fields, left_out, message));
+    (found, alone)
+}
+
+/// Fields up to which pairs of them are tried.
+const MOST_PAIRED: usize = 16;
+
+/// A field and its bytes.
+type Range = (String, std::ops::Range<usize>);
+
+/// A message of a client that agrees with another one but in these fields.
+fn without(
+    search: &mut Search,
+    fields: &[Range],
+    left_out: &[usize],
+    message: &[u8],
+) -> Option<Nearest> {
+    let is_kept = |place: &usize| {
+        let mut left_out = left_out.iter();
+        !left_out.any(|field| fields[*field].1.contains(place))
+    };
+    let places: Vec<usize> = search.unmasked().into_iter().filter(is_kept).collect();
+    let sent = search.produced(message, &places).ok()??;
+    let differs = |(_, range): &&Range| sent.message[range.clone()] != message[range.clone()];
+    let differs = fields.iter().filter(differs);
+    Some(Nearest {
+        differs: differs.map(|(name, _)| name.clone()).collect(),
+        client: sent.client,
+        message: hex(&sent.message),
+    })
+}
+
+/// The group of a message: a length that is not that of its string, or the fields in which it differs from what clients
+/// send.
+fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
+    let length = message.len() as u32;
+    for field in &layout.fields {
+        let of = field.length_of.as_ref();
+        let of = of.and_then(|of| layout.fields.iter().find(|other| other.name == *of));
+        let (Some(of), Some(said)) = (of, field.number(message)) else {
+            continue;
+        };
+        let string = &message[of.range(length)];
+        let real = string
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(string.len()) as u64;
+        if said > real {
+            return format!("{} > length of {}", field.name, of.name);
+        }
+    }
+    match nearest {
+        Some(_) if !alone.is_empty() => alone.join(" or "),
+        Some(nearest) => nearest.differs.join(", "),
+        None => format!("no client sends {length} bytes"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Sends the example of each class to the native server, and writes the folder of the class: trace, message,
+//! description.
+
+use everett_engine::{Trace, TraceInput};
+use everett_report::{Folder, pcap};
+use everett_trojans::Answer;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+use super::summary::{TrojanEntry, TrojansSummary};
+use super::{Analysis, Class, LENGTH_ARGUMENT};
+use crate::capture::capture;
+use crate::error::Result;
+use crate::explore::prepare;
+use crate::follow::Model;
+use crate::native_world::NativeWorld;
+use crate::replay::{BuildSpec, Verdict};
+use crate::spec::RunSpec;
+use crate::trace::WorldTrace;
+
+/// The name of the sender's input.
+const MESSAGE: &str = "message";
+
+/// Confirms all classes, and writes their folders.
+pub(super) fn confirm(
+    analysis: &Analysis<'_>,
+    run: &RunSpec,
+    classes: &[Class],
+    folder: &Folder,
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    let trojans = classes
+        .iter()
+        .filter_map(|class| match &class.accepted.answer {
+            Answer::Trojan(found) => Some((class, found.message.clone())),
+            _ => None,
+        });
+    let mut last: Option<(u32, Prepared)> = None;
+    for ((class, message), entry) in trojans.zip(&mut summary.trojans) {
+        let prepared = match last.take() {
+            Some((length, prepared)) if length == class.length => prepared,
+            _ => Prepared::of(analysis, run, class.length)?,
+        };
+        one(analysis, &prepared, class, &message, folder, entry)?;
+        last = Some((class.length, prepared));
+    }
+    Ok(())
+}
+
+/// A run with messages of one length, and its native programs.
+struct Prepared {
+    run: RunSpec,
+    config: everett_engine::ExplorerConfig,
+    images: Vec<everett_vm::Image>,
+    native: NativeWorld,
+}
+
+impl Prepared {
+    fn of(analysis: &Analysis<'_>, run: &RunSpec, length: u32) -> Result<Prepared> {
+        let mut run = run.clone();
+        if let Some(sender) = &mut run.sender {
+            sender.args[LENGTH_ARGUMENT - 1] = length.to_string();
+        }
+        let (config, images) = prepare(&run, analysis.session)?;
+        let native = NativeWorld::of(&run, &BuildSpec::default(), analysis.session)?;
+        Ok(Prepared {
+            run,
+            config,
+            images,
+            native,
+        })
+    }
+}
+
+fn one(
+    analysis: &Analysis<'_>,
+    prepared: &Prepared,
+    class: &Class,
+    message: &[u8],
+    folder: &Folder,
+    entry: &mut TrojanEntry,
+) -> Result<()> {
+    let trace = trace(analysis, class, message);
+    let model = Model::new(prepared.config.clone(), &prepared.images);
+    let seen = model.follow(&trace)?;
+    let complete = match (seen.findings.first(), seen.ends.last()) {
+        (Some(found), _) => WorldTrace::of(found, false),
+        (None, Some(ends)) => WorldTrace::of_hosts(ends.clone()),
+        (None, None) => trace,
+    };
+    if !analysis.spec.no_confirm {
+        entry.confirmed = match prepared.native.confirm(&complete) {
+            (Verdict::Confirmed, Some(build)) => match build.name() {
+                "plain" => "confirmed".to_owned(),
+                _ => format!("confirmed by {build}"),
+            },
+            (verdict, _) => verdict.reason().unwrap_or("not confirmed").to_owned(),
+        };
+    }
+    let kind = complete.kind().unwrap_or_default().to_owned();
+    let (messages, _) = seen.on_the_way(&complete);
+    let packets = pcap(&capture(&analysis.name(analysis.setup.server), &messages));
+    let here = Folder::create(&folder.path().join(&entry.dir))?;
+    prepared.run.write(&here)?;
+    here.write(&complete.file("trojan"), &complete.to_json())?;
+    here.write("message.bin", message)?;
+    here.write("message.pcap", &packets)?;
+    here.write("trojan.json", &serde_json::to_vec_pretty(&entry)?)?;
+    // The folder is one of a run, so `everett test` works on it: a message that was accepted must be rejected later.
+    let confirmed = entry.confirmed.split(' ').next().unwrap_or_default();
+    let finding = json!({ "dir": "", "kind": kind, "confirmed": confirmed });
+    let summary = json!({ "findings": [finding] });
+    here.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+    Ok(())
+}
+
+/// The trace of a class: the sender's message, and the choices of the server.
+fn trace(analysis: &Analysis<'_>, class: &Class, message: &[u8]) -> WorldTrace {
+    let input = TraceInput {
+        name: MESSAGE.into(),
+        bytes: message.to_vec(),
+    };
+    let sender = Trace {
+        inputs: std::iter::once(input)
+            .filter(|input| !input.bytes.is_empty())
+            .collect(),
+        ..Trace::default()
+    };
+    let server = Trace {
+        pending: None,
+        ..class.accepted.trace.clone()
+    };
+    let name = |host: Option<_>| host.map_or(String::new(), |host| analysis.name(host));
+    WorldTrace::of_hosts(BTreeMap::from([
+        (name(analysis.sender()), sender),
+        (analysis.name(analysis.setup.server), server),
+    ]))
+}

@@ -1,0 +1,435 @@
+//! `trojans` and `contains`: which messages a server accepts that no client sends. Owns the phases of the analysis,
+//! from a scenario with `[trojans]` to its summary; what a Trojan is, the crate `trojans` knows.
+
+mod classes;
+mod confirm;
+mod stored;
+mod summary;
+
+use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
+use everett_linux::Argument;
+use everett_net::HostIndex;
+use everett_scenario::{Accept, Scenario, Trojans};
+use everett_solver::SolverConfig;
+use everett_trojans::{
+    AcceptRule, Accepted, ClientOptions, Clients, Encoded, Field, Layout, Pattern, Search,
+    SearchError, SearchOptions, Server, ServerOptions,
+};
+use everett_vm::Image;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result, bail};
+use crate::events::{Event, Observer};
+use crate::explore::prepare;
+use crate::scenario::{Sender, load_scenario};
+use crate::session::Session;
+use crate::spec::RunSpec;
+
+pub use stored::{Contains, contains};
+pub use summary::{
+    ClientFigures, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup, TrojanPhases,
+    TrojansSummary,
+};
+
+/// What is analysed.
+#[derive(Clone, Debug)]
+pub struct TrojansSpec {
+    /// The scenario, with its settings, limits and folder for results.
+    pub run: RunSpec,
+    /// What the search may do besides being right.
+    pub search: SearchOptions,
+    /// Send no message to the native server.
+    pub no_confirm: bool,
+}
+
+impl TrojansSpec {
+    /// The analysis of a scenario, with everything as usual.
+    pub fn new(run: RunSpec) -> TrojansSpec {
+        TrojansSpec {
+            run,
+            search: SearchOptions::default(),
+            no_confirm: false,
+        }
+    }
+}
+
+/// The result of an analysis.
+#[derive(Debug)]
+pub struct TrojansResult {
+    /// The folder of the results.
+    pub folder: PathBuf,
+    /// The summary.
+    pub summary: TrojansSummary,
+}
+
+/// A client may send the same message so often before it is cut off.
+const MOST_REPEATS: usize = 16;
+/// The port that the message comes from, unless all clients use one of their own.
+const SENDER_PORT: u16 = 40_961;
+/// The first port that clients get without asking for one.
+const FIRST_EPHEMERAL: u16 = 32_768;
+/// Where its length stands among the arguments of the sender.
+const LENGTH_ARGUMENT: usize = 4;
+
+/// What clients send.
+struct Sent {
+    predicates: Vec<Encoded>,
+    figures: Vec<ClientFigures>,
+    /// The address of the server.
+    address: IpAddr,
+    /// The port that messages come from.
+    port: u16,
+    /// Clients end their streams behind the message.
+    closes: bool,
+}
+
+/// What is analysed, and what surrounds it.
+pub(crate) struct Analysis<'a> {
+    spec: &'a TrojansSpec,
+    session: &'a Session,
+    scenario: Scenario,
+    setup: Trojans,
+    layout: Layout,
+}
+
+/// A path of the server with Trojan messages, or with what may be ones.
+pub(crate) struct Class {
+    pub(crate) length: u32,
+    pub(crate) accepted: Accepted,
+}
+
+/// Looks for messages that a server accepts and no client sends.
+pub fn trojans(
+    spec: &TrojansSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+) -> Result<TrojansResult> {
+    if !spec.run.is_scenario() {
+        bail!(
+            Usage,
+            "trojans are looked for in a scenario (FILE.toml), which has a server and its clients"
+        );
+    }
+    let scenario = load_scenario(&spec.run.scenario())?;
+    let Some(setup) = scenario.trojans.clone() else {
+        bail!(
+            Usage,
+            "the scenario has no [trojans]: it says which host is the server, and what a message is"
+        );
+    };
+    let analysis = Analysis {
+        spec,
+        session,
+        layout: layout(&setup),
+        scenario,
+        setup,
+    };
+    analysis.run(observer)
+}
+
+/// The fields of a message.
+fn layout(setup: &Trojans) -> Layout {
+    let field = |field: &everett_scenario::MessageField| Field {
+        name: field.name.clone(),
+        offset: field.offset,
+        size: field.size,
+        little_endian: field.little_endian,
+        length_of: field.length_of.clone(),
+        masked: field.masked,
+    };
+    Layout {
+        fields: setup.fields.iter().map(field).collect(),
+    }
+}
+
+/// Why a search among messages could not be set up.
+pub(crate) fn not_set_up(error: SearchError) -> Error {
+    Error::Invalid(error.to_string())
+}
+
+impl Analysis<'_> {
+    fn run(&self, observer: &mut dyn Observer) -> Result<TrojansResult> {
+        let folder = self.spec.run.folder()?;
+        observer.event(&Event::Started {
+            folder: folder.path(),
+        });
+        let start = self.session.now();
+        observer.event(&Event::Phase("what clients send"));
+        let sent = self.clients()?;
+        let after_clients = self.session.now();
+        observer.event(&Event::Phase("what the server accepts"));
+        let run = self.with_sender(&sent)?;
+        let mut summary = TrojansSummary::new(self, &sent.figures);
+        let mut classes = Vec::new();
+        let (mut config, images) = prepare(&run, self.session)?;
+        let mut has_received = false;
+        for length in self.setup.least_length..=self.setup.most_length {
+            let mut search = self.search(length, &sent.predicates, &config.solver)?;
+            self.set_length(&mut config, &run, length);
+            let (figures, received) = self.server(
+                (&config, &images),
+                &mut search,
+                (length, sent.port),
+                &mut classes,
+            )?;
+            has_received |= received;
+            summary.note_length(figures);
+            let from = summary.trojans.len();
+            classes::describe(self, &mut search, &classes, &mut summary)?;
+            for entry in &summary.trojans[from..] {
+                observer.event(&Event::Trojan(entry));
+            }
+        }
+        if !has_received {
+            bail!(
+                Usage,
+                "the server never receives: no message of {} to {} bytes reaches port {}",
+                self.setup.least_length,
+                self.setup.most_length,
+                self.setup.port
+            );
+        }
+        let after_server = self.session.now();
+        if !self.spec.no_confirm && !summary.trojans.is_empty() {
+            observer.event(&Event::Phase("native confirmation"));
+        }
+        confirm::confirm(self, &run, &classes, &folder, &mut summary)?;
+        summary.phases = TrojanPhases {
+            clients: (after_clients - start).as_secs_f64(),
+            server: (after_server - after_clients).as_secs_f64(),
+            confirmation: (self.session.now() - after_server).as_secs_f64(),
+        };
+        summary.group();
+        stored::write(self, &folder, &sent.predicates, &classes, &summary)?;
+        folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+        Ok(TrojansResult {
+            folder: folder.path().to_owned(),
+            summary,
+        })
+    }
+
+    fn name(&self, host: HostIndex) -> String {
+        self.scenario.hosts[host.index()].name.clone()
+    }
+
+    fn search(&self, length: u32, sent: &[Encoded], solver: &SolverConfig) -> Result<Search> {
+        let options = self.spec.search;
+        Search::new(length, &self.layout, sent, solver.clone(), options).map_err(not_set_up)
+    }
+
+    /// Explores each client, with the server but without the other clients.
+    fn clients(&self) -> Result<Sent> {
+        let (config, images) = prepare(&self.spec.run, self.session)?;
+        let mut sent = Sent {
+            predicates: Vec::new(),
+            figures: Vec::new(),
+            address: IpAddr::from([0, 0, 0, 0]),
+            port: SENDER_PORT,
+            closes: false,
+        };
+        let (mut ports, mut addresses) = (Vec::new(), Vec::new());
+        for client in &self.setup.clients {
+            let (listener, explored) = self.client(*client, &config, &images)?;
+            sent.figures.push(ClientFigures {
+                name: self.name(*client),
+                messages: listener.messages,
+                predicates: listener.sent.len(),
+                explored: explored.is_none(),
+                cut_off: explored,
+            });
+            ports.extend(listener.ports);
+            addresses.extend(listener.addresses);
+            sent.closes |= listener.closes;
+            sent.predicates.extend(listener.sent);
+        }
+        if let Some(silent) = sent.figures.iter().find(|figures| figures.messages == 0) {
+            bail!(
+                Usage,
+                "client {} never sends a message to port {} of {}: is its input symbolic, are protocol and port right?",
+                silent.name,
+                self.setup.port,
+                self.name(self.setup.server)
+            );
+        }
+        if let Some(address) = addresses.first() {
+            sent.address = *address;
+        }
+        ports.dedup();
+        if let [port] = ports.as_slice()
+            && *port < FIRST_EPHEMERAL
+        {
+            sent.port = *port;
+        }
+        Ok(sent)
+    }
+
+    /// Explores one client. Also returns why it was not explored to its end, if it was not.
+    fn client(
+        &self,
+        client: HostIndex,
+        config: &ExplorerConfig,
+        images: &[Image],
+    ) -> Result<(Clients, Option<String>)> {
+        let mut config = quiet(config);
+        for other in self.setup.clients.iter().filter(|other| **other != client) {
+            // It never starts.
+            config.hosts[other.index()].start_ns = Some(u64::MAX);
+        }
+        let mut listener = Clients::new(ClientOptions {
+            client,
+            name: self.name(client),
+            server: self.setup.server,
+            port: self.setup.port,
+            is_stream: self.setup.is_stream,
+            number: self.setup.number,
+            ever: self.setup.ever,
+            most_repeats: MOST_REPEATS,
+        });
+        let mut explorer = Explorer::new(images, config, Start::Beginning)?;
+        let stopped = explorer.run(&self.session.stop, &mut listener);
+        let mut cut_off = incomplete(&explorer, stopped);
+        if listener.is_cut {
+            let why = format!("it sends the same message more than {MOST_REPEATS} times");
+            cut_off.get_or_insert(why);
+        }
+        Ok((listener, cut_off))
+    }
+
+    /// The run in which the sender takes the place of the first client.
+    fn with_sender(&self, sent: &Sent) -> Result<RunSpec> {
+        let notices = &self.session.notices;
+        let program = everett_toolchain::sender(&|text| notices.tell(text))?;
+        let words = [
+            if self.setup.is_stream { "tcp" } else { "udp" },
+            &sent.address.to_string(),
+            &self.setup.port.to_string(),
+            &self.setup.least_length.to_string(),
+            &sent.port.to_string(),
+            if sent.closes { "close" } else { "open" },
+            &self.setup.state_ns.unwrap_or(0).to_string(),
+        ]
+        .map(str::to_owned);
+        let beside = self.setup.state_ns.is_some();
+        let (first, others) = self.setup.clients.split_first().unzip();
+        let others = others.unwrap_or(&[]).iter();
+        let others = others.filter(|_| !beside).map(|other| self.name(*other));
+        Ok(RunSpec {
+            sender: Some(Sender {
+                host: first.map_or(String::new(), |first| self.name(*first)),
+                program,
+                args: words.to_vec(),
+                idle: others.collect(),
+                beside,
+            }),
+            out: None,
+            ..self.spec.run.clone()
+        })
+    }
+
+    /// The index of the host that sends the message.
+    fn sender(&self) -> Option<HostIndex> {
+        self.setup.clients.first().copied()
+    }
+
+    /// The same run with a message of another length.
+    fn set_length(&self, config: &mut ExplorerConfig, run: &RunSpec, length: u32) {
+        let (Some(host), Some(sender)) = (self.sender(), &run.sender) else {
+            return;
+        };
+        let host = &mut config.hosts[host.index()].config;
+        let args = match host.others.last_mut().filter(|_| sender.beside) {
+            Some(process) => &mut process.args,
+            None => &mut host.args,
+        };
+        if let Some(argument) = args.get_mut(LENGTH_ARGUMENT) {
+            *argument = Argument::Concrete(length.to_string().into_bytes());
+        }
+    }
+
+    fn rule(&self) -> Result<AcceptRule> {
+        let pattern =
+            |text: &String| Pattern::parse(text).map_err(|error| Error::Invalid(error.to_string()));
+        Ok(match &self.setup.accept {
+            Accept::Reply => AcceptRule::Reply,
+            Accept::ReplyMatches(text) => AcceptRule::ReplyMatches(pattern(text)?),
+            Accept::ReplyOther(text) => AcceptRule::ReplyOther(pattern(text)?),
+            Accept::Calls(calls) => AcceptRule::Calls(calls.clone()),
+            Accept::Marks => AcceptRule::Marks,
+        })
+    }
+
+    /// Explores the server on messages of one length.
+    fn server(
+        &self,
+        (config, images): (&ExplorerConfig, &[Image]),
+        search: &mut Search,
+        (length, port): (u32, u16),
+        classes: &mut Vec<Class>,
+    ) -> Result<(LengthFigures, bool)> {
+        let mut config = quiet(config);
+        let accept = self.rule()?;
+        if let AcceptRule::Calls(_) = accept {
+            let server = &mut config.hosts[self.setup.server.index()];
+            server.config.options.stops_at_calls = true;
+        }
+        let options = ServerOptions {
+            server: self.setup.server,
+            clients: self.setup.clients.clone(),
+            sender_port: port,
+            length,
+            accept,
+        };
+        let predicates = search.predicates();
+        let open = search.open_predicates();
+        let mut server = Server::new(options, search, None);
+        let mut explorer = Explorer::new(images, config, Start::Beginning)?;
+        let stopped = explorer.run(&self.session.stop, &mut server);
+        let mut cut_off = incomplete(&explorer, stopped);
+        if let Some(problem) = server.problems.first() {
+            cut_off.get_or_insert(problem.clone());
+        }
+        let figures = LengthFigures {
+            length,
+            predicates,
+            open,
+            accepting: server.accepting,
+            rejecting: server.rejecting,
+            pruned: server.pruned,
+            explored: cut_off.is_none(),
+            cut_off,
+        };
+        let found = server.accepted.drain(..);
+        classes.extend(found.map(|accepted| Class { length, accepted }));
+        Ok((figures, server.has_received))
+    }
+}
+
+/// The configuration of a search that writes nothing. States keep what they sent, so they are not spilled.
+fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
+    ExplorerConfig {
+        no_tests: true,
+        all_tests: false,
+        all_findings: true,
+        spill: None,
+        ..config.clone()
+    }
+}
+
+/// Why a search did not explore everything, if it did not.
+fn incomplete(explorer: &Explorer<'_>, stopped: Stopped) -> Option<String> {
+    if stopped != Stopped::Finished {
+        return Some(stopped.name().to_owned());
+    }
+    if let Some(limit) = explorer.limits_hit().first() {
+        return Some((*limit).to_owned());
+    }
+    let statistics = explorer.statistics();
+    let mut explored = statistics.finished.clone();
+    explored.add_sum(&statistics.pruned);
+    explored.add_sum(&statistics.excluded);
+    match explored.is_one() {
+        true => None,
+        false => Some("not all paths were explored".to_owned()),
+    }
+}

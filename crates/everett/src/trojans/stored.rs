@@ -1,0 +1,121 @@
+//! What an analysis keeps so that later questions can be answered, and the question whether a message is a Trojan.
+
+use everett_report::Folder;
+use everett_solver::SolverConfig;
+use everett_trojans::{Answer, Encoded, Layout, Search, SearchOptions, StoredPath};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+use super::summary::TrojansSummary;
+use super::{Analysis, Class, not_set_up};
+use crate::error::{Context, Error, Result, bail};
+
+/// The file.
+const FILE: &str = "trojans.json";
+
+/// What an analysis keeps.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    layout: Layout,
+    /// All clients were explored to their ends.
+    is_certain: bool,
+    /// Lengths that were analysed, and whether the server was explored to its end on them.
+    lengths: Vec<(u32, bool)>,
+    sent: Vec<Encoded>,
+    /// Paths with Trojan messages.
+    trojans: Vec<StoredPath>,
+    /// Paths of which that is not known.
+    undecided: Vec<StoredPath>,
+}
+
+/// Whether a message is a Trojan.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Contains {
+    /// It is: the server accepts it and no client sends it.
+    Yes,
+    /// It is not.
+    No,
+    /// The analysis does not tell.
+    Undecided,
+}
+
+/// Writes what later questions need.
+pub(super) fn write(
+    analysis: &Analysis<'_>,
+    folder: &Folder,
+    sent: &[Encoded],
+    classes: &[Class],
+    summary: &TrojansSummary,
+) -> Result<()> {
+    let of = |wanted: fn(&Answer) -> bool| {
+        let found = classes
+            .iter()
+            .filter(|class| wanted(&class.accepted.answer));
+        found.map(|class| class.accepted.path.clone()).collect()
+    };
+    let lengths = summary.lengths.iter();
+    let stored = Stored {
+        layout: analysis.layout.clone(),
+        is_certain: summary.is_certain(),
+        lengths: lengths.map(|one| (one.length, one.explored)).collect(),
+        sent: sent.to_vec(),
+        trojans: of(|answer| matches!(answer, Answer::Trojan(_))),
+        undecided: of(|answer| matches!(answer, Answer::Undecided(_))),
+    };
+    Ok(folder.write(FILE, &serde_json::to_vec(&stored)?)?)
+}
+
+/// Whether a message is one of the Trojan messages that an analysis has found.
+pub fn contains(folder: &Path, message: &[u8]) -> Result<Contains> {
+    let file = folder.join(FILE);
+    let text = std::fs::read(&file).with_context(|| {
+        format!(
+            "{} is not the folder of `everett trojans`",
+            folder.display()
+        )
+    })?;
+    let stored: Stored = serde_json::from_slice(&text).map_err(|error| Error::Damaged {
+        path: file,
+        source: Box::new(error.into()),
+    })?;
+    let length = message.len() as u32;
+    let Some((_, is_explored)) = stored.lengths.iter().find(|(one, _)| *one == length) else {
+        let lengths = stored.lengths.iter().map(|(one, _)| one);
+        let (least, most) = (lengths.clone().min(), lengths.max());
+        bail!(
+            Usage,
+            "the message has {length} bytes; those of {} to {} were analysed",
+            least.unwrap_or(&0),
+            most.unwrap_or(&0)
+        );
+    };
+    let (solver, options) = (SolverConfig::default(), SearchOptions::default());
+    let sent = &stored.sent;
+    let mut search =
+        Search::new(length, &stored.layout, sent, solver, options).map_err(not_set_up)?;
+    let places = search.unmasked();
+    match search.produced(message, &places) {
+        Ok(Some(_)) => return Ok(Contains::No),
+        Ok(None) => {}
+        Err(_) => return Ok(Contains::Undecided),
+    }
+    let mut takes = |paths: &[StoredPath]| -> Option<bool> {
+        let mut is_known = true;
+        for path in paths.iter().filter(|path| path.length == length) {
+            let terms = search.stored(path).ok()?;
+            match search.takes(&terms, message) {
+                Ok(true) => return Some(true),
+                Ok(false) => {}
+                Err(_) => is_known = false,
+            }
+        }
+        is_known.then_some(false)
+    };
+    let is_trojan = takes(&stored.trojans);
+    let is_undecided = takes(&stored.undecided);
+    Ok(match (is_trojan, is_undecided) {
+        (Some(true), _) if stored.is_certain => Contains::Yes,
+        (Some(false), Some(false)) if *is_explored => Contains::No,
+        _ => Contains::Undecided,
+    })
+}

@@ -1,0 +1,189 @@
+//! The summary of an analysis, which is written as `summary.json`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use super::Analysis;
+
+/// What was seen of a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClientFigures {
+    /// Its name.
+    pub name: String,
+    /// Paths that sent a message, each message counted.
+    pub messages: u64,
+    /// Different ones, as terms over the inputs.
+    pub predicates: usize,
+    /// All of its paths were explored.
+    pub explored: bool,
+    /// Why not, otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<String>,
+}
+
+/// What was seen of the server with messages of one length.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LengthFigures {
+    /// The length.
+    pub length: u32,
+    /// Different things that clients send in messages of this length.
+    pub predicates: usize,
+    /// Those among them whose inputs could not be eliminated.
+    pub open: usize,
+    /// Paths that accept.
+    pub accepting: u64,
+    /// Paths that reject.
+    pub rejecting: u64,
+    /// States that were pruned because no Trojan message reaches them.
+    pub pruned: u64,
+    /// All other paths were explored.
+    pub explored: bool,
+    /// Why not, otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<String>,
+}
+
+/// Seconds that each phase took.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TrojanPhases {
+    /// Exploring the clients.
+    pub clients: f64,
+    /// Exploring the server and comparing.
+    pub server: f64,
+    /// Sending messages to the native server.
+    pub confirmation: f64,
+}
+
+/// A field of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TrojanField {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub offset: usize,
+    /// Its bytes, in hexadecimal digits.
+    pub bytes: String,
+    /// Its value as a number, if it is short enough.
+    pub value: Option<u64>,
+    /// Clients may differ in it.
+    pub masked: bool,
+}
+
+/// The message of a client that is nearest to an example.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Nearest {
+    /// The client.
+    pub client: String,
+    /// The message, in hexadecimal digits.
+    pub message: String,
+    /// The fields in which it differs.
+    pub differs: Vec<String>,
+}
+
+/// A class of messages that the server accepts and no client sends.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TrojanEntry {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its folder, relative to that of the results.
+    pub dir: String,
+    /// Bytes of the message.
+    pub length: u32,
+    /// A message, in hexadecimal digits.
+    pub example: String,
+    /// What holds of all messages of the class.
+    pub constraint: String,
+    /// The fields of the example.
+    pub fields: Vec<TrojanField>,
+    /// How it was shown that no client sends it: `exact` or `refined`.
+    pub how: String,
+    /// All paths of the clients were explored.
+    pub certain: bool,
+    /// What sending the example to the native server showed.
+    pub confirmed: String,
+    /// Why the path accepts: `reply`, `call NAME`, `mark`, or a finding.
+    pub why: String,
+    /// Where the server accepts it.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// The function there.
+    pub function: String,
+    /// The group that it belongs to.
+    pub group: String,
+    /// The nearest message that a client sends.
+    pub nearest: Option<Nearest>,
+    /// What the server would have to check, in terms of fields.
+    pub fix_hint: String,
+}
+
+/// Classes that differ from what clients send in the same way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TrojanGroup {
+    /// In which way.
+    pub name: String,
+    /// How many classes.
+    pub classes: usize,
+    /// The numbers of the classes.
+    pub trojans: Vec<usize>,
+}
+
+/// The summary of an analysis.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrojansSummary {
+    /// Clients and server were explored to their ends, and nothing is undecided: there are no other Trojan messages.
+    pub complete: bool,
+    /// The server.
+    pub server: String,
+    /// The clients.
+    pub clients: Vec<ClientFigures>,
+    /// The server, by the length of messages.
+    pub lengths: Vec<LengthFigures>,
+    /// Seconds of each phase.
+    pub phases: TrojanPhases,
+    /// The classes.
+    pub trojans: Vec<TrojanEntry>,
+    /// The classes in groups.
+    pub groups: Vec<TrojanGroup>,
+    /// Accepting paths of which it is not known whether they have Trojan messages, and why.
+    pub undecided: Vec<String>,
+}
+
+impl TrojansSummary {
+    pub(super) fn new(analysis: &Analysis<'_>, clients: &[ClientFigures]) -> TrojansSummary {
+        TrojansSummary {
+            complete: clients.iter().all(|client| client.explored),
+            server: analysis.name(analysis.setup.server),
+            clients: clients.to_vec(),
+            lengths: Vec::new(),
+            phases: TrojanPhases::default(),
+            trojans: Vec::new(),
+            groups: Vec::new(),
+            undecided: Vec::new(),
+        }
+    }
+
+    /// All clients were explored to their ends.
+    pub(super) fn is_certain(&self) -> bool {
+        self.clients.iter().all(|client| client.explored)
+    }
+
+    pub(super) fn note_length(&mut self, figures: LengthFigures) {
+        self.complete &= figures.explored;
+        self.lengths.push(figures);
+    }
+
+    /// Puts the classes into groups.
+    pub(super) fn group(&mut self) {
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for entry in &self.trojans {
+            groups.entry(&entry.group).or_default().push(entry.number);
+        }
+        let groups = groups.into_iter().map(|(name, trojans)| TrojanGroup {
+            name: name.to_owned(),
+            classes: trojans.len(),
+            trojans,
+        });
+        self.groups = groups.collect();
+    }
+}

@@ -1,0 +1,403 @@
+//! Reads `[trojans]`: which messages to which server are compared with what clients send.
+
+use everett_net::HostIndex;
+
+use crate::model::{Accept, HostSetup, MessageField, Trojans};
+use crate::reader::{Table, ValueReader, unknown, wrong};
+use crate::source::{Diagnostics, SourceSpan};
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
+use crate::{NameContext, NameKind};
+
+/// Longest message that is analysed.
+const MOST_LENGTH: u32 = 4096;
+
+/// The context of the table.
+struct Reader<'r> {
+    hosts: &'r [HostSetup],
+    context: &'r dyn NameContext,
+    values: ValueReader,
+}
+
+/// Reads the table, if there is one.
+pub(crate) fn trojans(
+    entry: Option<&TomlEntry>,
+    hosts: &[HostSetup],
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
+) -> Option<Trojans> {
+    let entry = entry?;
+    let mut table = Table::new(
+        "trojans".to_owned(),
+        entry.key_span,
+        &entry.node,
+        diagnostics,
+    )?;
+    let reader = Reader {
+        hosts,
+        context,
+        values: ValueReader::default(),
+    };
+    let read = reader.read(&mut table, diagnostics);
+    table.finish(diagnostics);
+    read
+}
+
+impl Reader<'_> {
+    fn read(&self, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> Option<Trojans> {
+        let server = self.needed(table, "server", "server = \"server\"", diagnostics);
+        let server = server.and_then(|node| self.server(node, diagnostics));
+        let clients = self.needed(table, "clients", "clients = [\"client\"]", diagnostics);
+        let clients = clients.map(|node| self.clients(node, server, diagnostics));
+        let port = self.needed(table, "port", "port = 9000", diagnostics);
+        let port = port.and_then(|node| self.values.number(node, 65_535, diagnostics));
+        let lengths = self.needed(table, "length", "length = 4 or \"1-16\"", diagnostics);
+        let lengths = lengths.and_then(|node| self.lengths(node, diagnostics));
+        let protocols = [("udp", false), ("tcp", true)];
+        let is_stream = table.get("protocol").map_or(Some(false), |node| {
+            self.values.word(node, &protocols, diagnostics)
+        });
+        let number = table.get("number");
+        let number = number.and_then(|node| self.values.small(node, diagnostics));
+        let against = [("state", false), ("ever", true)];
+        let ever = table.get("against").map_or(Some(false), |node| {
+            self.values.word(node, &against, diagnostics)
+        });
+        let (accept, reject) = (table.get("accept"), table.get("reject"));
+        let accept = self.accept(accept, reject, diagnostics);
+        let state_ns = table.get("state");
+        let state_ns = state_ns.and_then(|node| self.state(node, diagnostics));
+        let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
+        let fields = table.get("fields");
+        let mut fields = fields.map_or_else(Vec::new, |node| self.fields(node, most, diagnostics));
+        if let Some(node) = table.get("mask") {
+            self.mask(node, &mut fields, diagnostics);
+        }
+        let (least, most) = lengths?;
+        Some(Trojans {
+            server: server?,
+            clients: clients?,
+            is_stream: is_stream?,
+            port: u16::try_from(port?).ok()?,
+            number,
+            least_length: least,
+            most_length: most,
+            fields,
+            accept: accept?,
+            ever: ever?,
+            state_ns,
+        })
+    }
+
+    fn needed<'t>(
+        &self,
+        table: &mut Table<'t>,
+        key: &'static str,
+        example: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<&'t TomlNode> {
+        let node = table.get(key);
+        if node.is_none() {
+            let message = format!("[trojans] has no {key}");
+            diagnostics.help(table.span, message, format!("write {example}"));
+        }
+        node
+    }
+
+    /// Hosts of a name, or of a group of that name.
+    fn named(&self, node: &TomlNode, name: &str, diagnostics: &mut Diagnostics) -> Vec<HostIndex> {
+        let is_meant = |host: &&HostSetup| host.name == name || host.group == name;
+        let found: Vec<HostIndex> = self
+            .hosts
+            .iter()
+            .filter(is_meant)
+            .map(|host| host.index)
+            .collect();
+        if found.is_empty() {
+            let known: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+            unknown(node.span, "host", name, &known, diagnostics);
+        }
+        found
+    }
+
+    fn server(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<HostIndex> {
+        let name = self.values.text(node, diagnostics)?;
+        let found = self.named(node, &name, diagnostics);
+        if found.len() > 1 {
+            let message = format!("{name:?} is a group of {} hosts", found.len());
+            diagnostics.help(
+                node.span,
+                message,
+                "name one of them: they run the same program",
+            );
+        }
+        found.first().copied()
+    }
+
+    fn clients(
+        &self,
+        node: &TomlNode,
+        server: Option<HostIndex>,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<HostIndex> {
+        let mut all = Vec::new();
+        let each = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+            let name = values.text(node, diagnostics)?;
+            let found = self.named(node, &name, diagnostics);
+            if found.len() == 1 && found.first().copied() == server {
+                let help = "say which hosts send messages to the server";
+                diagnostics.help(node.span, format!("{name:?} is the server"), help);
+            }
+            Some(found)
+        };
+        for found in self.values.list(node, diagnostics, each) {
+            all.extend(found.into_iter().filter(|host| Some(*host) != server));
+        }
+        all.sort_unstable();
+        all.dedup();
+        if all.is_empty() && diagnostics.is_empty() {
+            diagnostics.error(node.span, "there is no client");
+        }
+        all
+    }
+
+    fn lengths(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<(u32, u32)> {
+        let most = u64::from(MOST_LENGTH);
+        let (least, most) = match &node.value {
+            TomlValue::Integer(_) => {
+                let length = self.values.number(node, most, diagnostics)? as u32;
+                (length, length)
+            }
+            _ => self.values.parsed(node, diagnostics, |text| {
+                let wrong = || format!("{text:?} is no range of lengths, such as \"1-16\"");
+                let (least, most) = text.split_once('-').ok_or_else(wrong)?;
+                let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+                Ok((number(least)?, number(most)?))
+            })?,
+        };
+        if least > most || most > MOST_LENGTH {
+            let message = format!("lengths from {least} to {most} are none");
+            let help = format!("the first is at most the last, and that at most {MOST_LENGTH}");
+            diagnostics.help(node.span, message, help);
+            return None;
+        }
+        Some((least, most))
+    }
+
+    fn state(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u64> {
+        let TomlValue::Table(_) = &node.value else {
+            wrong(
+                node,
+                "a table such as { at = \"2s\" }",
+                &node.value,
+                diagnostics,
+            );
+            return None;
+        };
+        let mut table = Table::new("trojans.state".to_owned(), node.span, node, diagnostics)?;
+        let at = table.get("at");
+        let at = at.and_then(|node| self.values.duration_ns(node, diagnostics));
+        table.finish(diagnostics);
+        at
+    }
+
+    fn accept(
+        &self,
+        accept: Option<&TomlNode>,
+        reject: Option<&TomlNode>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Accept> {
+        if let (Some(_), Some(reject)) = (accept, reject) {
+            let help = "leave one of them out: what is not accepted is rejected";
+            diagnostics.help(
+                reject.span,
+                "both \"accept\" and \"reject\" are given",
+                help,
+            );
+        }
+        if let Some(node) = reject {
+            let mut table = Table::new("trojans.reject".to_owned(), node.span, node, diagnostics)?;
+            let reply = table.get("reply");
+            let reply = reply.and_then(|node| self.pattern(node, diagnostics));
+            table.finish(diagnostics);
+            return Some(Accept::ReplyOther(reply?));
+        }
+        let Some(node) = accept else {
+            return Some(Accept::Reply);
+        };
+        if let TomlValue::Text(_) = &node.value {
+            let words = [("reply", false), ("mark", true)];
+            return Some(match self.values.word(node, &words, diagnostics)? {
+                true => Accept::Marks,
+                false => Accept::Reply,
+            });
+        }
+        let mut table = Table::new("trojans.accept".to_owned(), node.span, node, diagnostics)?;
+        let (calls, reply) = (table.get("calls"), table.get("reply"));
+        let other = table.get("reject_reply");
+        table.finish(diagnostics);
+        match (calls, reply, other) {
+            (Some(node), None, None) => Some(Accept::Calls(self.calls(node, diagnostics))),
+            (None, Some(node), None) => self.pattern(node, diagnostics).map(Accept::ReplyMatches),
+            (None, None, Some(node)) => self.pattern(node, diagnostics).map(Accept::ReplyOther),
+            _ => {
+                let help =
+                    "write one of: calls = [\"rename\"], reply = \"^OK\", reject_reply = \"^ERR\"";
+                diagnostics.help(node.span, "accept says one thing", help);
+                None
+            }
+        }
+    }
+
+    fn calls(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Vec<String> {
+        let each = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+            let name = values.text(node, diagnostics)?;
+            if let Err(message) = self.context.check(NameKind::Call, &name) {
+                diagnostics.error(node.span, message);
+            }
+            Some(name)
+        };
+        self.values.list(node, diagnostics, each)
+    }
+
+    fn pattern(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<String> {
+        let text = self.values.text(node, diagnostics)?;
+        if let Err(message) = self.context.check(NameKind::ReplyPattern, &text) {
+            diagnostics.error(node.span, message);
+        }
+        Some(text)
+    }
+
+    fn fields(
+        &self,
+        node: &TomlNode,
+        most: u32,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<MessageField> {
+        let TomlValue::List(nodes) = &node.value else {
+            let wanted = "an array of { name = \"cmd\", offset = 0, size = 1 }";
+            wrong(node, wanted, &node.value, diagnostics);
+            return Vec::new();
+        };
+        let mut fields: Vec<MessageField> = Vec::new();
+        for node in nodes {
+            fields.extend(self.field(node, &fields, most, diagnostics));
+        }
+        for (at, field) in fields.iter().enumerate() {
+            let named = |name: &str| fields.iter().any(|other| other.name == name);
+            if fields[..at].iter().any(|other| other.name == field.name) {
+                let message = format!("there are two fields {:?}", field.name);
+                diagnostics.error(nodes.get(at).map_or(node.span, |node| node.span), message);
+            }
+            if let Some(of) = field.length_of.as_ref().filter(|of| !named(of)) {
+                let message = format!("there is no field {of:?} whose length it could be");
+                diagnostics.error(nodes.get(at).map_or(node.span, |node| node.span), message);
+            }
+        }
+        fields
+    }
+
+    fn field(
+        &self,
+        node: &TomlNode,
+        before: &[MessageField],
+        most: u32,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<MessageField> {
+        let mut table = Table::new("trojans.fields".to_owned(), node.span, node, diagnostics)?;
+        let name = self.needed(&mut table, "name", "name = \"cmd\"", diagnostics);
+        let name = name.and_then(|node| self.values.text(node, diagnostics));
+        let (offset, after) = (table.get("offset"), table.get("after"));
+        let offset = match (offset, after) {
+            (Some(node), None) => self.values.small(node, diagnostics)?,
+            (None, Some(node)) => self.behind(node, before, diagnostics)?,
+            (None, None) => match before.last() {
+                Some(last) => last.offset.saturating_add(last.size?),
+                None => 0,
+            },
+            (Some(_), Some(after)) => {
+                let message = "both \"offset\" and \"after\" are given";
+                diagnostics.help(after.span, message, "leave one of them out");
+                return None;
+            }
+        };
+        let size = self.needed(&mut table, "size", "size = 1, or \"rest\"", diagnostics);
+        let size_node = size?;
+        let size = match &size_node.value {
+            TomlValue::Text(text) if text == "rest" => None,
+            _ => Some(self.values.small(size_node, diagnostics)?),
+        };
+        let length_of = table.get("length_of");
+        let length_of = length_of.and_then(|node| self.values.text(node, diagnostics));
+        let orders = [("big", false), ("little", true)];
+        let little_endian = table.get("endian").is_some_and(|node| {
+            let word = self.values.word(node, &orders, diagnostics);
+            word.unwrap_or_default()
+        });
+        table.finish(diagnostics);
+        let name = name?;
+        let end = u64::from(offset) + u64::from(size.unwrap_or(1));
+        if size == Some(0) || end > u64::from(most) {
+            let message = match size {
+                Some(0) => format!("field {name:?} has no bytes"),
+                _ => format!("field {name:?} ends at byte {end}, behind the message of {most}"),
+            };
+            let help = "bytes are counted from 0; a longer message is said by length";
+            diagnostics.help(node.span, message, help);
+        }
+        Some(MessageField {
+            name,
+            offset,
+            size,
+            little_endian,
+            length_of,
+            masked: false,
+        })
+    }
+
+    /// The end of another field.
+    fn behind(
+        &self,
+        node: &TomlNode,
+        before: &[MessageField],
+        diagnostics: &mut Diagnostics,
+    ) -> Option<u32> {
+        let name = self.values.text(node, diagnostics)?;
+        let Some(other) = before.iter().find(|field| field.name == name) else {
+            let known: Vec<&str> = before.iter().map(|field| field.name.as_str()).collect();
+            unknown(
+                node.span,
+                "field before this one",
+                &name,
+                &known,
+                diagnostics,
+            );
+            return None;
+        };
+        match other.size {
+            Some(size) => Some(other.offset.saturating_add(size)),
+            None => {
+                let message = format!("field {name:?} takes the rest of the message");
+                diagnostics.error(node.span, message);
+                None
+            }
+        }
+    }
+
+    fn mask(&self, node: &TomlNode, fields: &mut [MessageField], diagnostics: &mut Diagnostics) {
+        let each = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+            Some((node.span, values.text(node, diagnostics)?))
+        };
+        let names: Vec<(SourceSpan, String)> = self.values.list(node, diagnostics, each);
+        for (span, name) in names {
+            match fields.iter_mut().find(|field| field.name == name) {
+                Some(field) => field.masked = true,
+                None => {
+                    let known: Vec<String> =
+                        fields.iter().map(|field| field.name.clone()).collect();
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    unknown(span, "field", &name, &known, diagnostics);
+                }
+            }
+        }
+    }
+}

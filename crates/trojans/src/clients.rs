@@ -1,0 +1,201 @@
+//! What clients send: listens to the search of a client, and keeps each message to the server as terms.
+
+use everett_engine::{Explorer, Keep, Listener, StateView, WorldFinding};
+use everett_expr::ExprId;
+use everett_linux::{Ending, Packet, PacketKind};
+use everett_net::HostIndex;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::predicate::Encoded;
+
+/// Which messages are kept.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The client that is explored.
+    pub client: HostIndex,
+    /// Its name.
+    pub name: String,
+    /// The server.
+    pub server: HostIndex,
+    /// Its port.
+    pub port: u16,
+    /// Messages are parts of a stream, not datagrams.
+    pub is_stream: bool,
+    /// Only the message of this number that the client sends, counted from 1.
+    pub number: Option<u32>,
+    /// Messages that the client sends after it has heard from the server count too.
+    pub ever: bool,
+    /// How often a client may send the same message before it is cut off.
+    pub most_repeats: usize,
+}
+
+/// What was heard of a client.
+pub struct Clients {
+    options: ClientOptions,
+    /// The different messages.
+    pub sent: BTreeSet<Encoded>,
+    /// How many paths sent one.
+    pub messages: u64,
+    /// Source ports that messages came from.
+    pub ports: BTreeSet<u16>,
+    /// The addresses that messages went to.
+    pub addresses: BTreeSet<IpAddr>,
+    /// A client ends the stream in its direction behind the message.
+    pub closes: bool,
+    /// A path was cut off because it sends the same again and again.
+    pub is_cut: bool,
+}
+
+impl Clients {
+    /// Nothing was heard yet.
+    pub fn new(options: ClientOptions) -> Clients {
+        Clients {
+            options,
+            sent: BTreeSet::new(),
+            messages: 0,
+            ports: BTreeSet::new(),
+            addresses: BTreeSet::new(),
+            closes: false,
+            is_cut: false,
+        }
+    }
+
+    fn is_to_server(&self, packet: &Packet) -> bool {
+        packet.to.port() == self.options.port
+            && match packet.kind {
+                PacketKind::Datagram(_) => !self.options.is_stream,
+                PacketKind::Data(_) | PacketKind::Fin => self.options.is_stream,
+                _ => false,
+            }
+    }
+
+    /// The bytes of a packet.
+    fn bytes(view: &mut StateView<'_, '_>, packet: &Packet) -> Vec<ExprId> {
+        let Some(payload) = packet.payload() else {
+            return Vec::new();
+        };
+        let places = 0..payload.len();
+        places
+            .map(|at| payload.byte_term(view.arena(), at))
+            .collect()
+    }
+
+    fn keep(&mut self, view: &mut StateView<'_, '_>, bytes: &[ExprId], packet: &Packet) {
+        let conditions: Vec<ExprId> = view.path_condition().iter().collect();
+        let encoded = Encoded::of(view.arena(), &self.options.name, bytes, &conditions);
+        self.sent.insert(encoded);
+        self.messages += 1;
+        self.ports.insert(packet.from.port());
+        self.addresses.insert(packet.to.ip());
+    }
+
+    /// A datagram is a message.
+    fn datagram(&mut self, view: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
+        let before: Vec<Packet> = view
+            .sent()
+            .filter(|before| self.is_to_server(before))
+            .cloned()
+            .collect();
+        let number = before.len() as u32 + 1;
+        let bytes = Self::bytes(view, packet);
+        if self.options.number.is_none_or(|wanted| wanted == number) {
+            self.keep(view, &bytes, packet);
+        }
+        if self.options.number.is_some_and(|wanted| number >= wanted) {
+            // What it sends later does not matter.
+            return Keep::Prune;
+        }
+        let mut repeats = 0;
+        for before in &before {
+            repeats += usize::from(Self::bytes(view, before) == bytes);
+        }
+        if repeats >= self.options.most_repeats {
+            self.is_cut = true;
+            return Keep::Prune;
+        }
+        match self.options.ever || self.options.number.is_some() {
+            true => Keep::Yes,
+            false => Keep::Lose,
+        }
+    }
+
+    /// What a client has written when it waits, or ends the stream, is a message.
+    fn burst(&mut self, view: &mut StateView<'_, '_>) -> bool {
+        let sent: Vec<Packet> = view
+            .sent()
+            .filter(|packet| self.is_to_server(packet))
+            .cloned()
+            .collect();
+        let Some(first) = sent.first() else {
+            return false;
+        };
+        let mut bytes = Vec::new();
+        for packet in &sent {
+            bytes.extend(Self::bytes(view, packet));
+        }
+        self.keep(view, &bytes, first);
+        true
+    }
+
+    fn is_client(&self, view: &StateView<'_, '_>) -> bool {
+        view.host() == self.options.client
+    }
+}
+
+impl Listener for Clients {
+    fn finding(&mut self, _finding: &WorldFinding) {}
+
+    fn tick(&mut self, _explorer: &Explorer<'_>) {}
+
+    fn keeps_sent(&self) -> bool {
+        true
+    }
+
+    fn wants_waits(&self) -> bool {
+        self.options.is_stream
+    }
+
+    fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
+        let is_message = self.is_client(sender) && to.contains(&self.options.server);
+        if !is_message || !self.is_to_server(packet) {
+            return Keep::Yes;
+        }
+        match packet.kind {
+            PacketKind::Fin => {
+                if self.burst(sender) {
+                    self.closes = true;
+                    return Keep::Prune;
+                }
+                Keep::Yes
+            }
+            PacketKind::Data(_) => Keep::Lose,
+            _ => self.datagram(sender, packet),
+        }
+    }
+
+    fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
+        match self.is_client(state) && self.burst(state) {
+            true => Keep::Prune,
+            false => Keep::Yes,
+        }
+    }
+
+    fn delivered(&mut self, receiver: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
+        let is_answer = self.is_client(receiver)
+            && packet.from.port() == self.options.port
+            && packet.payload().is_some();
+        let later = self.options.ever || self.options.number.is_some();
+        match is_answer && !later && !self.options.is_stream {
+            // From here on the server is in another state.
+            true => Keep::Prune,
+            false => Keep::Yes,
+        }
+    }
+
+    fn ended(&mut self, state: &mut StateView<'_, '_>, _ending: &Ending) {
+        if self.options.is_stream && self.is_client(state) {
+            self.burst(state);
+        }
+    }
+}
