@@ -5,6 +5,7 @@ mod confirm;
 mod coverage;
 mod exec;
 mod export;
+mod faults;
 mod follow;
 mod install_tools;
 mod native;
@@ -68,6 +69,8 @@ subcommands! {
     Export(export::ExportArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
     Native(native::NativeArgs),
+    /// Searches the faults that can hit a program for those that hurt most.
+    Faults(faults::FaultsArgs),
     /// Looks at scenario files: worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
