@@ -141,8 +141,11 @@ fn mounted(job: &Job) -> Step<Place> {
     let fresh = mount(Some("tmpfs"), base, Some("tmpfs"), MsFlags::empty(), Some(options.as_str()));
     step("cannot mount memory on", base, fresh)?;
     let root = base.join("root");
-    let mut written = vec![overlay(base, 0, top, &root)?];
-    for (point, number) in points.iter().zip(1..) {
+    make_folder(&root)?;
+    // The new root must be a mount.
+    step("cannot mount", &root, mount(Some(&root), &root, NONE, MsFlags::MS_BIND, NONE))?;
+    let mut written = Vec::new();
+    for (point, number) in top_level(&root)?.iter().chain(&points).zip(0..) {
         let target = root.join(point.strip_prefix("/").unwrap_or(point));
         // What cannot be laid over is at least not written to.
         match point.is_dir().then(|| overlay(base, number, point, &target)) {
@@ -174,6 +177,31 @@ fn mounted(job: &Job) -> Step<Place> {
         own,
         written,
     })
+}
+
+/// The folders of the root, which are laid over one by one: a user namespace may not copy a mount that has others
+/// below it. Links are made again.
+fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let Ok(entries) = fs::read_dir("/") else {
+        return Ok(folders);
+    };
+    for entry in entries.flatten() {
+        let (path, target) = (entry.path(), root.join(entry.file_name()));
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if kind.is_symlink() {
+            // A link that is missing is missed by whoever needs it.
+            let _ = fs::read_link(&path).and_then(|to| std::os::unix::fs::symlink(to, &target));
+        } else if kind.is_dir() {
+            make_folder(&target)?;
+            let is_virtual = ["/dev", "/proc", "/sys"].iter().any(|one| path == Path::new(one));
+            folders.extend((!is_virtual).then_some(path));
+        }
+    }
+    folders.sort();
+    Ok(folders)
 }
 
 /// Lays memory over a mount point.
