@@ -171,8 +171,6 @@ pub struct SearchConfig {
     pub test: Option<Command>,
     /// After each test.
     pub cleanup: Option<Command>,
-    /// A scenario for worlds, instead of commands.
-    pub scenario: Option<PathBuf>,
     /// Further environment of the commands.
     pub env: Vec<(String, String)>,
     /// The folder of the file.
@@ -241,14 +239,20 @@ impl SearchFile {
             reader.top(&mut config, key.get_ref(), key.span(), value)?;
         }
         if config.space.is_empty() {
-            return Err(reader.fail(0..0, "`space` is missing: a file, or a description".to_owned()));
+            return Err(reader.fail(
+                0..0,
+                "`space` is missing: a file, or a description".to_owned(),
+            ));
         }
         if config.injector.is_empty() {
             let names = injector::names();
             return Err(reader.fail(0..0, format!("`injector` is missing; there are: {names}")));
         }
-        if config.test.is_none() && config.scenario.is_none() {
-            return Err(reader.fail(0..0, "`test` is missing: the command that is run".to_owned()));
+        if config.test.is_none() {
+            return Err(reader.fail(
+                0..0,
+                "`test` is missing: the command that is run".to_owned(),
+            ));
         }
         let space = reader.space(&mut config, &table)?;
         Ok(SearchFile { config, space })
@@ -273,7 +277,13 @@ impl Reader<'_> {
         }
     }
 
-    fn top(&self, config: &mut SearchConfig, key: &str, span: Range<usize>, value: &Spanned<'_>) -> Result<()> {
+    fn top(
+        &self,
+        config: &mut SearchConfig,
+        key: &str,
+        span: Range<usize>,
+        value: &Spanned<'_>,
+    ) -> Result<()> {
         match key {
             "space" => config.space = self.string(value)?,
             "injector" => {
@@ -283,10 +293,13 @@ impl Reader<'_> {
             "start" => config.start = Some(self.command(value)?),
             "test" => config.test = Some(self.command(value)?),
             "cleanup" => config.cleanup = Some(self.command(value)?),
-            "scenario" => config.scenario = Some(config.folder.join(self.string(value)?)),
             "writable" => {
                 let folder = config.folder.clone();
-                config.writable = self.strings(value)?.iter().map(|one| folder.join(one)).collect();
+                config.writable = self
+                    .strings(value)?
+                    .iter()
+                    .map(|one| folder.join(one))
+                    .collect();
             }
             "search" => {
                 let names = search::SEARCHES.iter().map(|row| row.name);
@@ -297,7 +310,9 @@ impl Reader<'_> {
             "repetitions" => config.repetitions = self.number(value, 1)? as u32,
             "env" => {
                 for (key, value) in self.table(value)?.iter() {
-                    config.env.push((key.get_ref().to_string(), self.string(value)?));
+                    config
+                        .env
+                        .push((key.get_ref().to_string(), self.string(value)?));
                 }
             }
             "impact" => self.impact(&mut config.impact, value)?,
@@ -306,15 +321,22 @@ impl Reader<'_> {
             "limits" => self.limits(&mut config.limits, value)?,
             "relevance" => config.relevance = self.relevance(value, &config.folder)?,
             other => {
-                let keys = "space, injector, program, start, test, cleanup, scenario, env, writable, \
+                let keys = "space, injector, program, start, test, cleanup, env, writable, \
                             search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance]";
-                return Err(self.fail(span, format!("there is no key `{other}`; there are: {keys}")));
+                return Err(self.fail(
+                    span,
+                    format!("there is no key `{other}`; there are: {keys}"),
+                ));
             }
         }
         Ok(())
     }
 
-    fn space(&self, config: &mut SearchConfig, table: &toml::Spanned<DeTable<'_>>) -> Result<Space> {
+    fn space(
+        &self,
+        config: &mut SearchConfig,
+        table: &toml::Spanned<DeTable<'_>>,
+    ) -> Result<Space> {
         let is_inline = config.space.contains(':');
         if !is_inline {
             let path = config.folder.join(&config.space);
@@ -322,7 +344,10 @@ impl Reader<'_> {
             config.space = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
         }
         Space::parse(&config.space).map_err(|mut error| match is_inline {
-            false => Error::Space { file: config.space_file.clone(), error },
+            false => Error::Space {
+                file: config.space_file.clone(),
+                error,
+            },
             true => {
                 // The place in this file: where the text begins, behind its quotes.
                 let value = table.get_ref().get("space").map(|value| value.span());
@@ -335,7 +360,10 @@ impl Reader<'_> {
                     error.column += text.chars().rev().take_while(|c| *c != '\n').count();
                 }
                 error.line += text.matches('\n').count();
-                Error::Space { file: self.file.to_owned(), error }
+                Error::Space {
+                    file: self.file.to_owned(),
+                    error,
+                }
             }
         })
     }
@@ -358,7 +386,10 @@ impl Reader<'_> {
                 other => {
                     let keys = "exit, signal, hang, coverage, output, files, latency, log, failure, log_pattern, \
                                 script, ignore";
-                    return Err(self.fail(key.span(), format!("[impact] has no key `{other}`; it has: {keys}")));
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[impact] has no key `{other}`; it has: {keys}"),
+                    ));
                 }
             }
         }
@@ -376,7 +407,10 @@ impl Reader<'_> {
                 "time" => stop.time = Some(self.time(value)?),
                 other => {
                     let keys = "runs, failures, crashes, clusters, impact, time";
-                    return Err(self.fail(key.span(), format!("[stop] has no key `{other}`; it has: {keys}")));
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[stop] has no key `{other}`; it has: {keys}"),
+                    ));
                 }
             }
         }
@@ -397,7 +431,10 @@ impl Reader<'_> {
                 "cluster" => guided.cluster = self.share(value)?,
                 other => {
                     let keys = "initial, queue, history, least_share, sigma, ageing, retire, feedback, cluster";
-                    return Err(self.fail(key.span(), format!("[guided] has no key `{other}`; it has: {keys}")));
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[guided] has no key `{other}`; it has: {keys}"),
+                    ));
                 }
             }
         }
@@ -414,7 +451,10 @@ impl Reader<'_> {
                 "processes" => limits.processes = self.number(value, 1)? as u64,
                 other => {
                     let keys = "timeout, setup_timeout, output, disk, processes";
-                    return Err(self.fail(key.span(), format!("[limits] has no key `{other}`; it has: {keys}")));
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[limits] has no key `{other}`; it has: {keys}"),
+                    ));
                 }
             }
         }
@@ -427,9 +467,13 @@ impl Reader<'_> {
             let path = folder.join(file.as_ref());
             let text = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
             let file = path.display().to_string();
-            let reader = Reader { text: &text, file: &file };
-            let table = DeTable::parse(&text)
-                .map_err(|error| reader.fail(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+            let reader = Reader {
+                text: &text,
+                file: &file,
+            };
+            let table = DeTable::parse(&text).map_err(|error| {
+                reader.fail(error.span().unwrap_or(0..0), error.message().to_owned())
+            })?;
             return reader.probabilities(table.get_ref());
         }
         self.probabilities(self.table(value)?)
@@ -437,7 +481,9 @@ impl Reader<'_> {
 
     fn probabilities(&self, table: &DeTable<'_>) -> Result<BTreeMap<String, f64>> {
         let pairs = table.iter();
-        pairs.map(|(key, value)| Ok((key.get_ref().to_string(), self.share(value)?))).collect()
+        pairs
+            .map(|(key, value)| Ok((key.get_ref().to_string(), self.share(value)?)))
+            .collect()
     }
 
     fn wrong<T>(&self, value: &Spanned<'_>, expected: &str) -> Result<T> {
@@ -468,21 +514,31 @@ impl Reader<'_> {
     fn command(&self, value: &Spanned<'_>) -> Result<Command> {
         Ok(match value.get_ref() {
             DeValue::Array(_) => match self.strings(value)? {
-                words if words.is_empty() => return self.wrong(value, "a program and its arguments"),
+                words if words.is_empty() => {
+                    return self.wrong(value, "a program and its arguments");
+                }
                 words => Command::Words(words),
             },
             _ => Command::Shell(self.string(value)?),
         })
     }
 
-    fn one_of<'n>(&self, value: &Spanned<'_>, what: &str, names: impl Iterator<Item = &'n str>) -> Result<String> {
+    fn one_of<'n>(
+        &self,
+        value: &Spanned<'_>,
+        what: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<String> {
         let text = self.string(value)?;
         let names: Vec<&str> = names.collect();
         match names.contains(&text.as_str()) {
             true => Ok(text),
             false => {
                 let there = names.join(", ");
-                Err(self.fail(value.span(), format!("there is no {what} {text:?}; there are: {there}")))
+                Err(self.fail(
+                    value.span(),
+                    format!("there is no {what} {text:?}; there are: {there}"),
+                ))
             }
         }
     }
@@ -547,7 +603,11 @@ impl Reader<'_> {
             Some((at, 'G')) => (&text[..at], 1 << 30),
             _ => (text.as_ref(), 1u64),
         };
-        match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)) {
+        match digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(unit))
+        {
             Some(size) if size > 0 => Ok(size),
             _ => self.wrong(value, "a size such as \"64M\""),
         }
@@ -568,14 +628,17 @@ mod tests {
 
     fn error(text: &str) -> String {
         let read = SearchFile::parse(text, "s.toml", PathBuf::from("/"));
-        read.err().map(|error| error.to_string()).unwrap_or_default()
+        read.err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     }
 
     const GOOD: &str = "space = \"a : [1,3]\"\ninjector = \"script\"\ntest = \"true\"\n";
 
     #[test]
     fn a_file_is_read_with_defaults() {
-        let text = format!("{GOOD}[impact]\nsignal = 20\nlog_pattern = 'a.*b'\n[stop]\ntime = \"2m\"\n");
+        let text =
+            format!("{GOOD}[impact]\nsignal = 20\nlog_pattern = 'a.*b'\n[stop]\ntime = \"2m\"\n");
         let file = SearchFile::parse(&text, "s.toml", PathBuf::from("/")).unwrap();
         assert_eq!(file.space.size(), 3);
         assert_eq!(file.config.search, "guided");
@@ -589,20 +652,41 @@ mod tests {
         for (text, message) in [
             ("space = 1", "s.toml:1:9: expected a text in quotes"),
             ("spaces = 1", "s.toml:1:1: there is no key `spaces`"),
-            ("injector = \"x\"", "s.toml:1:12: there is no injector \"x\"; there are: "),
+            (
+                "injector = \"x\"",
+                "s.toml:1:12: there is no injector \"x\"; there are: ",
+            ),
             ("injector =", "s.toml:1:11: "),
-            ("[guided]\nsigmas = 1", "s.toml:2:1: [guided] has no key `sigmas`"),
-            ("[guided]\nageing = 2", "s.toml:2:10: expected a number from 0 to 1"),
+            (
+                "[guided]\nsigmas = 1",
+                "s.toml:2:1: [guided] has no key `sigmas`",
+            ),
+            (
+                "[guided]\nageing = 2",
+                "s.toml:2:10: expected a number from 0 to 1",
+            ),
             ("[limits]\ndisk = \"1X\"", "s.toml:2:8: expected a size"),
-            ("[impact]\nlog_pattern = '('", "s.toml:2:15: the pattern is wrong: "),
+            (
+                "[impact]\nlog_pattern = '('",
+                "s.toml:2:15: the pattern is wrong: ",
+            ),
             ("space = \"a : [1,3]\"", "s.toml:1:1: `injector` is missing"),
-            ("space = \"a : [1,3]\"\ninjector = \"script\"", "s.toml:1:1: `test` is missing"),
+            (
+                "space = \"a : [1,3]\"\ninjector = \"script\"",
+                "s.toml:1:1: `test` is missing",
+            ),
         ] {
             assert!(error(text).starts_with(message), "{text}: {}", error(text));
         }
         let inline = GOOD.replace("[1,3]", "[3,1]");
-        assert_eq!(error(&inline), "s.toml:1:14: there is no number from 3 to 1");
+        assert_eq!(
+            error(&inline),
+            "s.toml:1:14: there is no number from 3 to 1"
+        );
         let lines = GOOD.replace("\"a : [1,3]\"", "\"\"\"\na : [1,3]\n  b : {}\"\"\"");
-        assert_eq!(error(&lines), "s.toml:3:8: expected a value of the set, not `}`");
+        assert_eq!(
+            error(&lines),
+            "s.toml:3:8: expected a value of the set, not `}`"
+        );
     }
 }

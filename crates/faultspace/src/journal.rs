@@ -65,7 +65,9 @@ impl Journal {
             let mut line = String::new();
             let mut is_first = true;
             // The last line of a search that was killed may be incomplete: it is made again.
-            while reader.read_line(&mut line).map_err(Error::reading(&path))? > 0 && line.ends_with('\n') {
+            while reader.read_line(&mut line).map_err(Error::reading(&path))? > 0
+                && line.ends_with('\n')
+            {
                 if is_first {
                     let other: Head = match serde_json::from_str(&line) {
                         Ok(other) => other,
@@ -117,9 +119,19 @@ mod tests {
     #[test]
     fn a_journal_goes_on_behind_its_last_whole_line() {
         let folder = tempfile::tempdir().unwrap();
-        let head = Head { search: "guided".to_owned(), seed: 1, digest: 2 };
-        let entry = Entry { position: 7, ..Entry::default() };
-        Journal::open(folder.path(), &head).unwrap().add(&entry).unwrap();
+        let head = Head {
+            search: "guided".to_owned(),
+            seed: 1,
+            digest: 2,
+        };
+        let entry = Entry {
+            position: 7,
+            ..Entry::default()
+        };
+        Journal::open(folder.path(), &head)
+            .unwrap()
+            .add(&entry)
+            .unwrap();
         let path = folder.path().join("journal.jsonl");
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"position\": 8").unwrap();

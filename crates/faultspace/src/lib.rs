@@ -24,10 +24,10 @@ mod regression;
 mod replay;
 mod results;
 mod run;
-mod system;
 pub mod search;
 mod show;
 pub mod space;
+mod system;
 
 pub use config::{Command, Guided, Impact, SearchConfig, SearchFile, Stop};
 pub use error::{Error, Result};

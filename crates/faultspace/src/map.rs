@@ -24,7 +24,10 @@ pub(crate) fn write(
     curves: &Curves,
 ) -> Result<()> {
     folder.write("results.txt", table(summary).as_bytes())?;
-    folder.write("junit.xml", junit(&config.injector, &cases(summary)).as_bytes())?;
+    folder.write(
+        "junit.xml",
+        junit(&config.injector, &cases(summary)).as_bytes(),
+    )?;
     folder.write("map.svg", map(space, summary).as_bytes())?;
     folder.write("curves.svg", curves_of(space, curves).as_bytes())?;
     Ok(())
@@ -60,14 +63,21 @@ fn table(summary: &FaultSummary) -> String {
         summary.seed,
         summary.injector
     );
-    for result in summary.results.iter().filter(|result| result.outcome.is_failure()) {
+    for result in summary
+        .results
+        .iter()
+        .filter(|result| result.outcome.is_failure())
+    {
         let precision = match result.precision {
             Some(precision) => format!("{precision:.3}"),
             None if result.repeats == "always the same" => "always".to_owned(),
             None => "-".to_owned(),
         };
         let mark = if result.is_representative { "*" } else { " " };
-        let cluster = result.cluster.map(|number| format!("{number}{mark}")).unwrap_or_default();
+        let cluster = result
+            .cluster
+            .map(|number| format!("{number}{mark}"))
+            .unwrap_or_default();
         let _ = writeln!(
             text,
             "{}  {:>6.2}  {precision:>9}  {:>9.3}  {cluster:>7}  {:<12}  {} ({})",
@@ -83,13 +93,17 @@ fn table(summary: &FaultSummary) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// The map of the first subspace: its two longest axes, and the greatest impact at each place.
 fn map(space: &Space, summary: &FaultSummary) -> String {
     let axes = &space.subspaces()[0].axes;
-    let mut order: Vec<usize> = (0..axes.len()).filter(|axis| axes[*axis].values.len() <= MAX_SIDE).collect();
+    let mut order: Vec<usize> = (0..axes.len())
+        .filter(|axis| axes[*axis].values.len() <= MAX_SIDE)
+        .collect();
     order.sort_by_key(|axis| (std::cmp::Reverse(axes[*axis].values.len()), *axis));
     let (across, down) = (order.first().copied(), order.get(1).copied());
     let count = |axis: Option<usize>| axis.map_or(1, |axis| axes[axis].values.len());
@@ -102,8 +116,15 @@ fn map(space: &Space, summary: &FaultSummary) -> String {
             *cell = cell.max(result.impact);
         }
     }
-    let most = worst.values().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let (width, height) = (MARGIN + count(across) * CELL + 10, MARGIN + count(down) * CELL + 10);
+    let most = worst
+        .values()
+        .copied()
+        .fold(0.0, f64::max)
+        .max(f64::MIN_POSITIVE);
+    let (width, height) = (
+        MARGIN + count(across) * CELL + 10,
+        MARGIN + count(down) * CELL + 10,
+    );
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \
          font-size=\"9\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
@@ -131,13 +152,24 @@ fn map(space: &Space, summary: &FaultSummary) -> String {
                     "<text transform=\"translate({along},{}) rotate(-90)\">{text}</text>",
                     MARGIN - 4
                 ),
-                false => writeln!(svg, "<text x=\"{}\" y=\"{along}\" text-anchor=\"end\">{text}</text>", MARGIN - 4),
+                false => writeln!(
+                    svg,
+                    "<text x=\"{}\" y=\"{along}\" text-anchor=\"end\">{text}</text>",
+                    MARGIN - 4
+                ),
             };
         }
         let name = escaped(&axis.name);
         let _ = match is_across {
-            true => writeln!(svg, "<text x=\"{MARGIN}\" y=\"12\" font-size=\"12\">{name} →</text>"),
-            false => writeln!(svg, "<text x=\"4\" y=\"{}\" font-size=\"12\">{name} ↓</text>", MARGIN - 10),
+            true => writeln!(
+                svg,
+                "<text x=\"{MARGIN}\" y=\"12\" font-size=\"12\">{name} →</text>"
+            ),
+            false => writeln!(
+                svg,
+                "<text x=\"4\" y=\"{}\" font-size=\"12\">{name} ↓</text>",
+                MARGIN - 10
+            ),
         };
     }
     svg + "</svg>\n"
@@ -160,7 +192,10 @@ fn curves_of(space: &Space, curves: &Curves) -> String {
         },
     ];
     let of_axis = |(at, (_, name)): (usize, &(usize, String))| {
-        let values = curves.sensitivity.iter().map(|all| all.get(at).copied().unwrap_or(0.0));
+        let values = curves
+            .sensitivity
+            .iter()
+            .map(|all| all.get(at).copied().unwrap_or(0.0));
         curve(name, values.collect())
     };
     if curves.sensitivity.iter().any(|all| !all.is_empty()) {

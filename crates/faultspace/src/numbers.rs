@@ -65,7 +65,10 @@ mod tests {
         let draws: Vec<f64> = (0..20_000).map(|_| numbers.normal()).collect();
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;
         let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws.len() as f64;
-        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        assert!(
+            mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05,
+            "{mean} {variance}"
+        );
         let mut counts = [0; 3];
         for _ in 0..3000 {
             counts[numbers.weighted([1.0, 0.0, 2.0].into_iter()).unwrap()] += 1;

@@ -41,7 +41,10 @@ pub struct ProfileResult {
 
 /// Runs tests and makes the space of their faults.
 pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
-    let folder = spec.folder.canonicalize().map_err(Error::reading(&spec.folder))?;
+    let folder = spec
+        .folder
+        .canonicalize()
+        .map_err(Error::reading(&spec.folder))?;
     let work = std::env::temp_dir().join(format!("everett-profile-{}", std::process::id()));
     std::fs::create_dir_all(&work).map_err(Error::writing(&work))?;
     let counted = count(spec, folder, &work);
@@ -52,11 +55,26 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     let size = match &parsed {
         Ok(space) => space.size(),
         Err(_) if counts.iter().all(BTreeMap::is_empty) => {
-            let what = if spec.system_calls { "system calls" } else { "libc functions" };
-            let hint = if spec.system_calls { "" } else { "; is the program static? then profile its system calls" };
-            return Err(Error::Setup(format!("the tests make no {what} that can be failed{hint}")));
+            let what = if spec.system_calls {
+                "system calls"
+            } else {
+                "libc functions"
+            };
+            let hint = if spec.system_calls {
+                ""
+            } else {
+                "; is the program static? then profile its system calls"
+            };
+            return Err(Error::Setup(format!(
+                "the tests make no {what} that can be failed{hint}"
+            )));
         }
-        Err(error) => return Err(Error::Space { file: "profile".to_owned(), error: error.clone() }),
+        Err(error) => {
+            return Err(Error::Space {
+                file: "profile".to_owned(),
+                error: error.clone(),
+            });
+        }
     };
     let mut calls = BTreeMap::new();
     for test in &counts {
@@ -70,7 +88,11 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
 
 /// For each test the most calls that one process makes of each function.
 fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMap<String, u64>>> {
-    let injector = if spec.system_calls { "ptrace" } else { "preload" };
+    let injector = if spec.system_calls {
+        "ptrace"
+    } else {
+        "preload"
+    };
     let mut all = Vec::new();
     for test in &spec.tests {
         let config = SearchConfig {
@@ -85,7 +107,10 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
         let injection = match spec.system_calls {
             true => Injection::CountCalls,
             false => Injection::Preload {
-                library: work.canonicalize().map_err(Error::reading(work))?.join("preload.so"),
+                library: work
+                    .canonicalize()
+                    .map_err(Error::reading(work))?
+                    .join("preload.so"),
                 faults: Vec::new(),
                 counts: true,
             },
@@ -93,7 +118,10 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
         let seen = system.execute(&system.job(&Scenario::default(), injection))?;
         if !seen.test.is_success() {
             let said = seen.output[1].text.trim().to_owned();
-            return Err(Error::Setup(format!("the test {test:?} fails without any fault: {} {said}", seen.test)));
+            return Err(Error::Setup(format!(
+                "the test {test:?} fails without any fault: {} {said}",
+                seen.test
+            )));
         }
         let mut most: BTreeMap<String, u64> = BTreeMap::new();
         for (key, count) in &seen.calls {
@@ -136,7 +164,8 @@ fn failing(system_calls: bool) -> Vec<Failing> {
 
 /// The description of the space: a subspace for each set of functions with the same errnos and return value.
 fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
-    let mut text = String::from("# Made by `everett faults profile`. What is never called is left out.\n");
+    let mut text =
+        String::from("# Made by `everett faults profile`. What is never called is left out.\n");
     for (number, test) in (1..).zip(&spec.tests) {
         let _ = writeln!(text, "# test {number}: {}", test.replace('\n', " "));
     }
@@ -157,11 +186,18 @@ fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
             }
         }
         for (errnos, retval, names, most) in groups {
-            let _ = write!(text, "\ntest : {{ {number} }}\nfunction : {{ {} }}\n", names.join(", "));
+            let _ = write!(
+                text,
+                "\ntest : {{ {number} }}\nfunction : {{ {} }}\n",
+                names.join(", ")
+            );
             if !errnos.is_empty() {
                 let _ = writeln!(text, "errno : {{ {} }}", errnos.join(", "));
             }
-            let _ = writeln!(text, "retval : {{ {retval} }}\ncallNumber : [ 1 , {most} ] ;");
+            let _ = writeln!(
+                text,
+                "retval : {{ {retval} }}\ncallNumber : [ 1 , {most} ] ;"
+            );
         }
     }
     text

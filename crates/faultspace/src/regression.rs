@@ -20,7 +20,10 @@ pub(crate) fn write(
     seen: Option<&Seen>,
 ) -> Result<()> {
     let place = format!("scenarios/{}", result.name);
-    folder.write(&format!("{place}/scenario.txt"), format!("{scenario}\n").as_bytes())?;
+    folder.write(
+        &format!("{place}/scenario.txt"),
+        format!("{scenario}\n").as_bytes(),
+    )?;
     let json = serde_json::to_vec_pretty(result).unwrap_or_default();
     folder.write(&format!("{place}/result.json"), &json)?;
     if let Some(seen) = seen {
@@ -29,7 +32,10 @@ pub(crate) fn write(
         }
         if result.outcome.is_failure() {
             let name = format!("{place}/replay.sh");
-            folder.write(&name, script(folder, config, scenario, result, seen).as_bytes())?;
+            folder.write(
+                &name,
+                script(folder, config, scenario, result, seen).as_bytes(),
+            )?;
             make_executable(&folder.path().join(name));
         }
     }
@@ -43,7 +49,13 @@ fn make_executable(path: &std::path::Path) {
 }
 
 /// The script of a failure. It needs nothing of Everett where a shell can inject the fault and see the failure.
-fn script(folder: &Folder, config: &SearchConfig, scenario: &Scenario, result: &ScenarioResult, seen: &Seen) -> String {
+fn script(
+    folder: &Folder,
+    config: &SearchConfig,
+    scenario: &Scenario,
+    result: &ScenarioResult,
+    seen: &Seen,
+) -> String {
     let why = result.why.join(", ");
     let mut text = format!(
         "#!/bin/sh\n# Makes a failure happen again: {scenario}\n# {}: {why}\n\
@@ -61,7 +73,10 @@ fn script(folder: &Folder, config: &SearchConfig, scenario: &Scenario, result: &
     let is_shell = matches!(config.test, Some(Command::Shell(_))) && config.start.is_none();
     let _ = match is_seen && can_inject && is_shell {
         true => write_plain(&mut text, folder, config, scenario, seen),
-        false => writeln!(text, "exec \"${{EVERETT:-everett}}\" faults replay \"$here\""),
+        false => writeln!(
+            text,
+            "exec \"${{EVERETT:-everett}}\" faults replay \"$here\""
+        ),
     };
     text
 }
@@ -79,24 +94,41 @@ fn write_plain(
     };
     let from = quoted(&config.folder.display().to_string());
     let own = folder.path().canonicalize().unwrap_or_default();
-    let skipped = own.strip_prefix(&config.folder).ok().and_then(|below| below.components().next());
-    let skipped = skipped.map(|one| one.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
-    writeln!(text, "work=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$work\"' EXIT")?;
+    let skipped = own
+        .strip_prefix(&config.folder)
+        .ok()
+        .and_then(|below| below.components().next());
+    let skipped = skipped
+        .map(|one| one.as_os_str().to_string_lossy().into_owned())
+        .unwrap_or_default();
+    writeln!(
+        text,
+        "work=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$work\"' EXIT"
+    )?;
     writeln!(
         text,
         "for file in {from}/* {from}/.[!.]*; do\n\
          \x20 [ ! -e \"$file\" ] || [ \"${{file##*/}}\" = {} ] || cp -a \"$file\" \"$work\" || exit 2\ndone",
-        quoted(if skipped.is_empty() { "everett-out" } else { &skipped })
+        quoted(if skipped.is_empty() {
+            "everett-out"
+        } else {
+            &skipped
+        })
     )?;
     writeln!(text, "cd \"$work\" || exit 2")?;
     let passes = row.injector.passes_scenario();
     let system = crate::system::words(config, scenario, passes);
     let mut env = crate::system::variables(config, scenario);
-    let means = Means { library: "preload.so".into() };
+    let means = Means {
+        library: "preload.so".into(),
+    };
     let mut preloaded = String::new();
     if let Ok(injection @ Injection::Preload { .. }) = row.injector.plan(scenario, &means) {
         let compiler = preload::COMPILER.join(" ");
-        writeln!(text, "{compiler} \"$work/.preload.so\" \"$here/../../preload.c\" || exit 2")?;
+        writeln!(
+            text,
+            "library=$work/.preload.so\ncp \"$here/../../preload.so\" \"$library\" 2>/dev/null ||\n\x20 {compiler} \"$library\" \"$here/../../preload.c\" || exit 2"
+        )?;
         env.extend(preload::variables(&injection, &config.programs));
         preloaded = "LD_PRELOAD=\"$work/.preload.so\" ".to_owned();
     }
@@ -105,7 +137,11 @@ fn write_plain(
     }
     let words: Vec<String> = system.iter().map(|word| quoted(word)).collect();
     let seconds = config.limits.timeout.as_secs_f64();
-    writeln!(text, "timeout -s KILL {seconds} env {preloaded}{} </dev/null\ncode=$?", words.join(" "))?;
+    writeln!(
+        text,
+        "timeout -s KILL {seconds} env {preloaded}{} </dev/null\ncode=$?",
+        words.join(" ")
+    )?;
     if let Some(Command::Shell(cleanup)) = &config.cleanup {
         writeln!(text, "( {cleanup}\n) >/dev/null 2>&1 </dev/null")?;
     }
@@ -114,5 +150,8 @@ fn write_plain(
         Ended::Signal(signal) => 128 + signal,
         _ => 128 + 9,
     };
-    writeln!(text, "echo \"exit code $code; before: {expected}\" >&2\n[ \"$code\" = {expected} ]")
+    writeln!(
+        text,
+        "echo \"exit code $code; before: {expected}\" >&2\n[ \"$code\" = {expected} ]"
+    )
 }

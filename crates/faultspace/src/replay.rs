@@ -35,7 +35,9 @@ pub struct ReplayResult {
 impl ReplayResult {
     /// Whether all runs ended as the recorded one.
     pub fn is_same(&self) -> bool {
-        self.shown.iter().all(|one| one.outcome == self.recorded.outcome)
+        self.shown
+            .iter()
+            .all(|one| one.outcome == self.recorded.outcome)
     }
 }
 
@@ -73,6 +75,10 @@ pub fn replay(spec: &ReplaySpec) -> Result<ReplayResult> {
     let scenario = Scenario::parse(&recorded.scenario).map_err(Error::Usage)?;
     let work = std::env::temp_dir().join(format!("everett-faults-{}", std::process::id()));
     std::fs::create_dir_all(&work).map_err(Error::writing(&work))?;
+    for file in ["preload.c", "preload.so"] {
+        // The library of the search saves building it; without it, it is built.
+        let _ = std::fs::copy(results.join(file), work.join(file));
+    }
     let outcome = replay_in(&config, &scenario, recorded, spec, &work);
     let _ = std::fs::remove_dir_all(&work);
     outcome
@@ -95,7 +101,9 @@ fn replay_in(
     for _ in 0..spec.times.max(1) {
         let seen = system.run(scenario)?;
         let covered = seen.coverage.iter().cloned().collect();
-        result.shown.push(measure(&config.impact, &seen, without.as_deref(), &covered));
+        result
+            .shown
+            .push(measure(&config.impact, &seen, without.as_deref(), &covered));
         result.seen = Some(seen);
     }
     Ok(result)

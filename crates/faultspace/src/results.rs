@@ -12,8 +12,6 @@ pub enum Isolation {
     Namespaces,
     /// On a copy of its folder; its processes are traced and ended.
     Processes,
-    /// Under the kernel model: nothing reaches the machine.
-    Model,
 }
 
 /// How a scenario ended.
@@ -37,8 +35,6 @@ pub enum Outcome {
     Harmful,
     /// It could not be started.
     StartFailed,
-    /// An expectation or an invariant is broken.
-    Broken,
     /// Everett could not run it.
     Error,
 }
@@ -66,7 +62,6 @@ impl fmt::Display for Outcome {
             Outcome::Differs => "differs",
             Outcome::Harmful => "harmful",
             Outcome::StartFailed => "start-failed",
-            Outcome::Broken => "broken",
             Outcome::Error => "error",
         })
     }

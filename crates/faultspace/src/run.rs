@@ -76,7 +76,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     if search::named(&config.search).is_none() {
         let names: Vec<&str> = search::SEARCHES.iter().map(|row| row.name).collect();
         let names = names.join(", ");
-        return Err(Error::Usage(format!("there is no search {:?}; there are: {names}", config.search)));
+        return Err(Error::Usage(format!(
+            "there is no search {:?}; there are: {names}",
+            config.search
+        )));
     }
     config.stop.runs = spec.runs.or(config.stop.runs);
     let folder = match &spec.out {
@@ -85,7 +88,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     };
     let system = System::new(&config, &spec.manager, folder.path())?;
     check(&system, &space)?;
-    folder.write("search.json", &serde_json::to_vec_pretty(&config).unwrap_or_default())?;
+    folder.write(
+        "search.json",
+        &serde_json::to_vec_pretty(&config).unwrap_or_default(),
+    )?;
     let journal = Journal::open(folder.path(), &head(&config))?;
     let jobs = match spec.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -97,11 +103,17 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     explorer.repeat(&system, jobs)?;
     let mut summary = explorer.summary();
     summary.jobs = jobs;
-    summary.other_runs = system.runs.load(Ordering::Relaxed).saturating_sub(explorer.run_now);
+    summary.other_runs = system
+        .runs
+        .load(Ordering::Relaxed)
+        .saturating_sub(explorer.run_now);
     summary.wall_seconds = begun.elapsed().as_secs_f64();
     let curves = explorer.curves;
     crate::map::write(&folder, &config, &space, &summary, &curves)?;
-    folder.write("summary.json", &serde_json::to_vec_pretty(&summary).unwrap_or_default())?;
+    folder.write(
+        "summary.json",
+        &serde_json::to_vec_pretty(&summary).unwrap_or_default(),
+    )?;
     let _ = std::fs::remove_dir_all(folder.path().join("scratch"));
     Ok(RunResult {
         folder: folder.path().to_owned(),
@@ -128,7 +140,10 @@ fn check(system: &System, space: &Space) -> Result<()> {
         && system.without(&first).to_string().is_empty()
     {
         let said = seen.output[1].text.trim().to_owned();
-        return Err(Error::Setup(format!("the test fails without any fault: {} {said}", seen.test)));
+        return Err(Error::Setup(format!(
+            "the test fails without any fault: {} {said}",
+            seen.test
+        )));
     }
     Ok(())
 }
@@ -194,7 +209,10 @@ fn ask(system: &System, scenario: &Scenario) -> Result<(Seen, Option<Arc<Seen>>)
 /// Answers questions until there are no more.
 fn work(system: &System, questions: &Mutex<Receiver<Question>>, answers: &Sender<Answer>) {
     loop {
-        let question = questions.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let question = questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
         let Ok((number, scenario)) = question else {
             return;
         };
@@ -238,9 +256,19 @@ impl<'s> Explorer<'s> {
 
     /// Searches until all is run or something says stop. A fixed window of scenarios is in flight, and results are
     /// learned in the order of issue: so the course does not depend on the number of jobs.
-    fn search(&mut self, system: &System, jobs: usize, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<()> {
+    fn search(
+        &mut self,
+        system: &System,
+        jobs: usize,
+        progress: &mut dyn FnMut(&Progress<'_>),
+    ) -> Result<()> {
         let begun = Instant::now();
-        let most = self.config.stop.runs.unwrap_or(u64::MAX).min(self.space.size());
+        let most = self
+            .config
+            .stop
+            .runs
+            .unwrap_or(u64::MAX)
+            .min(self.space.size());
         let (questions, asked) = channel();
         let (answer, answers) = channel();
         let asked = Mutex::new(asked);
@@ -282,7 +310,12 @@ impl<'s> Explorer<'s> {
                 }
                 learned += 1;
                 if let Some(last) = self.results.last() {
-                    progress(&Progress { run: learned, most, failures: self.failures, last });
+                    progress(&Progress {
+                        run: learned,
+                        most,
+                        failures: self.failures,
+                        last,
+                    });
                 }
                 if self.has_reached_target() || self.is_stopped(begun) {
                     break Ok(());
@@ -326,11 +359,14 @@ impl<'s> Explorer<'s> {
     /// Whether a target of the search is reached.
     fn has_reached_target(&self) -> bool {
         let stop = &self.config.stop;
-        let is_reached = |target: Option<u64>, count: u64| target.is_some_and(|target| count >= target);
+        let is_reached =
+            |target: Option<u64>, count: u64| target.is_some_and(|target| count >= target);
         let clusters = || self.clusters().len() as u64;
         is_reached(stop.failures, self.failures)
             || is_reached(stop.crashes, self.crashes)
-            || stop.impact.is_some_and(|most| self.results.last().is_some_and(|last| last.impact >= most))
+            || stop
+                .impact
+                .is_some_and(|most| self.results.last().is_some_and(|last| last.impact >= most))
             || stop.clusters.is_some_and(|most| clusters() >= most)
     }
 
@@ -377,18 +413,31 @@ impl<'s> Explorer<'s> {
     }
 
     /// What a run shows.
-    fn entry(&self, position: u64, scenario: &Scenario, seen: &Seen, without: Option<&Seen>) -> Entry {
+    fn entry(
+        &self,
+        position: u64,
+        scenario: &Scenario,
+        seen: &Seen,
+        without: Option<&Seen>,
+    ) -> Entry {
         let mut measured = measure(&self.config.impact, seen, without, &self.covered);
         let failing = without.filter(|without| !without.test.is_success());
         if let Some(failing) = failing {
             measured = Measured {
                 outcome: Outcome::Error,
-                why: vec![format!("the test fails without any fault: {}", failing.test)],
+                why: vec![format!(
+                    "the test fails without any fault: {}",
+                    failing.test
+                )],
                 ..Measured::default()
             };
         }
         let can_tell = self.config.injector != "script";
-        let stack = seen.injected.first().map(|one| one.stack.clone());
+        let stack = seen.injected.first().map(|one| {
+            // The function itself is the innermost frame.
+            let frames = one.stack.iter().cloned();
+            std::iter::once(one.function.clone()).chain(frames).collect()
+        });
         let crash = seen.crashes.first().map(|crash| crash.stack.clone());
         Entry {
             position,
@@ -399,7 +448,11 @@ impl<'s> Explorer<'s> {
             new_lines: measured.new_lines,
             injected: can_tell.then_some(!seen.injected.is_empty()),
             stack: stack.or(crash).unwrap_or_default(),
-            fails_without: failing.map(|_| scenario.get("test").map_or(String::new(), ToString::to_string)),
+            fails_without: failing.map(|_| {
+                scenario
+                    .get("test")
+                    .map_or(String::new(), ToString::to_string)
+            }),
             cleanup_failed: seen.cleanup_failure.is_some(),
             isolation: seen.isolation,
         }
@@ -451,12 +504,15 @@ impl<'s> Explorer<'s> {
         });
     }
 
-    /// The clusters of failures: the results of each, by their first stack.
-    fn clusters(&self) -> BTreeMap<usize, Vec<usize>> {
-        let mut clusters: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    /// The clusters of failures: the results of each, by their first stack and how they end.
+    fn clusters(&self) -> BTreeMap<(usize, Outcome), Vec<usize>> {
+        let mut clusters: BTreeMap<(usize, Outcome), Vec<usize>> = BTreeMap::new();
         for (at, (result, (number, _))) in self.results.iter().zip(&self.numbers).enumerate() {
             if result.outcome.is_failure() {
-                clusters.entry(self.stacks.root(*number)).or_default().push(at);
+                clusters
+                    .entry((self.stacks.root(*number), result.outcome))
+                    .or_default()
+                    .push(at);
             }
         }
         clusters
@@ -496,8 +552,12 @@ impl<'s> Explorer<'s> {
                 match seen {
                     Ok((seen, without)) => {
                         let none = BTreeSet::new();
-                        let measured = measure(&self.config.impact, &seen, without.as_deref(), &none);
-                        impacts.entry(at as usize).or_default().push(measured.repeatable);
+                        let measured =
+                            measure(&self.config.impact, &seen, without.as_deref(), &none);
+                        impacts
+                            .entry(at as usize)
+                            .or_default()
+                            .push(measured.repeatable);
                     }
                     Err(Error::Manager(_)) => {}
                     Err(error) => return Err(error),
@@ -512,7 +572,8 @@ impl<'s> Explorer<'s> {
             }
             again.push(self.numbers[at].1);
             let mean = again.iter().sum::<f64>() / again.len() as f64;
-            let variance = again.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / again.len() as f64;
+            let variance =
+                again.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / again.len() as f64;
             let result = &mut self.results[at];
             result.precision = (variance > 0.0).then(|| 1.0 / variance);
             result.repeats = match variance > 0.0 {
@@ -529,7 +590,11 @@ impl<'s> Explorer<'s> {
         for (number, members) in (1..).zip(clusters.values()) {
             // The worst stands for its cluster, and of equal ones the first.
             let worst = members.iter().copied().reduce(|one, two| {
-                if self.results[two].impact > self.results[one].impact { two } else { one }
+                if self.results[two].impact > self.results[one].impact {
+                    two
+                } else {
+                    one
+                }
             });
             for at in members {
                 self.results[*at].cluster = Some(number);
@@ -537,12 +602,19 @@ impl<'s> Explorer<'s> {
             }
         }
         let mut results = self.results.clone();
-        results.sort_by(|one, two| two.impact.total_cmp(&one.impact).then_with(|| one.name.cmp(&two.name)));
+        results.sort_by(|one, two| {
+            two.impact
+                .total_cmp(&one.impact)
+                .then_with(|| one.name.cmp(&two.name))
+        });
         let names = self.space.names().iter().map(|(fault, name)| match fault {
             0 => name.clone(),
             fault => format!("{name}{}", fault + 1),
         });
-        let errors = self.results.iter().filter(|result| result.outcome == Outcome::Error);
+        let errors = self
+            .results
+            .iter()
+            .filter(|result| result.outcome == Outcome::Error);
         let covered = self.covered.len() as u64;
         FaultSummary {
             scenarios_total: self.space.size(),
@@ -559,7 +631,8 @@ impl<'s> Explorer<'s> {
             is_interrupted: self.is_interrupted,
             failing_without_faults: self.failing_without.iter().cloned().collect(),
             cleanup_failures: self.cleanup_failures,
-            lines_covered: (self.config.impact.coverage > 0.0).then_some([self.covered_without, covered]),
+            lines_covered: (self.config.impact.coverage > 0.0)
+                .then_some([self.covered_without, covered]),
             sensitivity: names.zip(self.search.sensitivity()).collect(),
             results,
             ..FaultSummary::default()

@@ -53,10 +53,17 @@ pub fn show(path: &Path, distance: u64) -> Result<Shown> {
             let config: SearchConfig = read(&folder.join("search.json"))?;
             let summary: FaultSummary = read(&folder.join("summary.json"))?;
             let space = parse(&config.space, &folder.display().to_string())?;
-            let results = summary.results.iter().map(|one| (space.point(one.position), one.impact)).collect();
+            let results = summary
+                .results
+                .iter()
+                .map(|one| (space.point(one.position), one.impact))
+                .collect();
             (space, results)
         }
-        file if file.extension().is_some_and(|extension| extension == "toml") => {
+        file if file
+            .extension()
+            .is_some_and(|extension| extension == "toml") =>
+        {
             (SearchFile::read(file)?.space, Vec::new())
         }
         file => {
@@ -70,7 +77,11 @@ pub fn show(path: &Path, distance: u64) -> Result<Shown> {
             values: axis.values.len(),
             ends: [0, axis.values.len() - 1].map(|at| axis.values.get(at).to_string()),
         });
-        (subspace.subtypes.clone(), axes.collect(), subspace.holes.len())
+        (
+            subspace.subtypes.clone(),
+            axes.collect(),
+            subspace.holes.len(),
+        )
     };
     Ok(Shown {
         size: space.size(),
@@ -120,14 +131,24 @@ fn densities(space: &Space, results: &[(Point, f64)], distance: u64) -> Vec<Axis
         let (mut whole, mut near) = (Vec::new(), Vec::new());
         for (point, _) in results.iter().filter(|one| one.1 > 0.0) {
             let axes = space.axes(point).len();
-            let Some(axis) = (0..axes).find(|axis| space.name_of(point.subspace, *axis) == number) else {
+            let Some(axis) = (0..axes).find(|axis| space.name_of(point.subspace, *axis) == number)
+            else {
                 continue;
             };
-            let line = results.iter().filter(|other| on_line(point, &other.0, axis));
+            if space.axes(point)[axis].values.len() == 1 {
+                continue;
+            }
+            let line = results
+                .iter()
+                .filter(|other| on_line(point, &other.0, axis));
             whole.extend(mean(line.map(|one| one.1)).map(|line| line / all));
-            let vicinity: Vec<&(Point, f64)> =
-                results.iter().filter(|other| apart(point, &other.0).is_some_and(|d| d <= distance)).collect();
-            let line = vicinity.iter().filter(|other| on_line(point, &other.0, axis));
+            let vicinity: Vec<&(Point, f64)> = results
+                .iter()
+                .filter(|other| apart(point, &other.0).is_some_and(|d| d <= distance))
+                .collect();
+            let line = vicinity
+                .iter()
+                .filter(|other| on_line(point, &other.0, axis));
             let line = mean(line.map(|one| one.1));
             let around = mean(vicinity.iter().map(|one| one.1)).filter(|around| *around > 0.0);
             near.extend(line.zip(around).map(|(line, around)| line / around));

@@ -40,7 +40,11 @@ pub(crate) struct System {
 
 impl System {
     /// The system that a file describes. Its library is built in `folder`, where tests have scratch folders, too.
-    pub(crate) fn new(config: &SearchConfig, manager: &[OsString], folder: &std::path::Path) -> Result<System> {
+    pub(crate) fn new(
+        config: &SearchConfig,
+        manager: &[OsString],
+        folder: &std::path::Path,
+    ) -> Result<System> {
         let row = injector::named(&config.injector)
             .ok_or_else(|| Error::Usage(format!("there is no injector {}", config.injector)))?;
         let folder = folder.canonicalize().map_err(Error::reading(folder))?;
@@ -65,7 +69,12 @@ impl System {
     /// Checks that the injector understands a scenario.
     pub(crate) fn plan(&self, scenario: &Scenario) -> Result<Injection> {
         let planned = self.row.injector.plan(scenario, &self.means);
-        planned.map_err(|why| Error::Usage(format!("injector {}: {why} (scenario: {scenario})", self.row.name)))
+        planned.map_err(|why| {
+            Error::Usage(format!(
+                "injector {}: {why} (scenario: {scenario})",
+                self.row.name
+            ))
+        })
     }
 
     /// Runs a scenario.
@@ -77,7 +86,9 @@ impl System {
     /// Whether scenarios are compared with a run without faults.
     fn needs_without(&self) -> bool {
         let impact = &self.config.impact;
-        let is_compared = [impact.output, impact.files, impact.latency, impact.coverage].iter().any(|one| *one > 0.0);
+        let is_compared = [impact.output, impact.files, impact.latency, impact.coverage]
+            .iter()
+            .any(|one| *one > 0.0);
         !self.row.injector.passes_scenario() || is_compared || self.config.start.is_some()
     }
 
@@ -105,7 +116,9 @@ impl System {
         });
         let seen = made.clone().map_err(Error::Manager)?;
         match &seen.start_failure {
-            Some(why) => Err(Error::Setup(format!("`start` fails without any fault: {why}"))),
+            Some(why) => Err(Error::Setup(format!(
+                "`start` fails without any fault: {why}"
+            ))),
             None => Ok(Some(seen)),
         }
     }
@@ -118,7 +131,9 @@ impl System {
         let names = self.row.injector.attributes();
         let mut test = scenario.clone();
         for fault in &mut test.faults {
-            fault.0.retain(|(name, _)| !names.iter().any(|own| own.eq_ignore_ascii_case(name)));
+            fault
+                .0
+                .retain(|(name, _)| !names.iter().any(|own| own.eq_ignore_ascii_case(name)));
         }
         test
     }
@@ -156,7 +171,8 @@ impl System {
     }
 
     fn managed(&self, job: &Job) -> std::result::Result<Seen, String> {
-        std::fs::create_dir_all(&job.scratch).map_err(|error| format!("no scratch folder: {error}"))?;
+        std::fs::create_dir_all(&job.scratch)
+            .map_err(|error| format!("no scratch folder: {error}"))?;
         let answered = self.answer(job);
         // What is left there is below a mount that is gone, or was written by a test without namespaces.
         let _ = std::fs::remove_dir_all(&job.scratch);
@@ -164,7 +180,10 @@ impl System {
     }
 
     fn answer(&self, job: &Job) -> std::result::Result<Seen, String> {
-        let (program, args) = self.manager.split_first().ok_or("no command for managers")?;
+        let (program, args) = self
+            .manager
+            .split_first()
+            .ok_or("no command for managers")?;
         let child = Process::new(program)
             .args(args)
             .stdin(Stdio::piped())
@@ -184,7 +203,10 @@ impl System {
         let output = receive.recv_timeout(limits.timeout + 3 * limits.setup_timeout + GRACE);
         if output.is_err() {
             // All of its test dies with it.
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id as i32), nix::sys::signal::Signal::SIGKILL);
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(id as i32),
+                nix::sys::signal::Signal::SIGKILL,
+            );
         }
         let _ = waiting.join();
         let output = output.map_err(|_| "it did not answer in time".to_owned())?;
@@ -209,8 +231,14 @@ pub(crate) fn words(config: &SearchConfig, scenario: &Scenario, passes: bool) ->
 pub(crate) fn variables(config: &SearchConfig, scenario: &Scenario) -> Vec<(String, String)> {
     let mut env = scenario.variables();
     env.push(("EVERETT_SCENARIO".to_owned(), scenario.to_string()));
-    env.push(("EVERETT_SCENARIO_JSON".to_owned(), scenario.json().to_string()));
-    env.push(("EVERETT_FOLDER".to_owned(), config.folder.display().to_string()));
+    env.push((
+        "EVERETT_SCENARIO_JSON".to_owned(),
+        scenario.json().to_string(),
+    ));
+    env.push((
+        "EVERETT_FOLDER".to_owned(),
+        config.folder.display().to_string(),
+    ));
     if let Some(test) = scenario.get("test") {
         env.push(("EVERETT_TEST".to_owned(), test.to_string()));
     }
@@ -223,7 +251,9 @@ fn command_words(command: &Command, scenario: &Scenario, passes: bool) -> Vec<St
     let more = if passes { scenario.words() } else { Vec::new() };
     match command {
         Command::Words(words) => {
-            let words = words.iter().map(|word| filled(word, scenario, |value| value));
+            let words = words
+                .iter()
+                .map(|word| filled(word, scenario, |value| value));
             words.chain(more).collect()
         }
         Command::Shell(text) => {
@@ -279,7 +309,10 @@ mod tests {
         let scenario = Scenario::parse("test \"a b\" n 3").unwrap();
         let shell = |text: &str| filled(text, &scenario, |value| quoted(&value));
         assert_eq!(shell("run {test} {n}"), "run 'a b' 3");
-        assert_eq!(shell("awk '{print}' ${test} {x"), "awk '{print}' ${test} {x");
+        assert_eq!(
+            shell("awk '{print}' ${test} {x"),
+            "awk '{print}' ${test} {x"
+        );
         assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 }

@@ -65,7 +65,7 @@ struct ProfileArgs {
     /// Write the space to this file; default: standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Count system calls (for injectors ptrace and model) instead of libc functions (for preload).
+    /// Count system calls (for injector ptrace) instead of libc functions (for preload).
     #[arg(long)]
     syscalls: bool,
     /// Count only the calls of programs of this name; default: of all but shells.
@@ -265,7 +265,8 @@ fn print_space(shown: &Shown) {
         print(&format!(
             "relative linear density (from {results} scenarios; above 1 it pays to go along an axis)"
         ));
-        let number = |density: Option<f64>| density.map_or("-".to_owned(), |one| format!("{one:.2}"));
+        let number =
+            |density: Option<f64>| density.map_or("-".to_owned(), |one| format!("{one:.2}"));
         for density in &shown.densities {
             print(&format!(
                 "  {:<14} whole space {:>6}  vicinity {:>6}",

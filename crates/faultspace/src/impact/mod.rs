@@ -31,7 +31,12 @@ pub struct Measured {
 }
 
 /// Measures a run against the same test without faults, and against the lines that are covered already.
-pub fn measure(weights: &Impact, seen: &Seen, without: Option<&Seen>, covered: &BTreeSet<String>) -> Measured {
+pub fn measure(
+    weights: &Impact,
+    seen: &Seen,
+    without: Option<&Seen>,
+    covered: &BTreeSet<String>,
+) -> Measured {
     let mut measured = Measured::default();
     if let Some(why) = &seen.start_failure {
         measured.note(weights.exit, format!("start fails: {why}"));
@@ -44,7 +49,11 @@ pub fn measure(weights: &Impact, seen: &Seen, without: Option<&Seen>, covered: &
     }
     of_log(weights, seen, &mut measured);
     if let Some(printed) = &seen.measured {
-        let number = printed.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let number = printed
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite() && *number >= 0.0);
         measured.why.clear();
         measured.repeatable = number.unwrap_or(0.0);
         measured.why.push(match number {
@@ -60,7 +69,9 @@ pub fn measure(weights: &Impact, seen: &Seen, without: Option<&Seen>, covered: &
         measured.impact += weights.coverage * count as f64;
         measured.why.push(format!("{count} new lines"));
     }
-    let is_harmful = weights.failure.is_some_and(|least| measured.impact >= least);
+    let is_harmful = weights
+        .failure
+        .is_some_and(|least| measured.impact >= least);
     if is_harmful && measured.outcome == Outcome::Passed {
         measured.outcome = Outcome::Harmful;
     }
@@ -79,7 +90,10 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
     let usual = without.map_or(&Ended::Exit(0), |without| &without.test);
     let old_crashes = without.map_or(0, |without| without.crashes.len());
     if let Some(crash) = seen.crashes.get(old_crashes) {
-        measured.note(weights.signal, format!("{} gets signal {}", crash.program, crash.signal));
+        measured.note(
+            weights.signal,
+            format!("{} gets signal {}", crash.program, crash.signal),
+        );
         measured.outcome = Outcome::Crashed;
     }
     match &seen.test {
@@ -128,13 +142,24 @@ fn of_differences(weights: &Impact, seen: &Seen, without: &Seen, measured: &mut 
         let mut slowdown = 0.0;
         for (name, is_better_high) in [("latency", false), ("throughput", true)] {
             if let (Some(now), Some(usual)) = (value(seen, name), value(without, name)) {
-                let (worse, better) = if is_better_high { (usual, now) } else { (now, usual) };
-                let factor = if better > 0.0 { worse / better } else { MAX_SLOWDOWN };
+                let (worse, better) = if is_better_high {
+                    (usual, now)
+                } else {
+                    (now, usual)
+                };
+                let factor = if better > 0.0 {
+                    worse / better
+                } else {
+                    MAX_SLOWDOWN
+                };
                 slowdown += (factor - 1.0).clamp(0.0, MAX_SLOWDOWN);
             }
         }
         if slowdown > 0.0 {
-            measured.note(weights.latency * slowdown, format!("{:.1} times slower", 1.0 + slowdown));
+            measured.note(
+                weights.latency * slowdown,
+                format!("{:.1} times slower", 1.0 + slowdown),
+            );
         }
     }
 }
@@ -155,7 +180,8 @@ fn differing_file<'f>(
 ) -> Option<&'f String> {
     let counts = |name: &&String| !weights.ignore.iter().any(|pattern| fits(pattern, name));
     let all: BTreeSet<&String> = files.keys().chain(usual.keys()).filter(counts).collect();
-    all.into_iter().find(|name| files.get(*name) != usual.get(*name))
+    all.into_iter()
+        .find(|name| files.get(*name) != usual.get(*name))
 }
 
 /// Whether a name fits a pattern with `*`.
@@ -178,8 +204,13 @@ fn printed(text: &str, word: &str) -> Option<f64> {
     let number = |line: &str| {
         let rest = line.trim_start().strip_prefix(word)?;
         let rest = rest.trim_start_matches([' ', ':', '=', '\t']);
-        let end = rest.find(|c: char| !"0123456789.eE+-".contains(c)).unwrap_or(rest.len());
-        rest[..end].parse::<f64>().ok().filter(|number| number.is_finite())
+        let end = rest
+            .find(|c: char| !"0123456789.eE+-".contains(c))
+            .unwrap_or(rest.len());
+        rest[..end]
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
     };
     text.lines().rev().find_map(number)
 }
@@ -201,15 +232,28 @@ fn of_log(weights: &Impact, seen: &Seen, measured: &mut Measured) {
 pub fn relevance(model: &BTreeMap<String, f64>, scenario: &Scenario) -> f64 {
     let default = model.get("default").copied().unwrap_or(1.0);
     let of_fault = |attributes: &[(String, Value)]| {
-        let exact = attributes.iter().filter_map(|(name, value)| model.get(&format!("{name} {value}")));
-        let values = attributes.iter().filter_map(|(_, value)| model.get(&value.to_string()));
+        let exact = attributes
+            .iter()
+            .filter_map(|(name, value)| model.get(&format!("{name} {value}")));
+        let values = attributes
+            .iter()
+            .filter_map(|(_, value)| model.get(&value.to_string()));
         let families = attributes.iter().filter_map(|(_, value)| {
             let function = functions::named(&value.to_string())?;
             model.get(function.family)
         });
-        exact.chain(values).chain(families).next().copied().unwrap_or(default)
+        exact
+            .chain(values)
+            .chain(families)
+            .next()
+            .copied()
+            .unwrap_or(default)
     };
-    scenario.faults.iter().map(|fault| of_fault(&fault.0)).product()
+    scenario
+        .faults
+        .iter()
+        .map(|fault| of_fault(&fault.0))
+        .product()
 }
 
 #[cfg(test)]

@@ -91,10 +91,20 @@ fn piece(rest: &mut Characters<'_>) -> Result<Piece, String> {
         Some('*') => (0, true),
         Some('+') => (1, true),
         Some('?') => (0, false),
-        _ => return Ok(Piece { what, least: 1, is_repeated: false }),
+        _ => {
+            return Ok(Piece {
+                what,
+                least: 1,
+                is_repeated: false,
+            });
+        }
     };
     rest.next();
-    Ok(Piece { what, least, is_repeated })
+    Ok(Piece {
+        what,
+        least,
+        is_repeated,
+    })
 }
 
 fn class(rest: &mut Characters<'_>) -> Result<What, String> {
@@ -185,7 +195,10 @@ fn matches(what: &What, line: &[char], at: usize) -> Option<usize> {
         What::Any => next.is_some(),
         What::Is(character) => next == Some(character),
         What::Class(ranges, is_excluded) => next.is_some_and(|next| {
-            ranges.iter().any(|(first, last)| (first..=last).contains(&next)) != *is_excluded
+            ranges
+                .iter()
+                .any(|(first, last)| (first..=last).contains(&next))
+                != *is_excluded
         }),
         What::Group(_) => false,
     };

@@ -219,7 +219,9 @@ functions! {
 
 /// The function of a name, which may be one of its aliases.
 pub fn named(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.iter().find(|function| function.name == name || function.aliases.contains(&name))
+    FUNCTIONS
+        .iter()
+        .find(|function| function.name == name || function.aliases.contains(&name))
 }
 
 #[cfg(test)]

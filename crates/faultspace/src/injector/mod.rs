@@ -77,7 +77,9 @@ impl Injection {
     pub(crate) fn without_faults(&self) -> Injection {
         match self {
             Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
-            Injection::Preload { library, counts, .. } => Injection::Preload {
+            Injection::Preload {
+                library, counts, ..
+            } => Injection::Preload {
                 library: library.clone(),
                 faults: Vec::new(),
                 counts: *counts,
@@ -148,7 +150,15 @@ pub(crate) fn names() -> String {
 }
 
 /// Attributes of faults of calls.
-const CALL_ATTRIBUTES: &[&str] = &["function", "call", "syscall", "errno", "retval", "callNumber", "number"];
+const CALL_ATTRIBUTES: &[&str] = &[
+    "function",
+    "call",
+    "syscall",
+    "errno",
+    "retval",
+    "callNumber",
+    "number",
+];
 
 /// The function that a fault is about.
 fn function(fault: &Fault) -> Result<String, String> {
@@ -164,7 +174,8 @@ fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
         return Ok((1, 1));
     };
     let ends = value.numbers();
-    let ends = ends.and_then(|(from, to)| Some((u64::try_from(from).ok()?, u64::try_from(to).ok()?)));
+    let ends =
+        ends.and_then(|(from, to)| Some((u64::try_from(from).ok()?, u64::try_from(to).ok()?)));
     ends.ok_or_else(|| format!("{value} is no number of a call: 1, 2, ..., or 0 for none"))
 }
 
@@ -197,7 +208,9 @@ fn retval(fault: &Fault) -> Result<Option<i64>, String> {
         Some(Value::Number(number)) => Ok(Some(*number)),
         Some(Value::Word(word)) if word == "NULL" => Ok(Some(0)),
         Some(Value::Word(word)) if word == "EOF" => Ok(Some(-1)),
-        Some(other) => Err(format!("{other} is no value that a call returns: a number, NULL or EOF")),
+        Some(other) => Err(format!(
+            "{other} is no value that a call returns: a number, NULL or EOF"
+        )),
     }
 }
 

@@ -1,6 +1,8 @@
 //! `ptrace`: system calls of real programs fail, whatever language they are written in and however they are linked.
 
-use super::{CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval};
+use super::{
+    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval,
+};
 use crate::space::{Fault, Scenario};
 
 /// The injector.
@@ -21,11 +23,16 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
     let function = function(fault)?;
     let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
     let Some(row) = row else {
-        return Err(format!("{function} is no system call that can be failed; injector preload has libc functions"));
+        return Err(format!(
+            "{function} is no system call that can be failed; injector preload has libc functions"
+        ));
     };
     let (first, last) = numbers(fault)?;
     let (errno, retval) = (errno(fault)?, retval(fault)?);
-    let usual = row.errnos.first().map_or(everett_linux::Errno::EIO.0, |errno| errno.0);
+    let usual = row
+        .errnos
+        .first()
+        .map_or(everett_linux::Errno::EIO.0, |errno| errno.0);
     Ok(CallFault {
         call: Some(row.number),
         first,
@@ -50,10 +57,15 @@ mod tests {
 
     #[test]
     fn scenarios_become_failures_of_system_calls() {
-        let Ok(Injection::Calls(faults)) = plan("function read errno EINTR retVal -1 callNumber <5,10>") else {
+        let Ok(Injection::Calls(faults)) =
+            plan("function read errno EINTR retVal -1 callNumber <5,10>")
+        else {
             panic!();
         };
-        assert_eq!((faults[0].call, faults[0].first, faults[0].last), (Some(0), 5, 10));
+        assert_eq!(
+            (faults[0].call, faults[0].first, faults[0].last),
+            (Some(0), 5, 10)
+        );
         assert_eq!(faults[0].result(), -4);
         assert!(faults[0].hits(5) && faults[0].hits(10) && !faults[0].hits(11));
         let Ok(Injection::Calls(faults)) = plan("function close callNumber 0") else {
@@ -61,8 +73,16 @@ mod tests {
         };
         assert!(!faults[0].hits(0) && faults[0].happens_too());
         assert!(plan("function strdup").unwrap_err().contains("strdup"));
-        assert!(plan("function read errno EWHAT").unwrap_err().contains("EWHAT"));
-        assert!(plan("function read callNumber x").unwrap_err().contains("x is no number"));
+        assert!(
+            plan("function read errno EWHAT")
+                .unwrap_err()
+                .contains("EWHAT")
+        );
+        assert!(
+            plan("function read callNumber x")
+                .unwrap_err()
+                .contains("x is no number")
+        );
         assert!(plan("errno EIO").unwrap_err().contains("function"));
     }
 }

@@ -1,7 +1,9 @@
 //! Starts a command of a test, stopped, so that it can be traced from its first instruction on.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
-use nix::unistd::{ForkResult, Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execvpe, fork, setsid};
+use nix::unistd::{
+    ForkResult, Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execvpe, fork, setsid,
+};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,7 +30,11 @@ pub(super) const NOT_STARTED: i32 = 127;
 pub(super) fn start(start: &Start<'_>) -> nix::Result<Pid> {
     let text = |word: &String| CString::new(word.replace('\0', "")).unwrap_or_default();
     let words: Vec<CString> = start.words.iter().map(text).collect();
-    let env: Vec<CString> = start.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect();
+    let env: Vec<CString> = start
+        .env
+        .iter()
+        .map(|(name, value)| text(&format!("{name}={value}")))
+        .collect();
     // SAFETY: a manager has one thread, so the child may do anything.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => Ok(child),
@@ -83,6 +89,12 @@ fn trap(calls: &[u32]) -> nix::Result<()> {
     };
     nix::sys::prctl::set_no_new_privs()?;
     // SAFETY: the program and its filter live until the call returns.
-    let done = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    let done = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
     nix::errno::Errno::result(done).map(drop)
 }

@@ -7,7 +7,10 @@ use std::process::{Command, Stdio};
 
 /// The variable that says where such programs put their counts, and the folder.
 pub(super) fn variable(own: &Path) -> (String, String) {
-    ("GCOV_PREFIX".to_owned(), own.join("gcov").display().to_string())
+    (
+        "GCOV_PREFIX".to_owned(),
+        own.join("gcov").display().to_string(),
+    )
 }
 
 /// The covered lines, as `FILE:LINE`.
@@ -20,7 +23,10 @@ pub(super) fn lines(own: &Path) -> Vec<String> {
     for file in counts {
         // Its notes lie where the program was built; gcov wants them beside the counts.
         let notes = file.with_extension("gcno");
-        let Ok(real) = notes.strip_prefix(&prefix).map(|path| Path::new("/").join(path)) else {
+        let Ok(real) = notes
+            .strip_prefix(&prefix)
+            .map(|path| Path::new("/").join(path))
+        else {
             continue;
         };
         let _ = std::os::unix::fs::symlink(&real, &notes);
@@ -43,7 +49,10 @@ fn find(folder: &Path, counts: &mut Vec<PathBuf>) {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             find(&path, counts);
-        } else if path.extension().is_some_and(|extension| extension == "gcda") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "gcda")
+        {
             counts.push(path);
         }
     }

@@ -64,7 +64,10 @@ fn collect(folder: &Path, name: &str, files: &mut BTreeMap<String, String>) {
             files.insert(name, format!("link to {}", target.display()));
         } else if kind.is_file() {
             let content = fs::read(entry.path()).unwrap_or_default();
-            files.insert(name, format!("{} bytes {:016x}", content.len(), digest(&content)));
+            files.insert(
+                name,
+                format!("{} bytes {:016x}", content.len(), digest(&content)),
+            );
         } else {
             files.insert(name, "special".to_owned());
         }

@@ -168,7 +168,10 @@ pub fn manage() -> i32 {
 /// Writes an answer.
 fn answer(seen: &Result<Seen, String>) -> i32 {
     let bytes = serde_json::to_vec(seen).unwrap_or_default();
-    match std::io::stdout().write_all(&bytes).and_then(|()| std::io::stdout().flush()) {
+    match std::io::stdout()
+        .write_all(&bytes)
+        .and_then(|()| std::io::stdout().flush())
+    {
         Ok(()) => 0,
         Err(_) => 1,
     }

@@ -77,7 +77,8 @@ fn unshared() -> bool {
     let is_all = user.is_root() && write("uid_map", all) && write("gid_map", all);
     is_all || {
         write("setgroups", "deny");
-        write("uid_map", &format!("{user} {user} 1")) && write("gid_map", &format!("{group} {group} 1"))
+        write("uid_map", &format!("{user} {user} 1"))
+            && write("gid_map", &format!("{group} {group} 1"))
     }
 }
 
@@ -90,7 +91,10 @@ fn step<T>(what: &str, path: &Path, done: nix::Result<T>) -> Step<T> {
 fn make_folder(path: &Path) -> Step<()> {
     let failed = |error: std::io::Error| {
         let number = error.raw_os_error().unwrap_or(0);
-        (format!("cannot make {}", path.display()), nix::errno::Errno::from_raw(number))
+        (
+            format!("cannot make {}", path.display()),
+            nix::errno::Errno::from_raw(number),
+        )
     };
     fs::create_dir_all(path).map_err(failed)
 }
@@ -98,16 +102,38 @@ fn make_folder(path: &Path) -> Step<()> {
 fn open(path: &Path) -> Step<File> {
     let failed = |error: std::io::Error| {
         let number = error.raw_os_error().unwrap_or(0);
-        (format!("cannot open {}", path.display()), nix::errno::Errno::from_raw(number))
+        (
+            format!("cannot open {}", path.display()),
+            nix::errno::Errno::from_raw(number),
+        )
     };
     File::open(path).map_err(failed)
 }
 
 /// File systems without files of users.
 const VIRTUAL: &[&str] = &[
-    "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "hugetlbfs", "debugfs", "tracefs",
-    "securityfs", "bpf", "pstore", "configfs", "fusectl", "binfmt_misc", "autofs", "nsfs", "efivarfs", "ramfs",
-    "rpc_pipefs", "selinuxfs",
+    "proc",
+    "sysfs",
+    "devtmpfs",
+    "devpts",
+    "cgroup",
+    "cgroup2",
+    "mqueue",
+    "hugetlbfs",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "pstore",
+    "configfs",
+    "fusectl",
+    "binfmt_misc",
+    "autofs",
+    "nsfs",
+    "efivarfs",
+    "ramfs",
+    "rpc_pipefs",
+    "selinuxfs",
 ];
 
 /// Mount points with files of users, outermost first.
@@ -116,7 +142,9 @@ fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
     for line in text.lines() {
         let (Some(point), Some(kind)) = (
             line.split(' ').nth(4),
-            line.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()),
+            line.split(" - ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next()),
         ) else {
             continue;
         };
@@ -133,22 +161,39 @@ fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
 /// Builds the file systems of the test and goes there.
 fn mounted(job: &Job) -> Step<Place> {
     let top = Path::new("/");
-    step("cannot separate mounts of", top, mount(NONE, top, NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE))?;
+    step(
+        "cannot separate mounts of",
+        top,
+        mount(NONE, top, NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE),
+    )?;
     let base = &job.scratch;
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let points = mounts(&table, base);
     let options = format!("size={},nr_inodes=200000,mode=0755", job.limits.disk);
-    let fresh = mount(Some("tmpfs"), base, Some("tmpfs"), MsFlags::empty(), Some(options.as_str()));
+    let fresh = mount(
+        Some("tmpfs"),
+        base,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some(options.as_str()),
+    );
     step("cannot mount memory on", base, fresh)?;
     let root = base.join("root");
     make_folder(&root)?;
     // The new root must be a mount.
-    step("cannot mount", &root, mount(Some(&root), &root, NONE, MsFlags::MS_BIND, NONE))?;
+    step(
+        "cannot mount",
+        &root,
+        mount(Some(&root), &root, NONE, MsFlags::MS_BIND, NONE),
+    )?;
     let mut written = Vec::new();
     for (point, number) in top_level(&root)?.iter().chain(&points).zip(0..) {
         let target = root.join(point.strip_prefix("/").unwrap_or(point));
         // What cannot be laid over is at least not written to.
-        match point.is_dir().then(|| overlay(base, number, point, &target)) {
+        match point
+            .is_dir()
+            .then(|| overlay(base, number, point, &target))
+        {
             Some(Ok(layer)) => written.push(layer),
             _ => read_only(point, &target),
         }
@@ -158,13 +203,27 @@ fn mounted(job: &Job) -> Step<Place> {
         let _ = mount(Some(&from), &to, NONE, MsFlags::MS_BIND | flags, NONE);
     }
     let shared = root.join("dev/shm");
-    let _ = mount(Some("tmpfs"), &shared, Some("tmpfs"), MsFlags::empty(), Some("size=64m"));
+    let _ = mount(
+        Some("tmpfs"),
+        &shared,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("size=64m"),
+    );
     for folder in &job.writable {
         let target = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        step("cannot mount", folder, mount(Some(folder), &target, NONE, MsFlags::MS_BIND, NONE))?;
+        step(
+            "cannot mount",
+            folder,
+            mount(Some(folder), &target, NONE, MsFlags::MS_BIND, NONE),
+        )?;
     }
     let proc = root.join("proc");
-    step("cannot mount", &proc, mount(Some("proc"), &proc, Some("proc"), MsFlags::empty(), NONE))?;
+    step(
+        "cannot mount",
+        &proc,
+        mount(Some("proc"), &proc, Some("proc"), MsFlags::empty(), NONE),
+    )?;
     step("cannot enter", &root, chdir(&root))?;
     step("cannot enter", &root, pivot_root(".", "."))?;
     step("cannot leave", top, umount2(".", MntFlags::MNT_DETACH))?;
@@ -196,7 +255,9 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
             let _ = fs::read_link(&path).and_then(|to| std::os::unix::fs::symlink(to, &target));
         } else if kind.is_dir() {
             make_folder(&target)?;
-            let is_virtual = ["/dev", "/proc", "/sys"].iter().any(|one| path == Path::new(one));
+            let is_virtual = ["/dev", "/proc", "/sys"]
+                .iter()
+                .any(|one| path == Path::new(one));
             folders.extend((!is_virtual).then_some(path));
         }
     }
@@ -211,7 +272,13 @@ fn overlay(base: &Path, number: usize, point: &Path, target: &Path) -> Step<(Pat
     for folder in [&upper, &work, &target.to_path_buf()] {
         make_folder(folder)?;
     }
-    let escaped = |path: &Path| path.display().to_string().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+    let escaped = |path: &Path| {
+        path.display()
+            .to_string()
+            .replace('\\', "\\\\")
+            .replace(':', "\\:")
+            .replace(',', "\\,")
+    };
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",
         escaped(point),
@@ -221,7 +288,13 @@ fn overlay(base: &Path, number: usize, point: &Path, target: &Path) -> Step<(Pat
     let with_users = format!("{options},userxattr");
     let mut done = Err(nix::errno::Errno::EINVAL);
     for options in [with_users.as_str(), options.as_str()] {
-        done = mount(Some("overlay"), target, Some("overlay"), MsFlags::empty(), Some(options));
+        done = mount(
+            Some("overlay"),
+            target,
+            Some("overlay"),
+            MsFlags::empty(),
+            Some(options),
+        );
         if done.is_ok() {
             break;
         }
@@ -249,12 +322,14 @@ fn copied(job: &Job) -> Result<Place, String> {
     let own = job.scratch.join("own");
     let written = job.scratch.join("folder");
     for path in [&folder, &own] {
-        fs::create_dir_all(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        fs::create_dir_all(path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
     }
     let mut left = MAX_COPY;
     copy(&job.folder, &folder, &job.scratch, &mut left)
         .map_err(|error| format!("cannot copy {}: {error}", job.folder.display()))?;
-    let opened = File::open(&written).map_err(|error| format!("cannot open {}: {error}", written.display()))?;
+    let opened = File::open(&written)
+        .map_err(|error| format!("cannot open {}: {error}", written.display()))?;
     Ok(Place {
         isolation: Isolation::Processes,
         folder: folder.clone(),
@@ -279,7 +354,9 @@ fn copy(from: &Path, to: &Path, but: &Path, left: &mut u64) -> std::io::Result<(
         } else if kind.is_file() {
             let size = entry.metadata()?.len();
             *left = left.checked_sub(size).ok_or_else(|| {
-                std::io::Error::other("it is too large to be copied; this machine has no namespaces")
+                std::io::Error::other(
+                    "it is too large to be copied; this machine has no namespaces",
+                )
             })?;
             fs::copy(&source, &target)?;
         }
@@ -303,6 +380,9 @@ mod tests {
                      24 22 0:6 / /home/a\\040b rw,nosuid shared:1 - xfs /dev/sdb rw\n\
                      25 22 0:7 / /dev/shm rw - tmpfs tmpfs rw\n\
                      26 22 0:8 / /scratch/x rw - tmpfs tmpfs rw\n";
-        assert_eq!(mounts(table, Path::new("/scratch")), [PathBuf::from("/home/a b")]);
+        assert_eq!(
+            mounts(table, Path::new("/scratch")),
+            [PathBuf::from("/home/a b")]
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! Stacks of threads at an injection point, unwound by `.eh_frame`, which all distributions leave in their binaries.
 //! Frames are the same from run to run: the file, and the function with an offset or the offset in the file.
 
-use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
+    UnwindSection,
+};
 use nix::unistd::Pid;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
@@ -65,7 +68,8 @@ impl Module {
         });
         let frames = file.section_by_name(".eh_frame");
         let symbols = file.symbols().chain(file.dynamic_symbols());
-        let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
+        let functions =
+            symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
         let named = functions.filter_map(|symbol| {
             let name = symbol.name().ok()?.to_owned();
             Some((symbol.address(), (symbol.size(), name)))
@@ -75,15 +79,22 @@ impl Module {
             name: last.to_string_lossy().into_owned(),
             segments: segments.collect(),
             frames_at: frames.as_ref().map_or(0, ObjectSection::address),
-            frames: frames.and_then(|frames| frames.data().ok().map(<[u8]>::to_vec)).unwrap_or_default(),
-            text_at: file.section_by_name(".text").map_or(0, |text| text.address()),
+            frames: frames
+                .and_then(|frames| frames.data().ok().map(<[u8]>::to_vec))
+                .unwrap_or_default(),
+            text_at: file
+                .section_by_name(".text")
+                .map_or(0, |text| text.address()),
             functions: named.collect(),
         })
     }
 
     /// The address in the file for a place in it.
     fn address(&self, place: u64) -> Option<u64> {
-        let found = self.segments.iter().find(|(begin, size, _)| (*begin..begin + size).contains(&place));
+        let found = self
+            .segments
+            .iter()
+            .find(|(begin, size, _)| (*begin..begin + size).contains(&place));
         found.map(|(begin, _, address)| place - begin + address)
     }
 
@@ -100,8 +111,8 @@ impl Module {
 pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
     let r = registers;
     let mut values = [
-        r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15,
-        r.rip,
+        r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
+        r.r13, r.r14, r.r15, r.rip,
     ];
     let pid = pid.as_raw();
     let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
@@ -114,11 +125,16 @@ pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
         // A return address follows the call, which may be the last instruction of its function.
         let is_first = frames.is_empty();
         let at = values[usize::from(RETURN_ADDRESS)].wrapping_sub(u64::from(!is_first));
-        let Some(mapping) = mappings.iter().find(|one| (one.begin..one.end).contains(&at)) else {
+        let Some(mapping) = mappings
+            .iter()
+            .find(|one| (one.begin..one.end).contains(&at))
+        else {
             break;
         };
         // Inside of the namespaces the same path leads to the same file.
-        let module = modules.entry(&mapping.file).or_insert_with(|| Module::read(&mapping.file));
+        let module = modules
+            .entry(&mapping.file)
+            .or_insert_with(|| Module::read(&mapping.file));
         let Some(module) = module else {
             frames.push(mapping.file.clone());
             break;
@@ -137,15 +153,21 @@ pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
 /// Goes to the caller. `false` if it is not known.
 fn unwind(module: &Module, address: u64, values: &mut [u64; REGISTERS], memory: &File) -> bool {
     let section = EhFrame::new(&module.frames, LittleEndian);
-    let bases = BaseAddresses::default().set_eh_frame(module.frames_at).set_text(module.text_at);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(module.frames_at)
+        .set_text(module.text_at);
     let mut context = UnwindContext::new();
-    let found = section.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset);
+    let found =
+        section.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset);
     let Ok(row) = found else {
         return false;
     };
     let word = |at: u64| {
         let mut bytes = [0; 8];
-        memory.read_exact_at(&mut bytes, at).ok().map(|()| u64::from_le_bytes(bytes))
+        memory
+            .read_exact_at(&mut bytes, at)
+            .ok()
+            .map(|()| u64::from_le_bytes(bytes))
     };
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
         return false;

@@ -37,7 +37,8 @@ struct Supervisor<'j> {
 
 /// Runs a job.
 pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
-    let mut supervisor = Supervisor::new(job, place).map_err(|error| format!("cannot prepare a test: {error}"))?;
+    let mut supervisor =
+        Supervisor::new(job, place).map_err(|error| format!("cannot prepare a test: {error}"))?;
     let mut seen = supervisor.run();
     supervisor.end_all();
     let log = std::fs::read_to_string(supervisor.log()).unwrap_or_default();
@@ -63,16 +64,24 @@ impl<'j> Supervisor<'j> {
         let mut tracer = Tracer::new(faults, &job.programs);
         tracer.calls = counts.then(Default::default);
         let traps = match counts {
-            true => everett_linux::rows().map(|row| row.number).filter(|number| *number < 1024).collect(),
+            true => everett_linux::rows()
+                .map(|row| row.number)
+                .filter(|number| *number < 1024)
+                .collect(),
             false => faults.iter().filter_map(|fault| fault.call).collect(),
         };
         let mut supervisor = Supervisor {
             job,
             place,
             tracer,
-            streams: [Stream::new(job.limits.output)?, Stream::new(job.limits.output)?],
+            streams: [
+                Stream::new(job.limits.output)?,
+                Stream::new(job.limits.output)?,
+            ],
             child_events: SignalFd::with_flags(&signals, flags)?,
-            env: std::env::vars().filter(|(name, _)| !name.starts_with("EVERETT_")).collect(),
+            env: std::env::vars()
+                .filter(|(name, _)| !name.starts_with("EVERETT_"))
+                .collect(),
             traps,
         };
         supervisor.set("PWD", place.folder.display().to_string());
@@ -98,12 +107,20 @@ impl<'j> Supervisor<'j> {
     }
 
     fn run(&mut self) -> Seen {
-        if let Injection::Preload { library, counts, .. } = &self.job.injection {
+        if let Injection::Preload {
+            library, counts, ..
+        } = &self.job.injection
+        {
             let log = self.log().display().to_string();
             if *counts {
-                self.set("EVERETT_PRELOAD_COUNTS", self.place.own.display().to_string());
+                self.set(
+                    "EVERETT_PRELOAD_COUNTS",
+                    self.place.own.display().to_string(),
+                );
             }
-            for (name, value) in crate::injector::preload::variables(&self.job.injection, &self.job.programs) {
+            for (name, value) in
+                crate::injector::preload::variables(&self.job.injection, &self.job.programs)
+            {
                 self.set(&name, value);
             }
             self.set("LD_PRELOAD", library.display().to_string());
@@ -130,7 +147,9 @@ impl<'j> Supervisor<'j> {
                 let said = self.streams[1].output().text;
                 seen.start_failure = Some(format!("{ended}: {}", last_line(&said)));
             }
-            self.streams.iter_mut().for_each(|stream| drop(stream.output()));
+            self.streams
+                .iter_mut()
+                .for_each(|stream| drop(stream.output()));
         }
         if seen.start_failure.is_none() {
             let begun = Instant::now();
@@ -163,7 +182,8 @@ impl<'j> Supervisor<'j> {
 
     /// What follows the test is no part of the system under test.
     fn stop_injecting(&mut self) {
-        self.env.retain(|(name, _)| name != "LD_PRELOAD" && !name.starts_with("EVERETT_PRELOAD"));
+        self.env
+            .retain(|(name, _)| name != "LD_PRELOAD" && !name.starts_with("EVERETT_PRELOAD"));
         self.traps.clear();
     }
 
@@ -197,7 +217,11 @@ impl<'j> Supervisor<'j> {
                 () if self.tracer.alive() as u64 > self.job.limits.processes => {
                     Some(Ended::Limit("processes".to_owned()))
                 }
-                () if self.streams.iter().any(|one| one.bytes > FLOOD * self.job.limits.output) => {
+                () if self
+                    .streams
+                    .iter()
+                    .any(|one| one.bytes > FLOOD * self.job.limits.output) =>
+                {
                     Some(Ended::Limit("output".to_owned()))
                 }
                 () => None,
@@ -236,7 +260,9 @@ impl<'j> Supervisor<'j> {
             let ended = match status {
                 WaitStatus::StillAlive => return None,
                 WaitStatus::Exited(pid, code) if pid == child => Some(self.exited(code)),
-                WaitStatus::Signaled(pid, signal, _) if pid == child => Some(Ended::Signal(signal as i32)),
+                WaitStatus::Signaled(pid, signal, _) if pid == child => {
+                    Some(Ended::Signal(signal as i32))
+                }
                 _ => None,
             };
             self.tracer.handle(status);
@@ -263,7 +289,8 @@ impl<'j> Supervisor<'j> {
             PollFd::new(self.streams[0].ours.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.streams[1].ours.as_fd(), PollFlags::POLLIN),
         ];
-        let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        let timeout =
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut all, timeout);
     }
 
@@ -289,6 +316,9 @@ impl<'j> Supervisor<'j> {
 }
 
 fn last_line(text: &str) -> &str {
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("")
+        .trim()
 }
-

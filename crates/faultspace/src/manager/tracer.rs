@@ -20,19 +20,11 @@ struct Process {
     counts: Vec<u64>,
 }
 
-/// What happens next to a thread that is in a call.
-#[derive(Copy, Clone)]
-enum Change {
-    /// It is before the call; the result changes after it.
-    Entry(i64),
-    /// It is in the call; the result changes after it.
-    Exit(i64),
-}
-
 /// A thread.
 struct Task {
     process: i32,
-    change: Option<Change>,
+    /// The result of the call that it is in.
+    result: Option<i64>,
 }
 
 /// The tracer of a test.
@@ -86,7 +78,13 @@ impl Tracer {
             | Options::PTRACE_O_EXITKILL;
         ptrace::seize(child, options)?;
         let process = child.as_raw();
-        self.tasks.insert(process, Task { process, change: None });
+        self.tasks.insert(
+            process,
+            Task {
+                process,
+                result: None,
+            },
+        );
         self.processes.insert(process, Process::default());
         Ok(())
     }
@@ -148,11 +146,18 @@ impl Tracer {
     fn born(&mut self, pid: i32, parent: i32) {
         let process = status_field(pid, "Tgid:").unwrap_or(pid);
         let heir = Process {
-            names: self.processes.get(&parent).map(|parent| parent.names.clone()).unwrap_or_default(),
+            names: self
+                .processes
+                .get(&parent)
+                .map(|parent| parent.names.clone())
+                .unwrap_or_default(),
             counts: Vec::new(),
         };
         self.processes.entry(process).or_insert(heir);
-        self.tasks.entry(pid).or_insert(Task { process, change: None });
+        self.tasks.entry(pid).or_insert(Task {
+            process,
+            result: None,
+        });
     }
 
     /// A process executes another program: it counts from the start.
@@ -160,9 +165,21 @@ impl Tracer {
         let process = pid.as_raw();
         // Its other threads are gone, and the one that is left has the number of the process.
         self.tasks.retain(|_, task| task.process != process);
-        self.tasks.insert(process, Task { process, change: None });
+        self.tasks.insert(
+            process,
+            Task {
+                process,
+                result: None,
+            },
+        );
         let names = names(process);
-        self.processes.insert(process, Process { names, counts: Vec::new() });
+        self.processes.insert(
+            process,
+            Process {
+                names,
+                counts: Vec::new(),
+            },
+        );
     }
 
     fn remove(&mut self, pid: Pid, signal: Option<Signal>) {
@@ -183,7 +200,10 @@ impl Tracer {
     fn is_meant(&self, process: &Process) -> bool {
         match self.programs.is_empty() {
             true => process.names.first().is_some_and(|name| !is_shell(name)),
-            false => process.names.iter().any(|name| self.programs.contains(name)),
+            false => process
+                .names
+                .iter()
+                .any(|name| self.programs.contains(name)),
         }
     }
 
@@ -202,7 +222,7 @@ impl Tracer {
             let result = fault.result();
             if fault.happens_too() {
                 if let Some(task) = self.tasks.get_mut(&pid.as_raw()) {
-                    task.change = Some(Change::Entry(result));
+                    task.result = Some(result);
                 }
                 let _ = ptrace::syscall(pid, None);
                 return;
@@ -218,7 +238,9 @@ impl Tracer {
     fn program(&self, pid: Pid) -> String {
         let process = self.tasks.get(&pid.as_raw()).map(|task| task.process);
         let process = process.and_then(|process| self.processes.get(&process));
-        process.and_then(|process| process.names.first().cloned()).unwrap_or_default()
+        process
+            .and_then(|process| process.names.first().cloned())
+            .unwrap_or_default()
     }
 
     /// The fault that happens to a call, with the number of the call.
@@ -231,7 +253,9 @@ impl Tracer {
         if let Some(calls) = &mut self.calls {
             let name = everett_linux::row(call).map(|row| row.name)?;
             let program = self.processes.get(&process)?.names.first()?;
-            *calls.entry(format!("{program} {name} {process}")).or_default() += 1;
+            *calls
+                .entry(format!("{program} {name} {process}"))
+                .or_default() += 1;
             return None;
         }
         let process = self.processes.get_mut(&process)?;
@@ -249,27 +273,16 @@ impl Tracer {
         due
     }
 
-    /// A thread is at the begin or the end of a call whose result changes.
+    /// A thread is at the end of a call whose result changes.
     fn in_call(&mut self, pid: Pid) {
         let task = self.tasks.get_mut(&pid.as_raw());
-        match task.and_then(|task| task.change.take()) {
-            Some(Change::Entry(result)) => {
-                if let Some(task) = self.tasks.get_mut(&pid.as_raw()) {
-                    task.change = Some(Change::Exit(result));
-                }
-                let _ = ptrace::syscall(pid, None);
-            }
-            Some(Change::Exit(result)) => {
-                if let Ok(mut registers) = ptrace::getregs(pid) {
-                    registers.rax = result as u64;
-                    let _ = ptrace::setregs(pid, registers);
-                }
-                let _ = ptrace::cont(pid, None);
-            }
-            None => {
-                let _ = ptrace::cont(pid, None);
-            }
+        if let Some(result) = task.and_then(|task| task.result.take())
+            && let Ok(mut registers) = ptrace::getregs(pid)
+        {
+            registers.rax = result as u64;
+            let _ = ptrace::setregs(pid, registers);
         }
+        let _ = ptrace::cont(pid, None);
     }
 }
 
@@ -282,7 +295,10 @@ fn status_field(pid: i32, name: &str) -> Option<i32> {
 
 /// The names of the program that a process executes.
 fn names(pid: i32) -> Vec<String> {
-    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let last = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
     let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let first = words.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -102,12 +102,16 @@ impl GuidedSearch {
         for parent in &mut self.priority {
             parent.fitness *= self.settings.ageing;
         }
-        self.priority.retain(|parent| parent.fitness >= parent.retires_at);
+        self.priority
+            .retain(|parent| parent.fitness >= parent.retires_at);
     }
 
     /// Drops a test, the likelier the lower its fitness is.
     fn drop_one(&mut self) {
-        let weights = self.priority.iter().map(|parent| 1.0 / parent.fitness.max(f64::MIN_POSITIVE));
+        let weights = self
+            .priority
+            .iter()
+            .map(|parent| 1.0 / parent.fitness.max(f64::MIN_POSITIVE));
         if let Some(at) = self.numbers.weighted(weights) {
             self.priority.swap_remove(at);
         }

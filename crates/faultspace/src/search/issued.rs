@@ -80,7 +80,9 @@ impl Issued {
         // Nearly all of a huge space is holes or done: the next one from a random place on.
         let begin = numbers.below(positions);
         let all = (begin..positions).chain(0..begin);
-        let found = all.map(|position| space.point(position)).find(|point| self.is_new(space, point));
+        let found = all
+            .map(|position| space.point(position))
+            .find(|point| self.is_new(space, point));
         found.filter(|point| self.take(space, point))
     }
 }

@@ -47,7 +47,9 @@ pub const SEARCHES: &[SearchRow] = &[
     SearchRow {
         name: "adaptive",
         about: "learns the fitness of values and pairs of values, in any order, and tries the most promising",
-        new: |space, guided, numbers| Box::new(adaptive::AdaptiveSearch::new(space, guided, numbers)),
+        new: |space, guided, numbers| {
+            Box::new(adaptive::AdaptiveSearch::new(space, guided, numbers))
+        },
     },
     SearchRow {
         name: "random",

@@ -6,7 +6,13 @@ fn make(name: &str, space: &Space, seed: u64) -> Box<dyn Search> {
 }
 
 /// Runs a search with a window of scenarios in flight; returns positions in the order of issue.
-fn course(name: &str, space: &Space, seed: u64, runs: usize, impact: impl Fn(&Point) -> f64) -> Vec<u64> {
+fn course(
+    name: &str,
+    space: &Space,
+    seed: u64,
+    runs: usize,
+    impact: impl Fn(&Point) -> f64,
+) -> Vec<u64> {
     let mut search = make(name, space, seed);
     let mut issued: Vec<Point> = Vec::new();
     let mut learned = 0;
@@ -31,7 +37,12 @@ fn found(name: &str, space: &Space, runs: usize, impact: impl Fn(&Point) -> f64 
     let seeds = 20;
     let total: usize = (0..seeds)
         .map(|seed| course(name, space, seed, runs, impact))
-        .map(|course| course.iter().filter(|position| impact(&space.point(**position)) > 0.0).count())
+        .map(|course| {
+            course
+                .iter()
+                .filter(|position| impact(&space.point(**position)) > 0.0)
+                .count()
+        })
         .sum();
     total as f64 / seeds as f64
 }
@@ -48,8 +59,13 @@ fn every_search_proposes_every_scenario_once() {
         let space = Space::parse(text).unwrap();
         for row in SEARCHES {
             for seed in 0..3 {
-                let mut all = course(row.name, &space, seed, usize::MAX, |point| (point.indices[0] % 3) as f64);
-                assert!(all.iter().all(|position| space.is_scenario(&space.point(*position))));
+                let mut all = course(row.name, &space, seed, usize::MAX, |point| {
+                    (point.indices[0] % 3) as f64
+                });
+                assert!(
+                    all.iter()
+                        .all(|position| space.is_scenario(&space.point(*position)))
+                );
                 all.sort_unstable();
                 all.dedup();
                 assert_eq!(all.len() as u64, space.size(), "{} on {text}", row.name);
@@ -105,7 +121,8 @@ fn searches_equal_random_search_on_noise() {
 #[test]
 fn the_adaptive_search_needs_no_order() {
     let space = Space::parse("a : [0,99] b : [0,19];").unwrap();
-    let impact = |point: &Point| f64::from(u8::from([3, 20, 57, 81, 94].contains(&point.indices[0])));
+    let impact =
+        |point: &Point| f64::from(u8::from([3, 20, 57, 81, 94].contains(&point.indices[0])));
     let random = found("random", &space, 250, impact);
     let adaptive = found("adaptive", &space, 250, impact);
     assert!(adaptive > 2.5 * random, "{adaptive} against {random}");
@@ -114,16 +131,26 @@ fn the_adaptive_search_needs_no_order() {
 /// The corruption of MACs of Fig. 3.9: most correct clients suffer where all MACs of a message are wrong.
 #[test]
 fn masks_in_gray_code_are_climbed() {
-    let space = Space::parse("mask : [0,4095] gray clients : [10,250] step 10 malicious : [1,2];").unwrap();
+    let space =
+        Space::parse("mask : [0,4095] gray clients : [10,250] step 10 malicious : [1,2];").unwrap();
     assert_eq!(space.size(), 204_800);
     let impact = |point: &Point| {
-        let mask = space.axes(point)[0].values.get(point.indices[0]).numbers().unwrap_or_default().0;
+        let mask = space.axes(point)[0]
+            .values
+            .get(point.indices[0])
+            .numbers()
+            .unwrap_or_default()
+            .0;
         f64::from(mask.count_ones().saturating_sub(7))
     };
     let best = |name: &str| -> f64 {
         let courses = (0..20).map(|seed| course(name, &space, seed, 125, impact));
         let mean = |course: Vec<u64>| {
-            course.iter().map(|position| impact(&space.point(*position))).sum::<f64>() / course.len() as f64
+            course
+                .iter()
+                .map(|position| impact(&space.point(*position)))
+                .sum::<f64>()
+                / course.len() as f64
         };
         courses.map(mean).sum::<f64>() / 20.0
     };

@@ -52,7 +52,9 @@ fn size_of(own: &Subspace, earlier: &[Subspace]) -> u64 {
         };
         let sides = places.iter().map(|place| Some(&other.axes[*place].values));
         let own_region = regions.len();
-        regions.push(Region { sides: sides.collect() });
+        regions.push(Region {
+            sides: sides.collect(),
+        });
         let mut holes = Vec::new();
         for hole in &other.holes {
             let side = |place: &usize| {
@@ -60,7 +62,9 @@ fn size_of(own: &Subspace, earlier: &[Subspace]) -> u64 {
                 found.map(|(_, values)| values)
             };
             holes.push(regions.len());
-            regions.push(Region { sides: places.iter().map(side).collect() });
+            regions.push(Region {
+                sides: places.iter().map(side).collect(),
+            });
         }
         taken.push(Taken::Earlier(own_region, holes));
     }
@@ -69,7 +73,13 @@ fn size_of(own: &Subspace, earlier: &[Subspace]) -> u64 {
 }
 
 /// The scenarios among the points whose first indices lie in exactly the live regions.
-fn count(own: &Subspace, axis: usize, live: &[usize], regions: &[Region<'_>], taken: &[Taken]) -> u64 {
+fn count(
+    own: &Subspace,
+    axis: usize,
+    live: &[usize],
+    regions: &[Region<'_>],
+    taken: &[Taken],
+) -> u64 {
     if live.is_empty() || axis == own.axes.len() {
         let is_taken = taken.iter().any(|one| match one {
             Taken::Hole(region) => live.contains(region),
@@ -81,7 +91,9 @@ fn count(own: &Subspace, axis: usize, live: &[usize], regions: &[Region<'_>], ta
         return if is_taken { 0 } else { rest.product() };
     }
     let values = &own.axes[axis].values;
-    let sided = live.iter().any(|region| regions[*region].sides[axis].is_some());
+    let sided = live
+        .iter()
+        .any(|region| regions[*region].sides[axis].is_some());
     if !sided {
         return values.len() * count(own, axis + 1, live, regions, taken);
     }
@@ -94,18 +106,26 @@ fn count(own: &Subspace, axis: usize, live: &[usize], regions: &[Region<'_>], ta
             let side = regions[**region].sides[axis];
             side.is_none_or(|side| side.index_of(&value).is_some())
         };
-        *groups.entry(live.iter().filter(lies).copied().collect()).or_default() += 1;
+        *groups
+            .entry(live.iter().filter(lies).copied().collect())
+            .or_default() += 1;
         others -= 1;
     }
-    let unsided = live.iter().filter(|region| regions[**region].sides[axis].is_none());
+    let unsided = live
+        .iter()
+        .filter(|region| regions[**region].sides[axis].is_none());
     *groups.entry(unsided.copied().collect()).or_default() += others;
     let groups = groups.iter().filter(|(_, number)| **number > 0);
-    groups.map(|(live, number)| number * count(own, axis + 1, live, regions, taken)).sum()
+    groups
+        .map(|(live, number)| number * count(own, axis + 1, live, regions, taken))
+        .sum()
 }
 
 /// The indices of values that some region names.
 fn listed(values: &Values, live: &[usize], axis: usize, regions: &[Region<'_>]) -> Vec<u64> {
-    let sides = live.iter().filter_map(|region| regions[*region].sides[axis]);
+    let sides = live
+        .iter()
+        .filter_map(|region| regions[*region].sides[axis]);
     let mut indices = Vec::new();
     for side in sides {
         match side.len() < values.len() {

@@ -42,7 +42,11 @@ type Place = (usize, usize);
 
 fn fail<T>((line, column): Place, message: impl Into<String>) -> Result<T, SpaceError> {
     let message = message.into();
-    Err(SpaceError { line, column, message })
+    Err(SpaceError {
+        line,
+        column,
+        message,
+    })
 }
 
 /// Characters that single tokens consist of.
@@ -86,7 +90,10 @@ fn tokens(text: &str) -> Result<Vec<(Token, Place)>, SpaceError> {
             }
             tokens.push((word_or_number(word, place)?, place));
         } else if !first.is_whitespace() {
-            return fail(place, format!("`{first}` is not expected; words with it need quotes"));
+            return fail(
+                place,
+                format!("`{first}` is not expected; words with it need quotes"),
+            );
         }
         end = (line, column);
     }
@@ -106,7 +113,10 @@ fn word_or_number(word: String, place: Place) -> Result<Token, SpaceError> {
         };
     }
     if word.starts_with(['-', '+']) {
-        return fail(place, format!("`{word}` is no word; words that begin so need quotes"));
+        return fail(
+            place,
+            format!("`{word}` is no word; words that begin so need quotes"),
+        );
     }
     Ok(Token::Word(word))
 }
@@ -118,7 +128,10 @@ struct Parser {
 
 /// Parses a space.
 pub(super) fn parse(text: &str) -> Result<Space, SpaceError> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0 };
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        at: 0,
+    };
     let mut subspaces = Vec::new();
     while *parser.peek() != Token::End {
         subspaces.push(parser.subspace()?);
@@ -172,7 +185,10 @@ impl Parser {
     /// Takes a keyword: a word that is no name of a parameter.
     fn takes_word(&mut self, keyword: &str) -> bool {
         let is_word = matches!(self.peek(), Token::Word(word) if word == keyword);
-        let is_name = self.tokens.get(self.at + 1).is_some_and(|next| next.0 == Token::Mark(':'));
+        let is_name = self
+            .tokens
+            .get(self.at + 1)
+            .is_some_and(|next| next.0 == Token::Mark(':'));
         let is_it = is_word && !is_name;
         self.at += usize::from(is_it);
         is_it
@@ -212,7 +228,11 @@ impl Parser {
                 return fail(place, format!("the subspace has an axis {name} already"));
             }
             let values = self.values()?;
-            subspace.axes.push(Axis { fault, name, values });
+            subspace.axes.push(Axis {
+                fault,
+                name,
+                values,
+            });
         }
         if subspace.axes.is_empty() {
             return fail(begin, "this subspace has no axis");
@@ -231,7 +251,10 @@ impl Parser {
             let (token, place) = self.next();
             let Token::Word(name) = token else {
                 let found = token.describe();
-                return fail(place, format!("expected the name of an axis or `)`, not {found}"));
+                return fail(
+                    place,
+                    format!("expected the name of an axis or `)`, not {found}"),
+                );
             };
             self.expect(':', "after the name of an axis")?;
             sides.push((name, place, self.values()?));
@@ -315,7 +338,10 @@ impl Parser {
     fn number(&mut self) -> Result<i64, SpaceError> {
         match self.next() {
             (Token::Number(number), _) => Ok(number),
-            (other, place) => fail(place, format!("expected a number, not {}", other.describe())),
+            (other, place) => fail(
+                place,
+                format!("expected a number, not {}", other.describe()),
+            ),
         }
     }
 
@@ -379,7 +405,10 @@ mod tests {
             assert_eq!(space.position(&point), position);
             if space.is_scenario(&point) {
                 let scenario = space.scenario(&point);
-                assert!(seen.insert(scenario.to_string()), "{scenario} is there twice");
+                assert!(
+                    seen.insert(scenario.to_string()),
+                    "{scenario} is there twice"
+                );
                 assert_eq!(space.find(&scenario), Some(point));
             }
         }
@@ -391,7 +420,8 @@ mod tests {
         let space = Space::parse(FIGURE).unwrap();
         assert_eq!(space.size(), 350);
         assert_eq!(counted(&space), 350);
-        let scenario = Scenario::parse("function malloc errno ENOMEM retval 0 callNumber 23").unwrap();
+        let scenario =
+            Scenario::parse("function malloc errno ENOMEM retval 0 callNumber 23").unwrap();
         let point = space.find(&scenario).unwrap();
         assert_eq!(space.scenario(&point), scenario);
         let other = Scenario::parse("function read errno EINTR retVal -1 callNumber 51").unwrap();
@@ -406,18 +436,32 @@ mod tests {
         assert_eq!(space.subspaces()[0].subtypes, ["disk"]);
         assert_eq!(space.size(), 204_800 + 1275 * 3 * 3);
         assert_eq!(space.subspaces()[1].axes[3].fault, 1);
-        let last = space.scenario(&space.point(space.positions() - 1)).to_string();
-        assert_eq!(last, "subtype net window <50,50> name x-1.c/2 and step gray gray -1");
+        let last = space
+            .scenario(&space.point(space.positions() - 1))
+            .to_string();
+        assert_eq!(
+            last,
+            "subtype net window <50,50> name x-1.c/2 and step gray gray -1"
+        );
     }
 
     #[test]
     fn holes_and_repetitions_do_not_count() {
         for (text, size) in [
-            ("a : [1,10] b : [1,10] without ( a : [1,3] b : {1, 2} );", 94),
-            ("a : [1,10] b : [1,10] without (a : [1,3]) without (b : {1,2}) without (a : {3,77});", 56),
+            (
+                "a : [1,10] b : [1,10] without ( a : [1,3] b : {1, 2} );",
+                94,
+            ),
+            (
+                "a : [1,10] b : [1,10] without (a : [1,3]) without (b : {1,2}) without (a : {3,77});",
+                56,
+            ),
             ("a : [1,10]; a : [5,14];", 14),
             ("a : [1,10] without (a : [5,6]); a : [5,14];", 14),
-            ("a : [1,4] b : [1,4]; b : [3,6] a : [3,6] without (a : {6});", 16 + 12 - 4),
+            (
+                "a : [1,4] b : [1,4]; b : [3,6] a : [3,6] without (a : {6});",
+                16 + 12 - 4,
+            ),
             ("a : <1,5>; a : <3,8>; a : [1,5];", 15 + 21 - 6 + 5),
             ("x a : [1,5]; y a : [1,5]; a : [1,5];", 15),
         ] {
@@ -426,7 +470,10 @@ mod tests {
             assert_eq!(counted(&space), size, "{text}");
         }
         let large = "a : [1,1000000000] b : [1,1000000000] without (a : {1, 2} b : [1,1000]);";
-        assert_eq!(Space::parse(large).unwrap().size(), 1_000_000_000_000_000_000 - 2000);
+        assert_eq!(
+            Space::parse(large).unwrap().size(),
+            1_000_000_000_000_000_000 - 2000
+        );
     }
 
     #[test]
@@ -434,22 +481,52 @@ mod tests {
         for (text, message) in [
             ("", "1:1: the space has no axis"),
             ("a : { }", "1:7: expected a value of the set, not `}`"),
-            ("a : { x y }", "1:9: expected `,` or `}` after a value, not `y`"),
-            ("a : {x}\n  b : [5, 1];", "2:7: there is no number from 5 to 1"),
+            (
+                "a : { x y }",
+                "1:9: expected `,` or `}` after a value, not `y`",
+            ),
+            (
+                "a : {x}\n  b : [5, 1];",
+                "2:7: there is no number from 5 to 1",
+            ),
             ("a : [1,]", "1:8: expected a number, not `]`"),
-            ("a : [1,2", "1:9: expected `]` after an interval, not the end"),
+            (
+                "a : [1,2",
+                "1:9: expected `]` after an interval, not the end",
+            ),
             ("a : {x, x}", "1:9: x is in this set twice"),
             ("a : {x} a : {y}", "1:9: the subspace has an axis a already"),
-            ("a : 5", "1:5: expected values, `{a, b}`, `[1, 9]` or `<1, 9>`, not `5`"),
-            ("a : [0,9] gray", "1:5: a Gray code needs 2, 4, 8, ... numbers; these are 10"),
+            (
+                "a : 5",
+                "1:5: expected values, `{a, b}`, `[1, 9]` or `<1, 9>`, not `5`",
+            ),
+            (
+                "a : [0,9] gray",
+                "1:5: a Gray code needs 2, 4, 8, ... numbers; these are 10",
+            ),
             ("a : [0,9] step 0", "1:16: a step is at least 1"),
             ("disk;", "1:1: this subspace has no axis"),
-            ("a:{x} without (c : {1})", "1:16: the subspace has no axis c"),
-            ("a:{x} without (a : {x})", "1:1: the space has no scenario: its holes leave nothing"),
-            ("a : { ! }", "1:7: `!` is not expected; words with it need quotes"),
+            (
+                "a:{x} without (c : {1})",
+                "1:16: the subspace has no axis c",
+            ),
+            (
+                "a:{x} without (a : {x})",
+                "1:1: the space has no scenario: its holes leave nothing",
+            ),
+            (
+                "a : { ! }",
+                "1:7: `!` is not expected; words with it need quotes",
+            ),
             ("a : { \"x }", "1:7: this quoted word has no end"),
-            ("a : [1,99999999999999999999]", "1:8: 99999999999999999999 is too large; numbers have 64 bits"),
-            ("a : [1,4000000000] b : [1,4000000000]", "1:1: the space has more than 2^62 points"),
+            (
+                "a : [1,99999999999999999999]",
+                "1:8: 99999999999999999999 is too large; numbers have 64 bits",
+            ),
+            (
+                "a : [1,4000000000] b : [1,4000000000]",
+                "1:1: the space has more than 2^62 points",
+            ),
             ("{", "1:1: expected the name of an axis, not `{`"),
         ] {
             assert_eq!(error(text), message, "{text}");

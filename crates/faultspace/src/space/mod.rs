@@ -182,14 +182,21 @@ impl Space {
     /// The scenario at a point.
     pub fn scenario(&self, point: &Point) -> Scenario {
         let subspace = &self.subspaces[point.subspace];
-        let faults = 1 + subspace.axes.iter().map(|axis| axis.fault).max().unwrap_or(0);
+        let faults = 1 + subspace
+            .axes
+            .iter()
+            .map(|axis| axis.fault)
+            .max()
+            .unwrap_or(0);
         let mut scenario = Scenario {
             subtypes: subspace.subtypes.clone(),
             faults: vec![Fault::default(); faults],
         };
         for (axis, index) in subspace.axes.iter().zip(&point.indices) {
             let value = axis.values.get(*index);
-            scenario.faults[axis.fault].0.push((axis.name.clone(), value));
+            scenario.faults[axis.fault]
+                .0
+                .push((axis.name.clone(), value));
         }
         scenario
     }

@@ -108,7 +108,9 @@ impl Scenario {
                 _ => format!("EVERETT_FAULT{}_", number + 1),
             };
             for (name, value) in &fault.0 {
-                let name = name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+                let name = name
+                    .to_ascii_uppercase()
+                    .replace(|c: char| !c.is_ascii_alphanumeric(), "_");
                 variables.push((format!("{prefix}{name}"), value.to_string()));
             }
         }
@@ -196,7 +198,10 @@ mod tests {
         assert_eq!(scenario.to_string(), text);
         assert_eq!(scenario.words().join(" "), text);
         assert_eq!(scenario.get("callNumber"), Some(&Value::Number(23)));
-        assert_eq!(scenario.faults[0].any(&["CALLNUMBER"]), Some(&Value::Number(23)));
+        assert_eq!(
+            scenario.faults[0].any(&["CALLNUMBER"]),
+            Some(&Value::Number(23))
+        );
         let variables = scenario.variables();
         assert!(variables.contains(&("EVERETT_FAULT_CALLNUMBER".to_owned(), "23".to_owned())));
         assert!(Scenario::parse("function").is_err());
@@ -216,6 +221,9 @@ mod tests {
             assert_eq!(Scenario::parse(&scenario.to_string()).unwrap(), scenario);
         }
         let json = Scenario::parse("n <5,10> f a").unwrap().json();
-        assert_eq!(json["faults"], serde_json::json!([{ "n": [5, 10], "f": "a" }]));
+        assert_eq!(
+            json["faults"],
+            serde_json::json!([{ "n": [5, 10], "f": "a" }])
+        );
     }
 }

@@ -18,7 +18,9 @@ pub enum Value {
 impl Value {
     /// The value of a word: a number if it is one.
     pub fn of_word(word: &str) -> Value {
-        let range = word.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+        let range = word
+            .strip_prefix('<')
+            .and_then(|rest| rest.strip_suffix('>'));
         let ends = range.and_then(|range| range.split_once(','));
         if let Some((from, to)) = ends
             && let (Ok(from), Ok(to)) = (from.trim().parse(), to.trim().parse())
@@ -210,7 +212,10 @@ mod tests {
                 assert!(seen.insert(value));
             }
         }
-        assert_eq!(Values::Numbers(interval(0, 9, 3)).index_of(&Value::Number(4)), None);
+        assert_eq!(
+            Values::Numbers(interval(0, 9, 3)).index_of(&Value::Number(4)),
+            None
+        );
         assert_eq!(Values::Ranges(interval(1, 50, 1)).len(), 1275);
         assert_eq!(Interval::new(5, 4, 1), None);
         assert_eq!(interval(i64::MIN, i64::MAX, u64::MAX).count, 2);
@@ -220,7 +225,8 @@ mod tests {
     fn neighbours_in_gray_code_differ_in_one_bit() {
         let gray = Values::Gray(interval(0, 4095, 1));
         for index in 1..4096 {
-            let (Value::Number(a), Value::Number(b)) = (gray.get(index - 1), gray.get(index)) else {
+            let (Value::Number(a), Value::Number(b)) = (gray.get(index - 1), gray.get(index))
+            else {
                 unreachable!()
             };
             assert_eq!((a ^ b).count_ones(), 1);
@@ -231,7 +237,8 @@ mod tests {
     fn neighbouring_sub_intervals_are_similar() {
         let ranges = Values::Ranges(interval(1, 20, 1));
         for index in 1..ranges.len() {
-            let (Value::Range(a, b), Value::Range(c, d)) = (ranges.get(index - 1), ranges.get(index))
+            let (Value::Range(a, b), Value::Range(c, d)) =
+                (ranges.get(index - 1), ranges.get(index))
             else {
                 unreachable!()
             };
