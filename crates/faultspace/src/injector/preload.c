@@ -169,13 +169,13 @@ static void report(struct function *function, unsigned long number) {
   add_number(&line, number, 10);
   add(&line, "\t");
   int count = backtrace ? backtrace(frames, MAX_FRAMES) : 0;
-  /* The first frames are our own. */
-  int own = 0;
+  /* Frames of our own are none of the program. */
   struct place mine = {0}, other = {0};
+  int added = 0;
   dladdr((void *)report, &mine);
-  while (own < count && dladdr(frames[own], &other) && other.base == mine.base) own++;
-  for (int at = own; at < count; at++) {
-    if (at > own) add(&line, "|");
+  for (int at = 0; at < count; at++) {
+    if (dladdr(frames[at], &other) && other.base == mine.base) continue;
+    if (added++) add(&line, "|");
     add_frame(&line, (word)frames[at] - 1);
   }
   line.bytes[line.size++] = '\n';
