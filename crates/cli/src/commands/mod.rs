@@ -5,6 +5,7 @@ mod confirm;
 mod coverage;
 mod exec;
 mod export;
+mod faults;
 mod follow;
 mod install_tools;
 mod native;
@@ -71,6 +72,8 @@ subcommands! {
     Native(native::NativeArgs),
     /// Looks for messages that a server accepts and none of its clients sends.
     Trojans(trojans::TrojansArgs),
+    /// Searches the faults that can hit a program for those that hurt most.
+    Faults(faults::FaultsArgs),
     /// Looks at scenario files: worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.

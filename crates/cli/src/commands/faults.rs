@@ -1,0 +1,307 @@
+//! `everett faults`.
+
+use anyhow::{Context, Result, bail};
+use everett_faultspace::{
+    FaultSummary, ProfileSpec, Progress, ReplaySpec, RunSpec, Shown, profile, replay, run, show,
+};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use crate::commands::{Subcommand, exit_code};
+use crate::display::print;
+use crate::session::{session, stoppable_session};
+use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
+
+/// Failures that are printed at the end.
+const SHOWN: usize = 20;
+
+/// Arguments of `everett faults`.
+#[derive(clap::Args)]
+pub struct FaultsArgs {
+    #[command(subcommand)]
+    command: FaultsCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum FaultsCommand {
+    /// Runs a search that a file describes. A folder with results of the same search goes on where it was.
+    Run(RunArgs),
+    /// Runs tests once, counts the calls of their programs, and writes the space of faults that can hit them.
+    Profile(ProfileArgs),
+    /// Shows the size, axes and holes of a space, and after a search its structure.
+    Show(ShowArgs),
+    /// Replays a scenario of a search and says whether it ends as it did.
+    Replay(ReplayArgs),
+    /// Runs one test for the search. Reads its job from standard input.
+    #[command(hide = true)]
+    Manager,
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    /// The file that describes the search.
+    #[arg(value_name = "SEARCH.toml")]
+    file: PathBuf,
+    /// Folder for the results; default: the next number below everett-out/.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Run at most so many scenarios; default: all, or what the file says.
+    #[arg(long, value_name = "N")]
+    runs: Option<u64>,
+    /// The seed of the search.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How to search: guided, adaptive, random, exhaustive.
+    #[arg(long, value_name = "NAME")]
+    search: Option<String>,
+    /// Tests at a time; default: one for each processor. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+}
+
+#[derive(clap::Args)]
+struct ProfileArgs {
+    /// Write the space to this file; default: standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Count system calls (for injector ptrace) instead of libc functions (for preload).
+    #[arg(long)]
+    syscalls: bool,
+    /// Count only the calls of programs of this name; default: of all but shells.
+    #[arg(long, value_name = "NAME")]
+    program: Vec<String>,
+    /// The most calls of a function in the space.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    most_calls: u64,
+    /// The tests: a shell command each.
+    #[arg(required = true, last = true, value_name = "TEST")]
+    tests: Vec<String>,
+}
+
+#[derive(clap::Args)]
+struct ShowArgs {
+    /// A space, a file of a search, or the folder of its results.
+    path: PathBuf,
+    /// The distance of vicinities.
+    #[arg(long, value_name = "D", default_value_t = 4)]
+    vicinity: u64,
+}
+
+#[derive(clap::Args)]
+struct ReplayArgs {
+    /// The scenario: DIR/NAME, where DIR is the folder of results.
+    #[arg(value_name = "DIR/NAME")]
+    folder: PathBuf,
+    /// How often to replay it.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    times: u32,
+}
+
+/// The command that starts a manager: this program.
+fn manager() -> Result<Vec<OsString>> {
+    let own = std::env::current_exe().context("the path of this program is not known")?;
+    Ok(vec![own.into(), "faults".into(), "manager".into()])
+}
+
+impl Subcommand for FaultsArgs {
+    fn run(&self) -> Result<u8> {
+        match &self.command {
+            FaultsCommand::Run(args) => run_search(args),
+            FaultsCommand::Profile(args) => run_profile(args),
+            FaultsCommand::Show(args) => {
+                print_space(&show(&args.path, args.vicinity)?);
+                Ok(EXIT_CLEAN)
+            }
+            FaultsCommand::Replay(args) => run_replay(args),
+            FaultsCommand::Manager => Ok(everett_faultspace::manager::manage() as u8),
+        }
+    }
+}
+
+fn run_search(args: &RunArgs) -> Result<u8> {
+    let session = stoppable_session()?;
+    let spec = RunSpec {
+        file: args.file.clone(),
+        out: args.out.clone(),
+        runs: args.runs,
+        seed: args.seed,
+        search: args.search.clone(),
+        jobs: args.jobs,
+        manager: manager()?,
+        stop: session.stop.clone(),
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut tell = |progress: &Progress<'_>| {
+        if is_terminal {
+            eprint!(
+                "\r{} of {} scenarios, {} failures ",
+                progress.run, progress.most, progress.failures
+            );
+            let _ = std::io::stderr().flush();
+        } else if progress.last.outcome.is_failure() {
+            let last = progress.last;
+            let (run, most) = (progress.run, progress.most);
+            eprintln!("{run}/{most} {}: {}", last.outcome, last.scenario);
+        }
+    };
+    let result = run(&spec, &mut tell)?;
+    if is_terminal {
+        eprintln!();
+    }
+    print_summary(&result.summary);
+    print(&format!("results: {}", result.folder.display()));
+    Ok(match &result.summary {
+        summary if summary.is_interrupted => EXIT_INTERRUPTED,
+        summary if summary.failures > 0 => EXIT_FINDINGS,
+        summary if summary.errors > 0 => EXIT_ERROR,
+        _ => EXIT_CLEAN,
+    })
+}
+
+fn print_summary(summary: &FaultSummary) {
+    let failures = summary
+        .results
+        .iter()
+        .filter(|result| result.is_representative);
+    let count = failures.clone().count();
+    if count > 0 {
+        print("impact  precision  relevance  cluster  outcome       scenario");
+    }
+    for result in failures.take(SHOWN) {
+        let precision = match result.precision {
+            Some(precision) => format!("{precision:.3}"),
+            None if result.repeats == "always the same" => "always".to_owned(),
+            None => "-".to_owned(),
+        };
+        print(&format!(
+            "{:>6.2}  {precision:>9}  {:>9.3}  {:>7}  {:<12}  {}: {} ({})",
+            result.impact,
+            result.relevance,
+            result.cluster.unwrap_or_default(),
+            result.outcome.to_string(),
+            result.name,
+            result.scenario,
+            result.why.join(", ")
+        ));
+    }
+    if count > SHOWN {
+        print(&format!("... and {} more clusters", count - SHOWN));
+    }
+    print(&format!(
+        "{} of {} scenarios, {} failures in {} clusters, {:.2} s ({} search, seed {})",
+        summary.scenarios_run,
+        summary.scenarios_total,
+        summary.failures,
+        summary.clusters,
+        summary.wall_seconds,
+        summary.search,
+        summary.seed
+    ));
+    if summary.errors > 0 {
+        let errors = summary.errors;
+        eprintln!("everett: {errors} scenarios could not be run; summary.json says why");
+    }
+    for test in &summary.failing_without_faults {
+        eprintln!("everett: test {test} fails without any fault; its scenarios say nothing");
+    }
+    if summary.cleanup_failures > 0 {
+        let failures = summary.cleanup_failures;
+        eprintln!("everett: cleanup failed after {failures} scenarios");
+    }
+    if summary.isolation == everett_faultspace::Isolation::Processes {
+        eprintln!("everett: this machine has no namespaces: tests run on a copy of their folder");
+    }
+}
+
+fn run_profile(args: &ProfileArgs) -> Result<u8> {
+    let _session = session()?;
+    let spec = ProfileSpec {
+        tests: args.tests.clone(),
+        system_calls: args.syscalls,
+        programs: args.program.clone(),
+        most_calls: args.most_calls,
+        folder: PathBuf::from("."),
+        manager: manager()?,
+    };
+    let made = profile(&spec)?;
+    match &args.out {
+        Some(file) => {
+            std::fs::write(file, &made.space)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            let (size, count) = (made.size, made.calls.len());
+            print(&format!(
+                "{}: {size} scenarios, {count} functions",
+                file.display()
+            ));
+        }
+        None => print(made.space.trim_end()),
+    }
+    Ok(EXIT_CLEAN)
+}
+
+fn print_space(shown: &Shown) {
+    let holes = shown.positions - shown.size;
+    print(&format!(
+        "{} scenarios; {holes} positions are holes or repetitions",
+        shown.size
+    ));
+    for (number, (subtypes, axes, holes)) in (1..).zip(&shown.subspaces) {
+        let kind = match subtypes.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", subtypes.join(" ")),
+        };
+        print(&format!("subspace {number}{kind}: {holes} holes"));
+        for axis in axes {
+            let [first, last] = &axis.ends;
+            print(&format!(
+                "  {:<14} {:>10} values, {first} to {last}",
+                axis.name, axis.values
+            ));
+        }
+    }
+    if !shown.densities.is_empty() {
+        let results = shown.results;
+        print(&format!(
+            "relative linear density (from {results} scenarios; above 1 it pays to go along an axis)"
+        ));
+        let number =
+            |density: Option<f64>| density.map_or("-".to_owned(), |one| format!("{one:.2}"));
+        for density in &shown.densities {
+            print(&format!(
+                "  {:<14} whole space {:>6}  vicinity {:>6}",
+                density.name,
+                number(density.whole),
+                number(density.vicinity)
+            ));
+        }
+    }
+}
+
+fn run_replay(args: &ReplayArgs) -> Result<u8> {
+    let _session = session()?;
+    let spec = ReplaySpec {
+        folder: args.folder.clone(),
+        times: args.times,
+        manager: manager()?,
+    };
+    let result = replay(&spec)?;
+    let recorded = &result.recorded;
+    print(&format!("scenario: {}", recorded.scenario));
+    print(&format!(
+        "recorded: {} ({})",
+        recorded.outcome,
+        recorded.why.join(", ")
+    ));
+    for shown in &result.shown {
+        print(&format!(
+            "replayed: {} ({})",
+            shown.outcome,
+            shown.why.join(", ")
+        ));
+    }
+    if result.shown.is_empty() {
+        bail!("nothing was replayed");
+    }
+    Ok(exit_code(result.is_same()))
+}

@@ -1,0 +1,109 @@
+//! Redundancy clusters: failures whose stacks at the injection point are nearly the same.
+
+use std::collections::BTreeMap;
+
+/// The edit distance of two stacks, in frames (Levenshtein).
+pub fn distance(one: &[String], two: &[String]) -> usize {
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, frame) in one.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (other, column) in two.iter().zip(1..) {
+            let replaced = diagonal + usize::from(frame != other);
+            diagonal = row[column];
+            row[column] = replaced.min(row[column] + 1).min(row[column - 1] + 1);
+        }
+    }
+    row[two.len()]
+}
+
+/// How similar stacks are: 1 if they are the same, 0 if they have nothing in common.
+pub fn similarity(one: &[String], two: &[String]) -> f64 {
+    let longest = one.len().max(two.len());
+    match longest {
+        0 => 0.0,
+        longest => 1.0 - distance(one, two) as f64 / longest as f64,
+    }
+}
+
+/// The stacks so far, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Stacks {
+    distinct: Vec<Vec<String>>,
+    known: BTreeMap<Vec<String>, usize>,
+    /// Cluster of each distinct stack, by union of those that are near.
+    parent: Vec<usize>,
+}
+
+impl Stacks {
+    /// Adds a stack. Returns its number among the distinct ones, and its greatest similarity to those before: 1 if it
+    /// was there. A stack without frames resembles nothing.
+    pub fn add(&mut self, stack: &[String], threshold: f64) -> (usize, f64) {
+        if let Some(at) = self.known.get(stack) {
+            let is_known = !stack.is_empty();
+            return (*at, f64::from(u8::from(is_known)));
+        }
+        let number = self.distinct.len();
+        self.parent.push(number);
+        let mut most: f64 = 0.0;
+        for other in 0..number {
+            let alike = similarity(stack, &self.distinct[other]);
+            most = most.max(alike);
+            if alike > 0.0 && 1.0 - alike <= threshold {
+                let (one, two) = (self.root(number), self.root(other));
+                self.parent[one.max(two)] = one.min(two);
+            }
+        }
+        self.known.insert(stack.to_vec(), number);
+        self.distinct.push(stack.to_vec());
+        (number, most)
+    }
+
+    /// The first stack of the cluster of a stack.
+    pub fn root(&self, mut number: usize) -> usize {
+        while self.parent[number] != number {
+            number = self.parent[number];
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn distances_are_those_of_levenshtein() {
+        for (one, two, expected) in [
+            ("", "", 0),
+            ("a b c", "a b c", 0),
+            ("a b c", "", 3),
+            ("a b c", "a x c", 1),
+            ("k i t t e n", "s i t t i n g", 3),
+            ("b c", "a b c", 1),
+        ] {
+            assert_eq!(distance(&stack(one), &stack(two)), expected);
+            assert_eq!(distance(&stack(two), &stack(one)), expected);
+        }
+        assert_eq!(similarity(&stack("a b c d"), &stack("a b c x")), 0.75);
+    }
+
+    #[test]
+    fn near_stacks_are_one_cluster() {
+        let mut stacks = Stacks::default();
+        let a = stacks.add(&stack("a b c d"), 0.3);
+        let b = stacks.add(&stack("x y z w"), 0.3);
+        let c = stacks.add(&stack("a b c e"), 0.3);
+        assert_eq!((a.1, b.1, c.1), (0.0, 0.0, 0.75));
+        assert_eq!(stacks.root(a.0), stacks.root(c.0));
+        assert_ne!(stacks.root(a.0), stacks.root(b.0));
+        assert_eq!(stacks.add(&stack("a b c d"), 0.3), (a.0, 1.0));
+        let none = stacks.add(&[], 0.3);
+        assert_eq!(none.1, 0.0);
+        assert_eq!(stacks.add(&[], 0.3), none);
+    }
+}

@@ -1,0 +1,692 @@
+//! The file that describes a search (`SEARCH.toml`): reads it, and knows all defaults. Mistakes are told with line and
+//! column.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Error, Result};
+use crate::injector;
+use crate::search;
+use crate::space::Space;
+
+/// A command of the user.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Command {
+    /// A text for the shell.
+    Shell(String),
+    /// A program and its arguments.
+    Words(Vec<String>),
+}
+
+/// Weights of what a run can show, and how to see it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Impact {
+    /// The test ends with an exit code other than without faults.
+    pub exit: f64,
+    /// A process is ended by a signal.
+    pub signal: f64,
+    /// The test does not end.
+    pub hang: f64,
+    /// Each line that no run before has covered.
+    pub coverage: f64,
+    /// The standard output differs from that without faults.
+    pub output: f64,
+    /// Files differ from those without faults.
+    pub files: f64,
+    /// By how much a latency that the test prints is higher, and a throughput lower: 1 for twice as much.
+    pub latency: f64,
+    /// The output matches `log_pattern`.
+    pub log: f64,
+    /// Runs of this impact count as failures, however they end.
+    pub failure: Option<f64>,
+    /// A pattern for lines of output and error output.
+    pub log_pattern: Option<String>,
+    /// A command that prints the impact, instead of the weighted sum.
+    pub script: Option<Command>,
+    /// Files that do not count: names with `*`.
+    pub ignore: Vec<String>,
+}
+
+impl Default for Impact {
+    fn default() -> Impact {
+        Impact {
+            exit: 5.0,
+            signal: 20.0,
+            hang: 10.0,
+            coverage: 0.0,
+            output: 0.0,
+            files: 0.0,
+            latency: 0.0,
+            log: 0.0,
+            failure: None,
+            log_pattern: None,
+            script: None,
+            ignore: Vec::new(),
+        }
+    }
+}
+
+/// When the search stops.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Stop {
+    /// After so many scenarios.
+    pub runs: Option<u64>,
+    /// After so many failures.
+    pub failures: Option<u64>,
+    /// After so many crashes and hangs.
+    pub crashes: Option<u64>,
+    /// After so many clusters of failures.
+    pub clusters: Option<u64>,
+    /// After a failure of this impact.
+    pub impact: Option<f64>,
+    /// After this time.
+    pub time: Option<Duration>,
+}
+
+/// Settings of the guided searches.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Guided {
+    /// Random scenarios at the begin.
+    pub initial: u64,
+    /// The most tests in the queue of those that have offspring.
+    pub queue: usize,
+    /// So many mutations of an axis make its sensitivity.
+    pub history: usize,
+    /// The least share of mutations that an axis has; 0 is Algorithm 1 as printed.
+    pub least_share: f64,
+    /// The deviation of mutations, as a share of the number of values.
+    pub sigma: f64,
+    /// By this a test's fitness is multiplied with each result.
+    pub ageing: f64,
+    /// Tests whose fitness has fallen to this share retire.
+    pub retire: f64,
+    /// Fitness is less where the stack at the injection point resembles an earlier one.
+    pub feedback: bool,
+    /// Stacks whose edit distance is at most this share of their length are in one cluster.
+    pub cluster: f64,
+}
+
+impl Default for Guided {
+    fn default() -> Guided {
+        Guided {
+            initial: 25,
+            queue: 50,
+            history: 20,
+            least_share: 0.05,
+            sigma: 0.2,
+            ageing: 0.98,
+            retire: 0.1,
+            feedback: true,
+            cluster: 0.2,
+        }
+    }
+}
+
+/// What a run of the system under test may take.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// Time of the test.
+    pub timeout: Duration,
+    /// Time of each of the other commands.
+    pub setup_timeout: Duration,
+    /// Bytes of output that are kept, of each stream.
+    pub output: u64,
+    /// Bytes of files.
+    pub disk: u64,
+    /// Processes and threads at a time.
+    pub processes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            timeout: Duration::from_secs(10),
+            setup_timeout: Duration::from_secs(30),
+            output: 1 << 20,
+            disk: 256 << 20,
+            processes: 512,
+        }
+    }
+}
+
+/// What is searched, and how.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct SearchConfig {
+    /// The description of the space.
+    pub space: String,
+    /// The file that it is in; empty if it is in the file of the search.
+    pub space_file: String,
+    /// The name of the injector.
+    pub injector: String,
+    /// Only processes that execute these programs are hit; all but shells if empty.
+    pub programs: Vec<String>,
+    /// Before each test.
+    pub start: Option<Command>,
+    /// The test.
+    pub test: Option<Command>,
+    /// After each test.
+    pub cleanup: Option<Command>,
+    /// Further environment of the commands.
+    pub env: Vec<(String, String)>,
+    /// The folder of the file.
+    pub folder: PathBuf,
+    /// Folders that the commands may write to for good.
+    pub writable: Vec<PathBuf>,
+    /// The name of the search.
+    pub search: String,
+    /// The seed.
+    pub seed: u64,
+    /// Scenarios in flight at a time, whatever the number of jobs.
+    pub window: usize,
+    /// How often failures are run in all, for their precision.
+    pub repetitions: u32,
+    /// Weights of what is measured.
+    pub impact: Impact,
+    /// When it stops.
+    pub stop: Stop,
+    /// Settings of guided searches.
+    pub guided: Guided,
+    /// Limits of a run.
+    pub limits: Limits,
+    /// How likely faults are: `NAME VALUE` of an attribute, and its probability.
+    pub relevance: BTreeMap<String, f64>,
+}
+
+/// A file of a search that was read.
+pub struct SearchFile {
+    /// What it says.
+    pub config: SearchConfig,
+    /// Its space.
+    pub space: Space,
+}
+
+impl SearchFile {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<SearchFile> {
+        let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
+        let folder = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => Path::new("."),
+        };
+        let folder = folder.canonicalize().map_err(Error::reading(folder))?;
+        SearchFile::parse(&text, &path.display().to_string(), folder)
+    }
+
+    /// Parses the text of a file.
+    pub fn parse(text: &str, file: &str, folder: PathBuf) -> Result<SearchFile> {
+        let reader = Reader { text, file };
+        let table = match DeTable::parse(text) {
+            Ok(table) => table,
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                return Err(reader.fail(span, error.message().to_owned()));
+            }
+        };
+        let mut config = SearchConfig {
+            search: "guided".to_owned(),
+            window: 8,
+            repetitions: 3,
+            folder,
+            ..SearchConfig::default()
+        };
+        for (key, value) in table.get_ref().iter() {
+            reader.top(&mut config, key.get_ref(), key.span(), value)?;
+        }
+        if config.space.is_empty() {
+            return Err(reader.fail(
+                0..0,
+                "`space` is missing: a file, or a description".to_owned(),
+            ));
+        }
+        if config.injector.is_empty() {
+            let names = injector::names();
+            return Err(reader.fail(0..0, format!("`injector` is missing; there are: {names}")));
+        }
+        if config.test.is_none() {
+            return Err(reader.fail(
+                0..0,
+                "`test` is missing: the command that is run".to_owned(),
+            ));
+        }
+        let space = reader.space(&mut config, &table)?;
+        Ok(SearchFile { config, space })
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    file: &'t str,
+}
+
+type Spanned<'t> = toml::Spanned<DeValue<'t>>;
+
+impl Reader<'_> {
+    fn fail(&self, span: Range<usize>, message: String) -> Error {
+        let before = &self.text[..span.start.min(self.text.len())];
+        Error::Config {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+            message,
+        }
+    }
+
+    fn top(
+        &self,
+        config: &mut SearchConfig,
+        key: &str,
+        span: Range<usize>,
+        value: &Spanned<'_>,
+    ) -> Result<()> {
+        match key {
+            "space" => config.space = self.string(value)?,
+            "injector" => {
+                config.injector = self.one_of(value, "injector", injector::names().split(", "))?;
+            }
+            "program" | "programs" => config.programs = self.strings(value)?,
+            "start" => config.start = Some(self.command(value)?),
+            "test" => config.test = Some(self.command(value)?),
+            "cleanup" => config.cleanup = Some(self.command(value)?),
+            "writable" => {
+                let folder = config.folder.clone();
+                config.writable = self
+                    .strings(value)?
+                    .iter()
+                    .map(|one| folder.join(one))
+                    .collect();
+            }
+            "search" => {
+                let names = search::SEARCHES.iter().map(|row| row.name);
+                config.search = self.one_of(value, "search", names)?;
+            }
+            "seed" => config.seed = self.number(value, 0)? as u64,
+            "window" => config.window = self.number(value, 1)? as usize,
+            "repetitions" => config.repetitions = self.number(value, 1)? as u32,
+            "env" => {
+                for (key, value) in self.table(value)?.iter() {
+                    config
+                        .env
+                        .push((key.get_ref().to_string(), self.string(value)?));
+                }
+            }
+            "impact" => self.impact(&mut config.impact, value)?,
+            "stop" => self.stop(&mut config.stop, value)?,
+            "guided" => self.guided(&mut config.guided, value)?,
+            "limits" => self.limits(&mut config.limits, value)?,
+            "relevance" => config.relevance = self.relevance(value, &config.folder)?,
+            other => {
+                let keys = "space, injector, program, start, test, cleanup, env, writable, \
+                            search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance]";
+                return Err(self.fail(
+                    span,
+                    format!("there is no key `{other}`; there are: {keys}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn space(
+        &self,
+        config: &mut SearchConfig,
+        table: &toml::Spanned<DeTable<'_>>,
+    ) -> Result<Space> {
+        let is_inline = config.space.contains(':');
+        if !is_inline {
+            let path = config.folder.join(&config.space);
+            config.space_file = config.space.clone();
+            config.space = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
+        }
+        Space::parse(&config.space).map_err(|mut error| match is_inline {
+            false => Error::Space {
+                file: config.space_file.clone(),
+                error,
+            },
+            true => {
+                // The place in this file: where the text begins, behind its quotes.
+                let value = table.get_ref().get("space").map(|value| value.span());
+                let begin = value.map_or(0, |span| span.start);
+                let rest = &self.text[begin..];
+                let quotes = rest.len() - rest.trim_start_matches(['"', '\'']).len();
+                let newline = usize::from(quotes >= 3 && rest[quotes..].starts_with('\n'));
+                let text = &self.text[..begin + quotes + newline];
+                if error.line == 1 {
+                    error.column += text.chars().rev().take_while(|c| *c != '\n').count();
+                }
+                error.line += text.matches('\n').count();
+                Error::Space {
+                    file: self.file.to_owned(),
+                    error,
+                }
+            }
+        })
+    }
+
+    fn impact(&self, impact: &mut Impact, value: &Spanned<'_>) -> Result<()> {
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "exit" => impact.exit = self.real(value)?,
+                "signal" => impact.signal = self.real(value)?,
+                "hang" => impact.hang = self.real(value)?,
+                "coverage" => impact.coverage = self.real(value)?,
+                "output" => impact.output = self.real(value)?,
+                "files" => impact.files = self.real(value)?,
+                "latency" => impact.latency = self.real(value)?,
+                "log" => impact.log = self.real(value)?,
+                "failure" => impact.failure = Some(self.real(value)?),
+                "log_pattern" => impact.log_pattern = Some(self.pattern(value)?),
+                "script" => impact.script = Some(self.command(value)?),
+                "ignore" => impact.ignore = self.strings(value)?,
+                other => {
+                    let keys = "exit, signal, hang, coverage, output, files, latency, log, failure, log_pattern, \
+                                script, ignore";
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[impact] has no key `{other}`; it has: {keys}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&self, stop: &mut Stop, value: &Spanned<'_>) -> Result<()> {
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "runs" => stop.runs = Some(self.number(value, 1)? as u64),
+                "failures" => stop.failures = Some(self.number(value, 1)? as u64),
+                "crashes" => stop.crashes = Some(self.number(value, 1)? as u64),
+                "clusters" => stop.clusters = Some(self.number(value, 1)? as u64),
+                "impact" => stop.impact = Some(self.real(value)?),
+                "time" => stop.time = Some(self.time(value)?),
+                other => {
+                    let keys = "runs, failures, crashes, clusters, impact, time";
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[stop] has no key `{other}`; it has: {keys}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn guided(&self, guided: &mut Guided, value: &Spanned<'_>) -> Result<()> {
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "initial" => guided.initial = self.number(value, 0)? as u64,
+                "queue" => guided.queue = self.number(value, 1)? as usize,
+                "history" => guided.history = self.number(value, 1)? as usize,
+                "least_share" => guided.least_share = self.share(value)?,
+                "sigma" => guided.sigma = self.real(value)?,
+                "ageing" => guided.ageing = self.share(value)?,
+                "retire" => guided.retire = self.share(value)?,
+                "feedback" => guided.feedback = self.flag(value)?,
+                "cluster" => guided.cluster = self.share(value)?,
+                other => {
+                    let keys = "initial, queue, history, least_share, sigma, ageing, retire, feedback, cluster";
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[guided] has no key `{other}`; it has: {keys}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&self, limits: &mut Limits, value: &Spanned<'_>) -> Result<()> {
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "timeout" => limits.timeout = self.time(value)?,
+                "setup_timeout" => limits.setup_timeout = self.time(value)?,
+                "output" => limits.output = self.size(value)?,
+                "disk" => limits.disk = self.size(value)?,
+                "processes" => limits.processes = self.number(value, 1)? as u64,
+                other => {
+                    let keys = "timeout, setup_timeout, output, disk, processes";
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[limits] has no key `{other}`; it has: {keys}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A table, or a file that has it: `"malloc" = 0.4` or `"errno EIO" = 0.1`.
+    fn relevance(&self, value: &Spanned<'_>, folder: &Path) -> Result<BTreeMap<String, f64>> {
+        if let DeValue::String(file) = value.get_ref() {
+            let path = folder.join(file.as_ref());
+            let text = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
+            let file = path.display().to_string();
+            let reader = Reader {
+                text: &text,
+                file: &file,
+            };
+            let table = DeTable::parse(&text).map_err(|error| {
+                reader.fail(error.span().unwrap_or(0..0), error.message().to_owned())
+            })?;
+            return reader.probabilities(table.get_ref());
+        }
+        self.probabilities(self.table(value)?)
+    }
+
+    fn probabilities(&self, table: &DeTable<'_>) -> Result<BTreeMap<String, f64>> {
+        let pairs = table.iter();
+        pairs
+            .map(|(key, value)| Ok((key.get_ref().to_string(), self.share(value)?)))
+            .collect()
+    }
+
+    fn wrong<T>(&self, value: &Spanned<'_>, expected: &str) -> Result<T> {
+        Err(self.fail(value.span(), format!("expected {expected}")))
+    }
+
+    fn table<'v>(&self, value: &'v Spanned<'_>) -> Result<&'v DeTable<'v>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => self.wrong(value, "a table"),
+        }
+    }
+
+    fn string(&self, value: &Spanned<'_>) -> Result<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => self.wrong(value, "a text in quotes"),
+        }
+    }
+
+    fn strings(&self, value: &Spanned<'_>) -> Result<Vec<String>> {
+        match value.get_ref() {
+            DeValue::Array(list) => list.iter().map(|one| self.string(one)).collect(),
+            _ => Ok(vec![self.string(value)?]),
+        }
+    }
+
+    fn command(&self, value: &Spanned<'_>) -> Result<Command> {
+        Ok(match value.get_ref() {
+            DeValue::Array(_) => match self.strings(value)? {
+                words if words.is_empty() => {
+                    return self.wrong(value, "a program and its arguments");
+                }
+                words => Command::Words(words),
+            },
+            _ => Command::Shell(self.string(value)?),
+        })
+    }
+
+    fn one_of<'n>(
+        &self,
+        value: &Spanned<'_>,
+        what: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<String> {
+        let text = self.string(value)?;
+        let names: Vec<&str> = names.collect();
+        match names.contains(&text.as_str()) {
+            true => Ok(text),
+            false => {
+                let there = names.join(", ");
+                Err(self.fail(
+                    value.span(),
+                    format!("there is no {what} {text:?}; there are: {there}"),
+                ))
+            }
+        }
+    }
+
+    fn number(&self, value: &Spanned<'_>, least: i64) -> Result<i64> {
+        let expected = format!("a whole number from {least} on");
+        match value.get_ref() {
+            DeValue::Integer(number) => {
+                match i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+                    Ok(number) if number >= least => Ok(number),
+                    _ => self.wrong(value, &expected),
+                }
+            }
+            _ => self.wrong(value, &expected),
+        }
+    }
+
+    fn real(&self, value: &Spanned<'_>) -> Result<f64> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
+            DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
+            _ => None,
+        };
+        match number.filter(|number| number.is_finite() && *number >= 0.0) {
+            Some(number) => Ok(number),
+            None => self.wrong(value, "a number from 0 on"),
+        }
+    }
+
+    fn share(&self, value: &Spanned<'_>) -> Result<f64> {
+        match self.real(value)? {
+            share if share <= 1.0 => Ok(share),
+            _ => self.wrong(value, "a number from 0 to 1"),
+        }
+    }
+
+    fn flag(&self, value: &Spanned<'_>) -> Result<bool> {
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Ok(*flag),
+            _ => self.wrong(value, "true or false"),
+        }
+    }
+
+    fn time(&self, value: &Spanned<'_>) -> Result<Duration> {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            _ => self.real(value)?.to_string(),
+        };
+        match everett::parse_time(&text) {
+            Ok(time) => Ok(time),
+            Err(why) => self.wrong(value, &format!("a time such as \"10s\": {why}")),
+        }
+    }
+
+    fn size(&self, value: &Spanned<'_>) -> Result<u64> {
+        let DeValue::String(text) = value.get_ref() else {
+            return Ok(self.number(value, 1)? as u64);
+        };
+        let (digits, unit) = match text.char_indices().last() {
+            Some((at, 'K')) => (&text[..at], 1 << 10),
+            Some((at, 'M')) => (&text[..at], 1 << 20),
+            Some((at, 'G')) => (&text[..at], 1 << 30),
+            _ => (text.as_ref(), 1u64),
+        };
+        match digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(unit))
+        {
+            Some(size) if size > 0 => Ok(size),
+            _ => self.wrong(value, "a size such as \"64M\""),
+        }
+    }
+
+    fn pattern(&self, value: &Spanned<'_>) -> Result<String> {
+        let text = self.string(value)?;
+        match crate::impact::Pattern::parse(&text) {
+            Ok(_) => Ok(text),
+            Err(why) => Err(self.fail(value.span(), format!("the pattern is wrong: {why}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let read = SearchFile::parse(text, "s.toml", PathBuf::from("/"));
+        read.err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    const GOOD: &str = "space = \"a : [1,3]\"\ninjector = \"script\"\ntest = \"true\"\n";
+
+    #[test]
+    fn a_file_is_read_with_defaults() {
+        let text =
+            format!("{GOOD}[impact]\nsignal = 20\nlog_pattern = 'a.*b'\n[stop]\ntime = \"2m\"\n");
+        let file = SearchFile::parse(&text, "s.toml", PathBuf::from("/")).unwrap();
+        assert_eq!(file.space.size(), 3);
+        assert_eq!(file.config.search, "guided");
+        assert_eq!(file.config.impact.signal, 20.0);
+        assert_eq!(file.config.stop.time, Some(Duration::from_secs(120)));
+        assert_eq!(file.config.guided, Guided::default());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_places() {
+        for (text, message) in [
+            ("space = 1", "s.toml:1:9: expected a text in quotes"),
+            ("spaces = 1", "s.toml:1:1: there is no key `spaces`"),
+            (
+                "injector = \"x\"",
+                "s.toml:1:12: there is no injector \"x\"; there are: ",
+            ),
+            ("injector =", "s.toml:1:11: "),
+            (
+                "[guided]\nsigmas = 1",
+                "s.toml:2:1: [guided] has no key `sigmas`",
+            ),
+            (
+                "[guided]\nageing = 2",
+                "s.toml:2:10: expected a number from 0 to 1",
+            ),
+            ("[limits]\ndisk = \"1X\"", "s.toml:2:8: expected a size"),
+            (
+                "[impact]\nlog_pattern = '('",
+                "s.toml:2:15: the pattern is wrong: ",
+            ),
+            ("space = \"a : [1,3]\"", "s.toml:1:1: `injector` is missing"),
+            (
+                "space = \"a : [1,3]\"\ninjector = \"script\"",
+                "s.toml:1:1: `test` is missing",
+            ),
+        ] {
+            assert!(error(text).starts_with(message), "{text}: {}", error(text));
+        }
+        let inline = GOOD.replace("[1,3]", "[3,1]");
+        assert_eq!(
+            error(&inline),
+            "s.toml:1:14: there is no number from 3 to 1"
+        );
+        let lines = GOOD.replace("\"a : [1,3]\"", "\"\"\"\na : [1,3]\n  b : {}\"\"\"");
+        assert_eq!(
+            error(&lines),
+            "s.toml:3:8: expected a value of the set, not `}`"
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Injectors: how a scenario is made to happen. One file each, and one row in [`INJECTORS`].
+
+pub mod functions;
+pub mod preload;
+mod ptrace;
+mod script;
+
+use everett_linux::Errno;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+use crate::space::{Fault, Scenario, Value};
+
+/// A fault of calls: of a libc function or a system call.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CallFault {
+    /// The function.
+    pub function: String,
+    /// The number of the system call, if it is one.
+    pub call: Option<u32>,
+    /// The first call that fails; 0 if none does.
+    pub first: u64,
+    /// The last call that fails.
+    pub last: u64,
+    /// The errno, or 0.
+    pub errno: i32,
+    /// What it returns.
+    pub retval: i64,
+}
+
+/// System calls that do their work even if they fail.
+const DONE_ALL_THE_SAME: &[&str] = &["close"];
+
+impl CallFault {
+    /// Whether a call fails.
+    pub fn hits(&self, number: u64) -> bool {
+        self.first > 0 && (self.first..=self.last).contains(&number)
+    }
+
+    /// What a system call returns.
+    pub(crate) fn result(&self) -> i64 {
+        match self.errno {
+            0 => self.retval,
+            errno => -i64::from(errno),
+        }
+    }
+
+    /// The call is made, and only its result is another.
+    pub(crate) fn happens_too(&self) -> bool {
+        DONE_ALL_THE_SAME.contains(&self.function.as_str())
+    }
+}
+
+/// What a manager injects.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Injection {
+    /// Nothing: the commands do it themselves, or it is a run without faults.
+    Nothing,
+    /// Failures of system calls.
+    Calls(Vec<CallFault>),
+    /// Nothing, but system calls are counted.
+    CountCalls,
+    /// Failures of libc functions, by a library in the programs.
+    Preload {
+        /// The library.
+        library: PathBuf,
+        /// The failures.
+        faults: Vec<CallFault>,
+        /// Count calls instead.
+        counts: bool,
+    },
+}
+
+impl Injection {
+    /// The same without any fault.
+    pub(crate) fn without_faults(&self) -> Injection {
+        match self {
+            Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
+            Injection::Preload {
+                library, counts, ..
+            } => Injection::Preload {
+                library: library.clone(),
+                faults: Vec::new(),
+                counts: *counts,
+            },
+        }
+    }
+}
+
+/// What an injector needs to know beside the scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Means {
+    /// The library of `preload`.
+    pub library: PathBuf,
+}
+
+/// An injector.
+pub trait Injector: Sync {
+    /// Checks a scenario and says what is injected.
+    fn plan(&self, scenario: &Scenario, means: &Means) -> Result<Injection, String>;
+
+    /// Attributes that describe the fault. The others are about the test, and a run without faults keeps them.
+    fn attributes(&self) -> &'static [&'static str];
+
+    /// Whether the commands get the scenario in their arguments.
+    fn passes_scenario(&self) -> bool {
+        false
+    }
+}
+
+/// A row of [`INJECTORS`].
+pub struct InjectorRow {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// It.
+    pub injector: &'static dyn Injector,
+}
+
+/// All injectors.
+pub const INJECTORS: &[InjectorRow] = &[
+    InjectorRow {
+        name: "preload",
+        about: "libc functions of real, dynamically linked programs",
+        injector: &preload::Preload,
+    },
+    InjectorRow {
+        name: "ptrace",
+        about: "system calls of any real program",
+        injector: &ptrace::Ptrace,
+    },
+    InjectorRow {
+        name: "script",
+        about: "whatever the test does with the scenario that it gets",
+        injector: &script::Script,
+    },
+];
+
+/// The injector of a name.
+pub fn named(name: &str) -> Option<&'static InjectorRow> {
+    INJECTORS.iter().find(|row| row.name == name)
+}
+
+/// All names, for messages.
+pub(crate) fn names() -> String {
+    let names: Vec<&str> = INJECTORS.iter().map(|row| row.name).collect();
+    names.join(", ")
+}
+
+/// Attributes of faults of calls.
+const CALL_ATTRIBUTES: &[&str] = &[
+    "function",
+    "call",
+    "syscall",
+    "errno",
+    "retval",
+    "callNumber",
+    "number",
+];
+
+/// The function that a fault is about.
+fn function(fault: &Fault) -> Result<String, String> {
+    match fault.any(&["function", "call", "syscall"]) {
+        Some(value) => Ok(value.to_string()),
+        None => Err("a fault has no attribute `function`".to_owned()),
+    }
+}
+
+/// The calls that a fault is about: the first, unless it says which; 0 is none.
+fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
+    let Some(value) = fault.any(&["callNumber", "number"]) else {
+        return Ok((1, 1));
+    };
+    let ends = value.numbers();
+    let ends =
+        ends.and_then(|(from, to)| Some((u64::try_from(from).ok()?, u64::try_from(to).ok()?)));
+    ends.ok_or_else(|| format!("{value} is no number of a call: 1, 2, ..., or 0 for none"))
+}
+
+/// The errno that a fault has.
+fn errno(fault: &Fault) -> Result<Option<i32>, String> {
+    match fault.any(&["errno"]) {
+        None => Ok(None),
+        Some(Value::Number(number)) => match i32::try_from(*number) {
+            Ok(number) if number >= 0 => Ok(Some(number)),
+            _ => Err(format!("{number} is no errno")),
+        },
+        Some(value) => match errno_number(&value.to_string()) {
+            Some(number) => Ok(Some(number)),
+            None => Err(format!("{value} is no errno")),
+        },
+    }
+}
+
+/// The number of an errno.
+pub(crate) fn errno_number(name: &str) -> Option<i32> {
+    if matches!(name, "EWOULDBLOCK") {
+        return Some(Errno::EAGAIN.0);
+    }
+    (1..134).find(|number| Errno(*number).name() == name)
+}
+
+fn retval(fault: &Fault) -> Result<Option<i64>, String> {
+    match fault.any(&["retval"]) {
+        None => Ok(None),
+        Some(Value::Number(number)) => Ok(Some(*number)),
+        Some(Value::Word(word)) if word == "NULL" => Ok(Some(0)),
+        Some(Value::Word(word)) if word == "EOF" => Ok(Some(-1)),
+        Some(other) => Err(format!(
+            "{other} is no value that a call returns: a number, NULL or EOF"
+        )),
+    }
+}
+
+/// Programs that start others. Faults hit them only if they are named.
+pub(crate) const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox", "env", "timeout",
+];
+
+/// Whether a program is a shell.
+pub(crate) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}

@@ -1,0 +1,88 @@
+//! `ptrace`: system calls of real programs fail, whatever language they are written in and however they are linked.
+
+use super::{
+    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval,
+};
+use crate::space::{Fault, Scenario};
+
+/// The injector.
+pub(super) struct Ptrace;
+
+impl Injector for Ptrace {
+    fn plan(&self, scenario: &Scenario, _: &Means) -> Result<Injection, String> {
+        let faults = scenario.faults.iter().map(call_fault);
+        Ok(Injection::Calls(faults.collect::<Result<_, _>>()?))
+    }
+
+    fn attributes(&self) -> &'static [&'static str] {
+        CALL_ATTRIBUTES
+    }
+}
+
+fn call_fault(fault: &Fault) -> Result<CallFault, String> {
+    let function = function(fault)?;
+    let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
+    let Some(row) = row else {
+        return Err(format!(
+            "{function} is no system call that can be failed; injector preload has libc functions"
+        ));
+    };
+    let (first, last) = numbers(fault)?;
+    let (errno, retval) = (errno(fault)?, retval(fault)?);
+    let usual = row
+        .errnos
+        .first()
+        .map_or(everett_linux::Errno::EIO.0, |errno| errno.0);
+    Ok(CallFault {
+        call: Some(row.number),
+        first,
+        last,
+        errno: match (errno, retval) {
+            (Some(errno), _) => errno,
+            (None, Some(retval)) if retval != -1 => 0,
+            (None, _) => usual,
+        },
+        retval: retval.unwrap_or(-1),
+        function,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Result<Injection, String> {
+        Ptrace.plan(&Scenario::parse(text).unwrap(), &Means::default())
+    }
+
+    #[test]
+    fn scenarios_become_failures_of_system_calls() {
+        let Ok(Injection::Calls(faults)) =
+            plan("function read errno EINTR retVal -1 callNumber <5,10>")
+        else {
+            panic!();
+        };
+        assert_eq!(
+            (faults[0].call, faults[0].first, faults[0].last),
+            (Some(0), 5, 10)
+        );
+        assert_eq!(faults[0].result(), -4);
+        assert!(faults[0].hits(5) && faults[0].hits(10) && !faults[0].hits(11));
+        let Ok(Injection::Calls(faults)) = plan("function close callNumber 0") else {
+            panic!();
+        };
+        assert!(!faults[0].hits(0) && faults[0].happens_too());
+        assert!(plan("function strdup").unwrap_err().contains("strdup"));
+        assert!(
+            plan("function read errno EWHAT")
+                .unwrap_err()
+                .contains("EWHAT")
+        );
+        assert!(
+            plan("function read callNumber x")
+                .unwrap_err()
+                .contains("x is no number")
+        );
+        assert!(plan("errno EIO").unwrap_err().contains("function"));
+    }
+}

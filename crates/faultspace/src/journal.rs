@@ -1,0 +1,145 @@
+//! The journal of a search: what it learned, in order, so that a search that was stopped goes on where it was. The
+//! course of a search is a function of its seed and of what it learned; so the journal is all that is needed.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::results::{Isolation, Outcome};
+
+/// What a scenario showed.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The position of the scenario.
+    pub position: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The impact without new lines.
+    pub repeatable: f64,
+    /// The impact.
+    pub impact: f64,
+    /// What makes it up.
+    pub why: Vec<String>,
+    /// Lines that no run before covered.
+    pub new_lines: Vec<String>,
+    /// Whether the fault has happened, if that is known.
+    pub injected: Option<bool>,
+    /// The stack at the injection point.
+    pub stack: Vec<String>,
+    /// The test, if it fails without any fault.
+    pub fails_without: Option<String>,
+    /// Whether cleanup failed.
+    pub cleanup_failed: bool,
+    /// How it was kept apart.
+    pub isolation: Isolation,
+}
+
+/// What a journal is about: a search that goes on must be the same.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// Everything that determines the course.
+    pub search: String,
+    /// The seed.
+    pub seed: u64,
+    /// A digest of the configuration.
+    pub digest: u64,
+}
+
+/// A journal.
+pub(crate) struct Journal {
+    file: File,
+    /// What was learned before, in order.
+    pub known: Vec<Entry>,
+}
+
+impl Journal {
+    /// Opens the journal of a folder, or begins it.
+    pub(crate) fn open(folder: &Path, head: &Head) -> Result<Journal> {
+        let path = folder.join("journal.jsonl");
+        let mut known = Vec::new();
+        let mut length = 0;
+        if let Ok(file) = File::open(&path) {
+            let mut reader = BufReader::new(file);
+            let mut line = String::new();
+            let mut is_first = true;
+            // The last line of a search that was killed may be incomplete: it is made again.
+            while reader.read_line(&mut line).map_err(Error::reading(&path))? > 0
+                && line.ends_with('\n')
+            {
+                if is_first {
+                    let other: Head = match serde_json::from_str(&line) {
+                        Ok(other) => other,
+                        Err(source) => return Err(Error::Damaged { path, source }),
+                    };
+                    if other != *head {
+                        return Err(Error::Usage(format!(
+                            "{} has results of another search (or seed, or file); choose another --out",
+                            folder.display()
+                        )));
+                    }
+                    is_first = false;
+                } else {
+                    match serde_json::from_str(&line) {
+                        Ok(entry) => known.push(entry),
+                        Err(source) => return Err(Error::Damaged { path, source }),
+                    }
+                }
+                length += line.len() as u64;
+                line.clear();
+            }
+        }
+        let options = OpenOptions::new().create(true).append(true).open(&path);
+        let file = options.map_err(Error::writing(&path))?;
+        file.set_len(length).map_err(Error::writing(&path))?;
+        let mut journal = Journal { file, known };
+        if length == 0 {
+            journal.line(head, &path)?;
+        }
+        Ok(journal)
+    }
+
+    fn line(&mut self, what: &impl Serialize, path: &Path) -> Result<()> {
+        let mut line = serde_json::to_vec(what).unwrap_or_default();
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(Error::writing(path))
+    }
+
+    /// Adds what was learned.
+    pub(crate) fn add(&mut self, entry: &Entry) -> Result<()> {
+        self.line(entry, Path::new("journal.jsonl"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_goes_on_behind_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let head = Head {
+            search: "guided".to_owned(),
+            seed: 1,
+            digest: 2,
+        };
+        let entry = Entry {
+            position: 7,
+            ..Entry::default()
+        };
+        Journal::open(folder.path(), &head)
+            .unwrap()
+            .add(&entry)
+            .unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"position\": 8").unwrap();
+        let mut again = Journal::open(folder.path(), &head).unwrap();
+        assert_eq!(again.known, [entry.clone()]);
+        again.add(&entry).unwrap();
+        assert_eq!(Journal::open(folder.path(), &head).unwrap().known.len(), 2);
+        let other = Head { seed: 2, ..head };
+        assert!(Journal::open(folder.path(), &other).is_err());
+    }
+}

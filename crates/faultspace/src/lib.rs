@@ -1,0 +1,40 @@
+//! Fault spaces: describes the faults that can hit a system, and searches them for those that hurt most (AFEX).
+//!
+//! A [`Space`] is a union of products of axes; a [`Scenario`] is one of its points. A search ([`search`]) proposes
+//! scenarios, an injector ([`injector`]) makes each happen in a run of the system under test, sensors measure its
+//! impact ([`impact`]), and the search learns from that. [`run`] does all of it and writes a folder of results.
+//!
+//! Architecture invariant: the core (space, search, impact, clusters) knows no process and no clock, so that a search
+//! is a function of its seed and of the results that it was told. Real programs run in a manager process of their own
+//! ([`manager`]), which may die without harm to the search. The crate prints nothing.
+
+#![deny(missing_docs)]
+
+pub mod cluster;
+mod config;
+mod error;
+pub mod impact;
+pub mod injector;
+mod journal;
+pub mod manager;
+mod map;
+mod numbers;
+mod profile;
+mod regression;
+mod replay;
+mod results;
+mod run;
+pub mod search;
+mod show;
+pub mod space;
+mod system;
+
+pub use config::{Command, Guided, Impact, SearchConfig, SearchFile, Stop};
+pub use error::{Error, Result};
+pub use numbers::Numbers;
+pub use profile::{ProfileResult, ProfileSpec, profile};
+pub use replay::{ReplayResult, ReplaySpec, replay};
+pub use results::{FaultSummary, Isolation, Outcome, ScenarioResult};
+pub use run::{Progress, RunResult, RunSpec, run};
+pub use show::{AxisDensity, AxisShown, Shown, show};
+pub use space::{Axis, Point, Scenario, Space, SpaceError, Subspace, Value, Values};

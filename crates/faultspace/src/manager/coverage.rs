@@ -1,0 +1,73 @@
+//! Lines that programs built with `--coverage` executed, by `gcov`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The variable that says where such programs put their counts, and the folder.
+pub(super) fn variable(own: &Path) -> (String, String) {
+    (
+        "GCOV_PREFIX".to_owned(),
+        own.join("gcov").display().to_string(),
+    )
+}
+
+/// The covered lines, as `FILE:LINE`.
+pub(super) fn lines(own: &Path) -> Vec<String> {
+    let prefix = own.join("gcov");
+    let mut counts = Vec::new();
+    find(&prefix, &mut counts);
+    counts.sort();
+    let mut lines = BTreeSet::new();
+    for file in counts {
+        // Its notes lie where the program was built; gcov wants them beside the counts.
+        let notes = file.with_extension("gcno");
+        let Ok(real) = notes
+            .strip_prefix(&prefix)
+            .map(|path| Path::new("/").join(path))
+        else {
+            continue;
+        };
+        let _ = std::os::unix::fs::symlink(&real, &notes);
+        let gcov = Command::new("gcov")
+            .args(["--json-format", "--stdout"])
+            .arg(&file)
+            .current_dir(&prefix)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output();
+        if let Ok(gcov) = gcov {
+            add(&gcov.stdout, &mut lines);
+        }
+    }
+    lines.into_iter().collect()
+}
+
+fn find(folder: &Path, counts: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find(&path, counts);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "gcda")
+        {
+            counts.push(path);
+        }
+    }
+}
+
+fn add(json: &[u8], lines: &mut BTreeSet<String>) {
+    let Ok(read) = serde_json::from_slice::<serde_json::Value>(json) else {
+        return;
+    };
+    for file in read["files"].as_array().into_iter().flatten() {
+        let name = file["file"].as_str().unwrap_or_default();
+        for line in file["lines"].as_array().into_iter().flatten() {
+            if line["count"].as_u64().unwrap_or(0) > 0 {
+                lines.insert(format!("{name}:{}", line["line_number"]));
+            }
+        }
+    }
+}

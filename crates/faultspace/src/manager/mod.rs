@@ -1,0 +1,185 @@
+//! The manager of a test: a process of its own that runs the commands of one scenario, injects its faults, and measures.
+//!
+//! The explorer starts a manager for each test and hears one answer from it. Whatever the system under test does, it can
+//! harm its manager at most, and a manager that dies costs its test only. Where the machine has namespaces, the commands
+//! see no process but their own, and what they write is gone after the test.
+
+mod child;
+mod coverage;
+mod files;
+mod sandbox;
+mod stack;
+mod streams;
+mod supervise;
+mod tracer;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::config::Limits;
+use crate::injector::Injection;
+
+/// What a manager is to do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The folder that commands start in.
+    pub folder: PathBuf,
+    /// An empty folder for this job only.
+    pub scratch: PathBuf,
+    /// Before the test.
+    pub start: Option<Vec<String>>,
+    /// The test.
+    pub test: Vec<String>,
+    /// After the test and before cleanup: prints the impact.
+    pub measure: Option<Vec<String>>,
+    /// After the test.
+    pub cleanup: Option<Vec<String>>,
+    /// The environment of the commands, beside that of the manager.
+    pub env: Vec<(String, String)>,
+    /// What is injected.
+    pub injection: Injection,
+    /// The programs that it is injected into; all but shells if empty.
+    pub programs: Vec<String>,
+    /// Folders that are written to for good.
+    pub writable: Vec<PathBuf>,
+    /// What the commands may take.
+    pub limits: Limits,
+    /// Collect the lines that programs built with `--coverage` executed.
+    pub sees_coverage: bool,
+    /// Collect the files that were changed.
+    pub sees_files: bool,
+}
+
+/// A fault that happened.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Injected {
+    /// The program.
+    pub program: String,
+    /// The function or system call.
+    pub function: String,
+    /// The number of the call.
+    pub number: u64,
+    /// The stack there, innermost first.
+    pub stack: Vec<String>,
+}
+
+/// A process that a signal ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Crash {
+    /// The program.
+    pub program: String,
+    /// The signal.
+    pub signal: i32,
+    /// The stack there, innermost first.
+    pub stack: Vec<String>,
+}
+
+/// How a command ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// By itself, with this code.
+    Exit(i32),
+    /// By a signal.
+    Signal(i32),
+    /// Not in its time.
+    Timeout,
+    /// It took more than it may.
+    Limit(String),
+    /// It could not be started.
+    NotStarted(String),
+}
+
+impl Ended {
+    /// It ended by itself with code 0.
+    pub fn is_success(&self) -> bool {
+        *self == Ended::Exit(0)
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(to, "exit {code}"),
+            Ended::Signal(signal) => write!(to, "signal {signal}"),
+            Ended::Timeout => to.write_str("no end in its time"),
+            Ended::Limit(what) => write!(to, "limit of {what}"),
+            Ended::NotStarted(why) => write!(to, "not started: {why}"),
+        }
+    }
+}
+
+/// What commands wrote to a stream.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Output {
+    /// Its begin, as text.
+    pub text: String,
+    /// How many bytes there were.
+    pub bytes: u64,
+    /// A digest of the begin that is kept.
+    pub digest: u64,
+}
+
+/// What a manager saw.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Seen {
+    /// How `start` ended, if it is a failure.
+    pub start_failure: Option<String>,
+    /// How the test ended.
+    pub test: Ended,
+    /// How `cleanup` ended, if it is a failure.
+    pub cleanup_failure: Option<String>,
+    /// Standard output and error output of the test.
+    pub output: [Output; 2],
+    /// Faults that happened.
+    pub injected: Vec<Injected>,
+    /// Processes that crashed.
+    pub crashes: Vec<Crash>,
+    /// Files below the folder that were made, changed or removed, with a digest of their content.
+    pub files: BTreeMap<String, String>,
+    /// Covered lines.
+    pub coverage: Vec<String>,
+    /// What the measuring command printed.
+    pub measured: Option<String>,
+    /// How the test was kept apart from the machine.
+    pub isolation: crate::results::Isolation,
+    /// Time of the test.
+    pub seconds: f64,
+    /// How often programs called functions, where that is asked for.
+    pub calls: BTreeMap<String, u64>,
+}
+
+/// Runs a manager: reads a [`Job`] as JSON, and writes what it saw. Returns the exit code.
+pub fn manage() -> i32 {
+    let job: Job = match serde_json::from_reader(std::io::stdin().lock()) {
+        Ok(job) => job,
+        Err(error) => return answer(&Err(format!("its job is damaged: {error}"))),
+    };
+    sandbox::end_with_parent();
+    match sandbox::enter(&job) {
+        Ok(sandbox::Role::Outside(code)) => code,
+        Ok(sandbox::Role::Inside(place)) => answer(&supervise::run(&job, &place)),
+        Err(why) => answer(&Err(why)),
+    }
+}
+
+/// Writes an answer.
+fn answer(seen: &Result<Seen, String>) -> i32 {
+    let bytes = serde_json::to_vec(seen).unwrap_or_default();
+    match std::io::stdout()
+        .write_all(&bytes)
+        .and_then(|()| std::io::stdout().flush())
+    {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+/// A digest of bytes (FNV-1a).
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

@@ -1,0 +1,388 @@
+//! Keeps a test apart from the machine: namespaces of processes and mounts where the machine has them. All that the
+//! commands write goes to a file system in memory above the real ones, and is gone with the test.
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, chdir, fork, getgid, getuid, pivot_root};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use super::Job;
+use crate::results::Isolation;
+
+/// Where commands run.
+pub(super) struct Place {
+    /// How they are kept apart.
+    pub isolation: Isolation,
+    /// The folder that they start in.
+    pub folder: PathBuf,
+    /// A folder for files of the manager that the commands can reach.
+    pub own: PathBuf,
+    /// Folders that have what was written below a path.
+    pub written: Vec<(PathBuf, File)>,
+}
+
+/// Which process this is now.
+pub(super) enum Role {
+    /// The one that runs the commands.
+    Inside(Place),
+    /// The one that has waited for it, with its exit code.
+    Outside(i32),
+}
+
+/// Ends this process when its parent dies.
+pub(super) fn end_with_parent() {
+    // A kernel that refuses only loses the safety net.
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+}
+
+const NONE: Option<&str> = None;
+
+/// Enters namespaces if there are some, otherwise copies the folder.
+pub(super) fn enter(job: &Job) -> Result<Role, String> {
+    if std::env::var_os("EVERETT_NO_NAMESPACES").is_some() || !unshared() {
+        return Ok(Role::Inside(copied(job)?));
+    }
+    // SAFETY: this process has one thread, so the child may do anything.
+    match unsafe { fork() }.map_err(|error| format!("cannot fork: {error}"))? {
+        ForkResult::Parent { child } => loop {
+            match waitpid(child, None) {
+                Ok(WaitStatus::Exited(_, code)) => return Ok(Role::Outside(code)),
+                Ok(WaitStatus::Signaled(..)) => return Ok(Role::Outside(1)),
+                Err(nix::errno::Errno::EINTR) | Ok(_) => {}
+                Err(_) => return Ok(Role::Outside(1)),
+            }
+        },
+        ForkResult::Child => {
+            end_with_parent();
+            let place = mounted(job).map_err(|(what, error)| format!("{what}: {error}"));
+            Ok(Role::Inside(place?))
+        }
+    }
+}
+
+/// Makes namespaces; `false` if the machine refuses.
+fn unshared() -> bool {
+    let (user, group) = (getuid(), getgid());
+    let spaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    if unshare(spaces | CloneFlags::CLONE_NEWUSER).is_err() {
+        return unshare(spaces).is_ok();
+    }
+    // The superuser can keep all users, others only themselves.
+    let all = "0 0 4294967295";
+    let write = |file: &str, text: &str| fs::write(format!("/proc/self/{file}"), text).is_ok();
+    let is_all = user.is_root() && write("uid_map", all) && write("gid_map", all);
+    is_all || {
+        write("setgroups", "deny");
+        write("uid_map", &format!("{user} {user} 1"))
+            && write("gid_map", &format!("{group} {group} 1"))
+    }
+}
+
+type Step<T> = Result<T, (String, nix::errno::Errno)>;
+
+fn step<T>(what: &str, path: &Path, done: nix::Result<T>) -> Step<T> {
+    done.map_err(|error| (format!("{what} {}", path.display()), error))
+}
+
+fn make_folder(path: &Path) -> Step<()> {
+    let failed = |error: std::io::Error| {
+        let number = error.raw_os_error().unwrap_or(0);
+        (
+            format!("cannot make {}", path.display()),
+            nix::errno::Errno::from_raw(number),
+        )
+    };
+    fs::create_dir_all(path).map_err(failed)
+}
+
+fn open(path: &Path) -> Step<File> {
+    let failed = |error: std::io::Error| {
+        let number = error.raw_os_error().unwrap_or(0);
+        (
+            format!("cannot open {}", path.display()),
+            nix::errno::Errno::from_raw(number),
+        )
+    };
+    File::open(path).map_err(failed)
+}
+
+/// File systems without files of users.
+const VIRTUAL: &[&str] = &[
+    "proc",
+    "sysfs",
+    "devtmpfs",
+    "devpts",
+    "cgroup",
+    "cgroup2",
+    "mqueue",
+    "hugetlbfs",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "pstore",
+    "configfs",
+    "fusectl",
+    "binfmt_misc",
+    "autofs",
+    "nsfs",
+    "efivarfs",
+    "ramfs",
+    "rpc_pipefs",
+    "selinuxfs",
+];
+
+/// Mount points with files of users, outermost first.
+fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let (Some(point), Some(kind)) = (
+            line.split(' ').nth(4),
+            line.split(" - ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next()),
+        ) else {
+            continue;
+        };
+        let point = PathBuf::from(point.replace("\\040", " ").replace("\\134", "\\"));
+        let is_own = point == Path::new("/") || point.starts_with(but) || point.starts_with("/dev");
+        if !is_own && !VIRTUAL.contains(&kind) && !found.contains(&point) {
+            found.push(point);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Builds the file systems of the test and goes there.
+fn mounted(job: &Job) -> Step<Place> {
+    let top = Path::new("/");
+    step(
+        "cannot separate mounts of",
+        top,
+        mount(NONE, top, NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE),
+    )?;
+    let base = &job.scratch;
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points = mounts(&table, base);
+    let options = format!("size={},nr_inodes=200000,mode=0755", job.limits.disk);
+    let fresh = mount(
+        Some("tmpfs"),
+        base,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some(options.as_str()),
+    );
+    step("cannot mount memory on", base, fresh)?;
+    let root = base.join("root");
+    make_folder(&root)?;
+    // The new root must be a mount.
+    step(
+        "cannot mount",
+        &root,
+        mount(Some(&root), &root, NONE, MsFlags::MS_BIND, NONE),
+    )?;
+    let mut written = Vec::new();
+    for (point, number) in top_level(&root)?.iter().chain(&points).zip(0..) {
+        let target = root.join(point.strip_prefix("/").unwrap_or(point));
+        // What cannot be laid over is at least not written to.
+        match point
+            .is_dir()
+            .then(|| overlay(base, number, point, &target))
+        {
+            Some(Ok(layer)) => written.push(layer),
+            _ => read_only(point, &target),
+        }
+    }
+    for (name, flags) in [("dev", MsFlags::MS_REC), ("sys", MsFlags::MS_REC)] {
+        let (from, to) = (top.join(name), root.join(name));
+        let _ = mount(Some(&from), &to, NONE, MsFlags::MS_BIND | flags, NONE);
+    }
+    let shared = root.join("dev/shm");
+    let _ = mount(
+        Some("tmpfs"),
+        &shared,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("size=64m"),
+    );
+    for folder in &job.writable {
+        let target = root.join(folder.strip_prefix("/").unwrap_or(folder));
+        step(
+            "cannot mount",
+            folder,
+            mount(Some(folder), &target, NONE, MsFlags::MS_BIND, NONE),
+        )?;
+    }
+    let proc = root.join("proc");
+    step(
+        "cannot mount",
+        &proc,
+        mount(Some("proc"), &proc, Some("proc"), MsFlags::empty(), NONE),
+    )?;
+    step("cannot enter", &root, chdir(&root))?;
+    step("cannot enter", &root, pivot_root(".", "."))?;
+    step("cannot leave", top, umount2(".", MntFlags::MNT_DETACH))?;
+    step("cannot enter", top, chdir(top))?;
+    let own = PathBuf::from("/tmp/.everett");
+    make_folder(&own)?;
+    Ok(Place {
+        isolation: Isolation::Namespaces,
+        folder: job.folder.clone(),
+        own,
+        written,
+    })
+}
+
+/// The folders of the root, which are laid over one by one: a user namespace may not copy a mount that has others
+/// below it. Links are made again.
+fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let Ok(entries) = fs::read_dir("/") else {
+        return Ok(folders);
+    };
+    for entry in entries.flatten() {
+        let (path, target) = (entry.path(), root.join(entry.file_name()));
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if kind.is_symlink() {
+            // A link that is missing is missed by whoever needs it.
+            let _ = fs::read_link(&path).and_then(|to| std::os::unix::fs::symlink(to, &target));
+        } else if kind.is_dir() {
+            make_folder(&target)?;
+            let is_virtual = ["/dev", "/proc", "/sys"]
+                .iter()
+                .any(|one| path == Path::new(one));
+            folders.extend((!is_virtual).then_some(path));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// Lays memory over a mount point.
+fn overlay(base: &Path, number: usize, point: &Path, target: &Path) -> Step<(PathBuf, File)> {
+    let layer = base.join(format!("layer{number}"));
+    let (upper, work) = (layer.join("upper"), layer.join("work"));
+    for folder in [&upper, &work, &target.to_path_buf()] {
+        make_folder(folder)?;
+    }
+    let escaped = |path: &Path| {
+        path.display()
+            .to_string()
+            .replace('\\', "\\\\")
+            .replace(':', "\\:")
+            .replace(',', "\\,")
+    };
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        escaped(point),
+        escaped(&upper),
+        escaped(&work)
+    );
+    let with_users = format!("{options},userxattr");
+    let mut done = Err(nix::errno::Errno::EINVAL);
+    for options in [with_users.as_str(), options.as_str()] {
+        done = mount(
+            Some("overlay"),
+            target,
+            Some("overlay"),
+            MsFlags::empty(),
+            Some(options),
+        );
+        if done.is_ok() {
+            break;
+        }
+    }
+    step("cannot lay memory over", point, done)?;
+    Ok((point.to_owned(), open(&upper)?))
+}
+
+/// Shows a mount point that cannot be written to.
+fn read_only(point: &Path, target: &Path) {
+    let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+    if mount(Some(point), target, NONE, bind, NONE).is_ok() {
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        let _ = mount(NONE, target, NONE, flags, NONE);
+    }
+}
+
+/// The most bytes of a folder that is copied.
+const MAX_COPY: u64 = 64 << 20;
+
+/// Without namespaces: a copy of the folder. Processes are found and ended because they are traced.
+fn copied(job: &Job) -> Result<Place, String> {
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+    let folder = job.scratch.join("folder");
+    let own = job.scratch.join("own");
+    let written = job.scratch.join("folder");
+    for path in [&folder, &own] {
+        fs::create_dir_all(path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+    }
+    let mut left = MAX_COPY;
+    copy(&job.folder, &folder, &job.scratch, &mut left)
+        .map_err(|error| format!("cannot copy {}: {error}", job.folder.display()))?;
+    let opened = File::open(&written)
+        .map_err(|error| format!("cannot open {}: {error}", written.display()))?;
+    Ok(Place {
+        isolation: Isolation::Processes,
+        folder: folder.clone(),
+        own,
+        written: vec![(folder, opened)],
+    })
+}
+
+fn copy(from: &Path, to: &Path, but: &Path, left: &mut u64) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if but.starts_with(&source) || entry.file_name() == "everett-out" {
+            continue;
+        }
+        if kind.is_dir() {
+            fs::create_dir_all(&target)?;
+            copy(&source, &target, but, left)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if kind.is_file() {
+            let size = entry.metadata()?.len();
+            *left = left.checked_sub(size).ok_or_else(|| {
+                std::io::Error::other(
+                    "it is too large to be copied; this machine has no namespaces",
+                )
+            })?;
+            fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The path of a folder that is open.
+pub(super) fn path_of(folder: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_with_files_of_users_are_found() {
+        let table = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                     23 22 0:5 / /proc rw - proc proc rw\n\
+                     24 22 0:6 / /home/a\\040b rw,nosuid shared:1 - xfs /dev/sdb rw\n\
+                     25 22 0:7 / /dev/shm rw - tmpfs tmpfs rw\n\
+                     26 22 0:8 / /scratch/x rw - tmpfs tmpfs rw\n";
+        assert_eq!(
+            mounts(table, Path::new("/scratch")),
+            [PathBuf::from("/home/a b")]
+        );
+    }
+}

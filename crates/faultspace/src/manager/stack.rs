@@ -1,0 +1,198 @@
+//! Stacks of threads at an injection point, unwound by `.eh_frame`, which all distributions leave in their binaries.
+//! Frames are the same from run to run: the file, and the function with an offset or the offset in the file.
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
+    UnwindSection,
+};
+use nix::unistd::Pid;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The most frames.
+const MAX_FRAMES: usize = 24;
+/// Numbers of registers in DWARF.
+const STACK_POINTER: u16 = 7;
+const RETURN_ADDRESS: u16 = 16;
+const REGISTERS: usize = 17;
+
+/// A piece of a file in memory.
+struct Mapping {
+    begin: u64,
+    end: u64,
+    offset: u64,
+    file: String,
+}
+
+fn mappings(pid: i32) -> Vec<Mapping> {
+    let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let parse = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (begin, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let offset = words.next()?;
+        let file = words.nth(2).unwrap_or_default();
+        rights.contains('x').then_some(())?;
+        Some(Mapping {
+            begin: u64::from_str_radix(begin, 16).ok()?,
+            end: u64::from_str_radix(end, 16).ok()?,
+            offset: u64::from_str_radix(offset, 16).ok()?,
+            file: file.to_owned(),
+        })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+/// A file with code.
+struct Module {
+    name: String,
+    /// Begin in the file, size in it, and address of each segment.
+    segments: Vec<(u64, u64, u64)>,
+    frames: Vec<u8>,
+    frames_at: u64,
+    text_at: u64,
+    /// Functions by address: size and name.
+    functions: BTreeMap<u64, (u64, String)>,
+}
+
+impl Module {
+    fn read(path: &str) -> Option<Module> {
+        let bytes = fs::read(path).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        });
+        let frames = file.section_by_name(".eh_frame");
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        let functions =
+            symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
+        let named = functions.filter_map(|symbol| {
+            let name = symbol.name().ok()?.to_owned();
+            Some((symbol.address(), (symbol.size(), name)))
+        });
+        let last = Path::new(path).file_name()?;
+        Some(Module {
+            name: last.to_string_lossy().into_owned(),
+            segments: segments.collect(),
+            frames_at: frames.as_ref().map_or(0, ObjectSection::address),
+            frames: frames
+                .and_then(|frames| frames.data().ok().map(<[u8]>::to_vec))
+                .unwrap_or_default(),
+            text_at: file
+                .section_by_name(".text")
+                .map_or(0, |text| text.address()),
+            functions: named.collect(),
+        })
+    }
+
+    /// The address in the file for a place in it.
+    fn address(&self, place: u64) -> Option<u64> {
+        let found = self
+            .segments
+            .iter()
+            .find(|(begin, size, _)| (*begin..begin + size).contains(&place));
+        found.map(|(begin, _, address)| place - begin + address)
+    }
+
+    fn describe(&self, address: u64) -> String {
+        let before = self.functions.range(..=address).next_back();
+        match before.filter(|(at, (size, _))| address < **at + (*size).max(1)) {
+            Some((at, (_, name))) => format!("{}!{name}+{:#x}", self.name, address - at),
+            None => format!("{}+{address:#x}", self.name),
+        }
+    }
+}
+
+/// The stack of a thread that is stopped, innermost frame first.
+pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
+    let r = registers;
+    let mut values = [
+        r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
+        r.r13, r.r14, r.r15, r.rip,
+    ];
+    let pid = pid.as_raw();
+    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
+        return Vec::new();
+    };
+    let mappings = mappings(pid);
+    let mut modules: BTreeMap<&str, Option<Module>> = BTreeMap::new();
+    let mut frames = Vec::new();
+    while frames.len() < MAX_FRAMES {
+        // A return address follows the call, which may be the last instruction of its function.
+        let is_first = frames.is_empty();
+        let at = values[usize::from(RETURN_ADDRESS)].wrapping_sub(u64::from(!is_first));
+        let Some(mapping) = mappings
+            .iter()
+            .find(|one| (one.begin..one.end).contains(&at))
+        else {
+            break;
+        };
+        // Inside of the namespaces the same path leads to the same file.
+        let module = modules
+            .entry(&mapping.file)
+            .or_insert_with(|| Module::read(&mapping.file));
+        let Some(module) = module else {
+            frames.push(mapping.file.clone());
+            break;
+        };
+        let Some(address) = module.address(at - mapping.begin + mapping.offset) else {
+            break;
+        };
+        frames.push(module.describe(address));
+        if !unwind(module, address, &mut values, &memory) {
+            break;
+        }
+    }
+    frames
+}
+
+/// Goes to the caller. `false` if it is not known.
+fn unwind(module: &Module, address: u64, values: &mut [u64; REGISTERS], memory: &File) -> bool {
+    let section = EhFrame::new(&module.frames, LittleEndian);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(module.frames_at)
+        .set_text(module.text_at);
+    let mut context = UnwindContext::new();
+    let found =
+        section.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset);
+    let Ok(row) = found else {
+        return false;
+    };
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        memory
+            .read_exact_at(&mut bytes, at)
+            .ok()
+            .map(|()| u64::from_le_bytes(bytes))
+    };
+    let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
+        return false;
+    };
+    let Some(base) = values.get(usize::from(register.0)) else {
+        return false;
+    };
+    let frame = base.wrapping_add_signed(*offset);
+    let mut callers = *values;
+    callers[usize::from(STACK_POINTER)] = frame;
+    for number in 0..REGISTERS as u16 {
+        let value = match row.register(Register(number)) {
+            Some(RegisterRule::Offset(offset)) => word(frame.wrapping_add_signed(offset)),
+            Some(RegisterRule::ValOffset(offset)) => Some(frame.wrapping_add_signed(offset)),
+            // The outermost frame says that it has no caller.
+            Some(RegisterRule::Undefined) if number == RETURN_ADDRESS => return false,
+            _ => continue,
+        };
+        match value {
+            Some(value) => callers[usize::from(number)] = value,
+            None => return false,
+        }
+    }
+    let is_further = callers[usize::from(RETURN_ADDRESS)] != values[usize::from(RETURN_ADDRESS)]
+        && frame > values[usize::from(STACK_POINTER)];
+    *values = callers;
+    is_further
+}

@@ -1,0 +1,71 @@
+//! What commands print: the begin is kept, the rest counted.
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::{pipe2, read};
+use std::os::fd::OwnedFd;
+
+use super::{Output, digest};
+
+/// A pipe that a command writes to.
+pub(super) struct Stream {
+    /// The end of the manager.
+    pub ours: OwnedFd,
+    /// The end of the commands.
+    pub theirs: OwnedFd,
+    kept: Vec<u8>,
+    most: usize,
+    /// Bytes so far.
+    pub bytes: u64,
+}
+
+/// Bytes that are read at a time.
+const PIECE: usize = 1 << 16;
+/// Pieces that are read before others have their turn.
+const PIECES: u32 = 16;
+
+impl Stream {
+    pub(super) fn new(most: u64) -> nix::Result<Stream> {
+        let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
+        fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Stream {
+            ours,
+            theirs,
+            kept: Vec::new(),
+            most: most as usize,
+            bytes: 0,
+        })
+    }
+
+    /// Reads what is there. `false` if nothing was.
+    pub(super) fn take(&mut self) -> bool {
+        let mut piece = [0; PIECE];
+        let mut is_any = false;
+        for _ in 0..PIECES {
+            match read(&self.ours, &mut piece) {
+                Ok(0) => break,
+                Ok(count) => {
+                    is_any = true;
+                    self.bytes += count as u64;
+                    let room = self.most.saturating_sub(self.kept.len());
+                    self.kept.extend_from_slice(&piece[..count.min(room)]);
+                }
+                Err(Errno::EINTR) => {}
+                Err(_) => break,
+            }
+        }
+        is_any
+    }
+
+    /// What was printed so far; further output counts anew.
+    pub(super) fn output(&mut self) -> Output {
+        let kept = std::mem::take(&mut self.kept);
+        let output = Output {
+            digest: digest(&kept),
+            text: String::from_utf8_lossy(&kept).into_owned(),
+            bytes: self.bytes,
+        };
+        self.bytes = 0;
+        output
+    }
+}

@@ -1,0 +1,324 @@
+//! Runs the commands of a test one after the other, under all limits, and measures.
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::child::{NOT_STARTED, Start, start};
+use super::sandbox::Place;
+use super::streams::Stream;
+use super::tracer::{Tracer, is_crash};
+use super::{Ended, Job, Seen, coverage, files};
+use crate::injector::Injection;
+use crate::results::Isolation;
+
+/// More output than so many times what is kept ends a test.
+const FLOOD: u64 = 64;
+/// Events that are handled before output and limits have their turn.
+const EVENTS: u32 = 256;
+/// The longest wait for an event.
+const TICK: Duration = Duration::from_millis(100);
+
+struct Supervisor<'j> {
+    job: &'j Job,
+    place: &'j Place,
+    tracer: Tracer,
+    streams: [Stream; 2],
+    child_events: SignalFd,
+    env: Vec<(String, String)>,
+    traps: Vec<u32>,
+}
+
+/// Runs a job.
+pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
+    let mut supervisor =
+        Supervisor::new(job, place).map_err(|error| format!("cannot prepare a test: {error}"))?;
+    let mut seen = supervisor.run();
+    supervisor.end_all();
+    let log = std::fs::read_to_string(supervisor.log()).unwrap_or_default();
+    crate::injector::preload::read_log(&log, &mut seen);
+    crate::profile::read_counts(&place.own, &mut seen.calls);
+    if job.sees_coverage {
+        seen.coverage = coverage::lines(&place.own);
+    }
+    Ok(seen)
+}
+
+impl<'j> Supervisor<'j> {
+    fn new(job: &'j Job, place: &'j Place) -> nix::Result<Supervisor<'j>> {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGCHLD);
+        signals.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let (faults, counts) = match &job.injection {
+            Injection::Calls(faults) => (faults.as_slice(), false),
+            Injection::CountCalls => (&[][..], true),
+            _ => (&[][..], false),
+        };
+        let mut tracer = Tracer::new(faults, &job.programs);
+        tracer.calls = counts.then(Default::default);
+        let traps = match counts {
+            true => everett_linux::rows()
+                .map(|row| row.number)
+                .filter(|number| *number < 1024)
+                .collect(),
+            false => faults.iter().filter_map(|fault| fault.call).collect(),
+        };
+        let mut supervisor = Supervisor {
+            job,
+            place,
+            tracer,
+            streams: [
+                Stream::new(job.limits.output)?,
+                Stream::new(job.limits.output)?,
+            ],
+            child_events: SignalFd::with_flags(&signals, flags)?,
+            env: std::env::vars()
+                .filter(|(name, _)| !name.starts_with("EVERETT_"))
+                .collect(),
+            traps,
+        };
+        supervisor.set("PWD", place.folder.display().to_string());
+        for (name, value) in &job.env {
+            supervisor.set(name, value.clone());
+        }
+        supervisor.set("EVERETT_SCRATCH", place.own.display().to_string());
+        if job.sees_coverage {
+            let (name, value) = coverage::variable(&place.own);
+            supervisor.set(&name, value);
+        }
+        Ok(supervisor)
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        self.env.retain(|(own, _)| own != name);
+        self.env.push((name.to_owned(), value));
+    }
+
+    /// Where the library in the programs writes what it did.
+    fn log(&self) -> PathBuf {
+        self.place.own.join("preload.log")
+    }
+
+    fn run(&mut self) -> Seen {
+        if let Injection::Preload {
+            library, counts, ..
+        } = &self.job.injection
+        {
+            let log = self.log().display().to_string();
+            if *counts {
+                self.set(
+                    "EVERETT_PRELOAD_COUNTS",
+                    self.place.own.display().to_string(),
+                );
+            }
+            for (name, value) in
+                crate::injector::preload::variables(&self.job.injection, &self.job.programs)
+            {
+                self.set(&name, value);
+            }
+            self.set("LD_PRELOAD", library.display().to_string());
+            self.set("EVERETT_PRELOAD_LOG", log);
+        }
+        let mut seen = Seen {
+            start_failure: None,
+            test: Ended::Exit(0),
+            cleanup_failure: None,
+            output: Default::default(),
+            injected: Vec::new(),
+            crashes: Vec::new(),
+            files: Default::default(),
+            coverage: Vec::new(),
+            measured: None,
+            isolation: self.place.isolation,
+            seconds: 0.0,
+            calls: Default::default(),
+        };
+        let limits = self.job.limits.clone();
+        if let Some(words) = &self.job.start {
+            let ended = self.command(words, limits.setup_timeout);
+            if !ended.is_success() {
+                let said = self.streams[1].output().text;
+                seen.start_failure = Some(format!("{ended}: {}", last_line(&said)));
+            }
+            self.streams
+                .iter_mut()
+                .for_each(|stream| drop(stream.output()));
+        }
+        if seen.start_failure.is_none() {
+            let begun = Instant::now();
+            seen.test = self.command(&self.job.test, limits.timeout);
+            seen.seconds = begun.elapsed().as_secs_f64();
+        }
+        seen.output = [self.streams[0].output(), self.streams[1].output()];
+        seen.injected = std::mem::take(&mut self.tracer.injected);
+        seen.crashes = std::mem::take(&mut self.tracer.crashes);
+        seen.calls = self.tracer.calls.take().unwrap_or_default();
+        self.stop_injecting();
+        if let Some(words) = &self.job.measure {
+            self.set("EVERETT_END", seen.test.to_string());
+            let ended = self.command(words, limits.setup_timeout);
+            let said = self.streams[0].output().text;
+            seen.measured = Some(match ended.is_success() {
+                true => said,
+                false => format!("{ended}"),
+            });
+        }
+        if self.job.sees_files {
+            seen.files = files::changed(self.place);
+        }
+        if let Some(words) = &self.job.cleanup {
+            let ended = self.command(words, limits.setup_timeout);
+            seen.cleanup_failure = (!ended.is_success()).then(|| ended.to_string());
+        }
+        seen
+    }
+
+    /// What follows the test is no part of the system under test.
+    fn stop_injecting(&mut self) {
+        self.env
+            .retain(|(name, _)| name != "LD_PRELOAD" && !name.starts_with("EVERETT_PRELOAD"));
+        self.traps.clear();
+    }
+
+    /// Runs a command until it ends or exceeds a limit.
+    fn command(&mut self, words: &[String], time: Duration) -> Ended {
+        let begin = Start {
+            words,
+            env: &self.env,
+            folder: &self.place.folder,
+            streams: [&self.streams[0].theirs, &self.streams[1].theirs],
+            traps: &self.traps,
+        };
+        let child = match start(&begin) {
+            Ok(child) => child,
+            Err(error) => return Ended::NotStarted(error.to_string()),
+        };
+        if let Err(error) = self.attach(child) {
+            let _ = kill(child, Signal::SIGKILL);
+            let _ = waitpid(child, None);
+            return Ended::NotStarted(format!("it cannot be traced: {error}"));
+        }
+        let deadline = Instant::now() + time;
+        loop {
+            let ended = self.events(child);
+            while self.streams[0].take() | self.streams[1].take() && ended.is_some() {}
+            if let Some(ended) = ended {
+                return ended;
+            }
+            let exceeded = match () {
+                () if Instant::now() >= deadline => Some(Ended::Timeout),
+                () if self.tracer.alive() as u64 > self.job.limits.processes => {
+                    Some(Ended::Limit("processes".to_owned()))
+                }
+                () if self
+                    .streams
+                    .iter()
+                    .any(|one| one.bytes > FLOOD * self.job.limits.output) =>
+                {
+                    Some(Ended::Limit("output".to_owned()))
+                }
+                () => None,
+            };
+            if let Some(exceeded) = exceeded {
+                self.end_all();
+                return exceeded;
+            }
+            self.wait(deadline);
+        }
+    }
+
+    /// Waits until the child has stopped itself, and traces it from there.
+    fn attach(&mut self, child: Pid) -> nix::Result<()> {
+        loop {
+            match waitpid(child, Some(WaitPidFlag::WUNTRACED)) {
+                Ok(WaitStatus::Stopped(..)) => break,
+                Ok(_) => return Err(Errno::ECHILD),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.tracer.seize(child)?;
+        kill(child, Signal::SIGCONT)
+    }
+
+    /// Handles events of all processes. Returns how a child has ended, if it has.
+    fn events(&mut self, child: Pid) -> Option<Ended> {
+        // Signals that came until now are dealt with below.
+        while let Ok(Some(_)) = self.child_events.read_signal() {}
+        for _ in 0..EVENTS {
+            let flags = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
+            let Ok(status) = waitpid(None, Some(flags)) else {
+                return None;
+            };
+            let ended = match status {
+                WaitStatus::StillAlive => return None,
+                WaitStatus::Exited(pid, code) if pid == child => Some(self.exited(code)),
+                WaitStatus::Signaled(pid, signal, _) if pid == child => {
+                    Some(Ended::Signal(signal as i32))
+                }
+                _ => None,
+            };
+            self.tracer.handle(status);
+            if ended.is_some() {
+                return ended;
+            }
+        }
+        None
+    }
+
+    fn exited(&self, code: i32) -> Ended {
+        match code {
+            // Shells report signals so.
+            code if code > 128 && is_crash(code - 128) => Ended::Signal(code - 128),
+            NOT_STARTED => Ended::Exit(NOT_STARTED),
+            code => Ended::Exit(code),
+        }
+    }
+
+    fn wait(&self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now()).min(TICK);
+        let mut all = [
+            PollFd::new(self.child_events.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.streams[0].ours.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.streams[1].ours.as_fd(), PollFlags::POLLIN),
+        ];
+        let timeout =
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut all, timeout);
+    }
+
+    /// Ends all processes of the test.
+    fn end_all(&mut self) {
+        loop {
+            match self.place.isolation {
+                // As the first process of its namespace it reaches all others, and only them.
+                Isolation::Namespaces => drop(kill(Pid::from_raw(-1), Signal::SIGKILL)),
+                _ => {
+                    for process in self.tracer.processes() {
+                        let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
+                    }
+                }
+            }
+            match waitpid(None, Some(WaitPidFlag::__WALL)) {
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+                Ok(status) => self.tracer.handle(status),
+            }
+        }
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("")
+        .trim()
+}

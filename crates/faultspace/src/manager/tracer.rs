@@ -1,0 +1,313 @@
+//! Traces all processes of a test: knows their programs, counts and fails their system calls, and sees their crashes.
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Crash, Injected};
+use crate::injector::{CallFault, is_shell};
+
+/// A process: a program and its own counts of calls.
+#[derive(Clone, Default)]
+struct Process {
+    /// The names under which its program is known: file, name of the process, first argument. Empty before it has
+    /// executed one.
+    names: Vec<String>,
+    /// Calls so far that each fault is about.
+    counts: Vec<u64>,
+}
+
+/// A thread.
+struct Task {
+    process: i32,
+    /// The result of the call that it is in.
+    result: Option<i64>,
+}
+
+/// The tracer of a test.
+#[derive(Default)]
+pub(super) struct Tracer {
+    faults: Vec<CallFault>,
+    programs: Vec<String>,
+    tasks: BTreeMap<i32, Task>,
+    processes: BTreeMap<i32, Process>,
+    /// Faults that happened.
+    pub injected: Vec<Injected>,
+    /// Processes that crashed.
+    pub crashes: Vec<Crash>,
+    /// Counts calls instead of failing some: by program and call.
+    pub calls: Option<BTreeMap<String, u64>>,
+}
+
+/// Signals by which programs crash, in contrast to those by which others end them.
+const CRASHES: &[Signal] = &[
+    Signal::SIGSEGV,
+    Signal::SIGABRT,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGILL,
+    Signal::SIGSYS,
+    Signal::SIGTRAP,
+];
+
+/// Whether a signal is the crash of a program.
+pub(super) fn is_crash(signal: i32) -> bool {
+    CRASHES.iter().any(|crash| *crash as i32 == signal)
+}
+
+impl Tracer {
+    pub(super) fn new(faults: &[CallFault], programs: &[String]) -> Tracer {
+        Tracer {
+            faults: faults.to_vec(),
+            programs: programs.to_vec(),
+            ..Tracer::default()
+        }
+    }
+
+    /// Begins to trace a child that has stopped itself. It and all that it starts die with the manager.
+    pub(super) fn seize(&mut self, child: Pid) -> nix::Result<()> {
+        let options = Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_TRACESECCOMP
+            | Options::PTRACE_O_TRACESYSGOOD
+            | Options::PTRACE_O_EXITKILL;
+        ptrace::seize(child, options)?;
+        let process = child.as_raw();
+        self.tasks.insert(
+            process,
+            Task {
+                process,
+                result: None,
+            },
+        );
+        self.processes.insert(process, Process::default());
+        Ok(())
+    }
+
+    /// Threads that are alive.
+    pub(super) fn alive(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Processes that are alive.
+    pub(super) fn processes(&self) -> impl Iterator<Item = i32> + '_ {
+        self.processes.keys().copied()
+    }
+
+    /// Handles an event, and lets the thread go on.
+    pub(super) fn handle(&mut self, status: WaitStatus) {
+        match status {
+            WaitStatus::Exited(pid, _) => self.remove(pid, None),
+            WaitStatus::Signaled(pid, signal, _) => self.remove(pid, Some(signal)),
+            WaitStatus::Stopped(pid, signal) => {
+                self.task(pid);
+                let _ = ptrace::cont(pid, signal);
+            }
+            WaitStatus::PtraceSyscall(pid) => self.in_call(pid),
+            WaitStatus::PtraceEvent(pid, signal, event) => self.event(pid, signal, event),
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, pid: Pid, signal: Signal, event: i32) {
+        self.task(pid);
+        match event {
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                if let Ok(new) = ptrace::getevent(pid) {
+                    self.born(new as i32, self.tasks[&pid.as_raw()].process);
+                }
+            }
+            libc::PTRACE_EVENT_EXEC => self.executed(pid),
+            libc::PTRACE_EVENT_SECCOMP => return self.before_call(pid),
+            libc::PTRACE_EVENT_STOP if signal != Signal::SIGTRAP => {
+                // A stop of all threads lasts until a signal ends it.
+                // SAFETY: the thread is stopped and ours.
+                unsafe { libc::ptrace(libc::PTRACE_LISTEN, pid.as_raw(), 0, 0) };
+                return;
+            }
+            _ => {}
+        }
+        let _ = ptrace::cont(pid, None);
+    }
+
+    /// Makes sure that a thread is known: it may stop before its parent says that it was made.
+    fn task(&mut self, pid: Pid) {
+        if !self.tasks.contains_key(&pid.as_raw()) {
+            let parent = status_field(pid.as_raw(), "PPid:").unwrap_or(0);
+            self.born(pid.as_raw(), parent);
+        }
+    }
+
+    fn born(&mut self, pid: i32, parent: i32) {
+        let process = status_field(pid, "Tgid:").unwrap_or(pid);
+        let heir = Process {
+            names: self
+                .processes
+                .get(&parent)
+                .map(|parent| parent.names.clone())
+                .unwrap_or_default(),
+            counts: Vec::new(),
+        };
+        self.processes.entry(process).or_insert(heir);
+        self.tasks.entry(pid).or_insert(Task {
+            process,
+            result: None,
+        });
+    }
+
+    /// A process executes another program: it counts from the start.
+    fn executed(&mut self, pid: Pid) {
+        let process = pid.as_raw();
+        // Its other threads are gone, and the one that is left has the number of the process.
+        self.tasks.retain(|_, task| task.process != process);
+        self.tasks.insert(
+            process,
+            Task {
+                process,
+                result: None,
+            },
+        );
+        let names = names(process);
+        self.processes.insert(
+            process,
+            Process {
+                names,
+                counts: Vec::new(),
+            },
+        );
+    }
+
+    fn remove(&mut self, pid: Pid, signal: Option<Signal>) {
+        self.tasks.remove(&pid.as_raw());
+        if let Some(process) = self.processes.remove(&pid.as_raw())
+            && let Some(signal) = signal
+            && CRASHES.contains(&signal)
+        {
+            self.crashes.push(Crash {
+                program: process.names.first().cloned().unwrap_or_default(),
+                signal: signal as i32,
+                stack: Vec::new(),
+            });
+        }
+    }
+
+    /// Whether faults hit a process.
+    fn is_meant(&self, process: &Process) -> bool {
+        match self.programs.is_empty() {
+            true => process.names.first().is_some_and(|name| !is_shell(name)),
+            false => process
+                .names
+                .iter()
+                .any(|name| self.programs.contains(name)),
+        }
+    }
+
+    /// A thread is before a system call that a fault is about.
+    fn before_call(&mut self, pid: Pid) {
+        if let Some(mut registers) = ptrace::getregs(pid).ok()
+            && let Some((fault, number)) = self.due(pid, registers.orig_rax)
+        {
+            let fault = &self.faults[fault];
+            self.injected.push(Injected {
+                program: self.program(pid),
+                function: fault.function.clone(),
+                number,
+                stack: super::stack::of(pid, &registers),
+            });
+            let result = fault.result();
+            if fault.happens_too() {
+                if let Some(task) = self.tasks.get_mut(&pid.as_raw()) {
+                    task.result = Some(result);
+                }
+                let _ = ptrace::syscall(pid, None);
+                return;
+            }
+            // No call has this number: the kernel skips it and leaves the result.
+            registers.orig_rax = u64::MAX;
+            registers.rax = result as u64;
+            let _ = ptrace::setregs(pid, registers);
+        }
+        let _ = ptrace::cont(pid, None);
+    }
+
+    fn program(&self, pid: Pid) -> String {
+        let process = self.tasks.get(&pid.as_raw()).map(|task| task.process);
+        let process = process.and_then(|process| self.processes.get(&process));
+        process
+            .and_then(|process| process.names.first().cloned())
+            .unwrap_or_default()
+    }
+
+    /// The fault that happens to a call, with the number of the call.
+    fn due(&mut self, pid: Pid, call: u64) -> Option<(usize, u64)> {
+        let process = self.tasks.get(&pid.as_raw())?.process;
+        let is_meant = self.is_meant(self.processes.get(&process)?);
+        if !is_meant {
+            return None;
+        }
+        if let Some(calls) = &mut self.calls {
+            let name = everett_linux::row(call).map(|row| row.name)?;
+            let program = self.processes.get(&process)?.names.first()?;
+            *calls
+                .entry(format!("{program} {name} {process}"))
+                .or_default() += 1;
+            return None;
+        }
+        let process = self.processes.get_mut(&process)?;
+        process.counts.resize(self.faults.len(), 0);
+        let mut due = None;
+        for (at, fault) in self.faults.iter().enumerate() {
+            if fault.call.map(u64::from) == Some(call) {
+                process.counts[at] += 1;
+                let number = process.counts[at];
+                if fault.hits(number) && due.is_none() {
+                    due = Some((at, number));
+                }
+            }
+        }
+        due
+    }
+
+    /// A thread is at the end of a call whose result changes.
+    fn in_call(&mut self, pid: Pid) {
+        let task = self.tasks.get_mut(&pid.as_raw());
+        if let Some(result) = task.and_then(|task| task.result.take())
+            && let Ok(mut registers) = ptrace::getregs(pid)
+        {
+            registers.rax = result as u64;
+            let _ = ptrace::setregs(pid, registers);
+        }
+        let _ = ptrace::cont(pid, None);
+    }
+}
+
+/// A number of `/proc/PID/status`.
+fn status_field(pid: i32, name: &str) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+/// The names of the program that a process executes.
+fn names(pid: i32) -> Vec<String> {
+    let last = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let first = words.split(|byte| *byte == 0).next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first).into_owned();
+    let own = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let own = own.trim_end().to_owned();
+    let mut names: Vec<String> = file.as_deref().and_then(last).into_iter().collect();
+    names.extend(last(Path::new(&first)));
+    names.push(own);
+    names.dedup();
+    names
+}

@@ -1,0 +1,224 @@
+//! Profiles tests: runs them once, counts which functions or system calls their programs make, and writes the space of
+//! faults that can hit them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::config::{Command, Limits, SearchConfig};
+use crate::error::{Error, Result};
+use crate::injector::{Injection, functions::FUNCTIONS, preload};
+use crate::space::{Scenario, Space};
+use crate::system::System;
+
+/// What to profile.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileSpec {
+    /// The tests: a command each.
+    pub tests: Vec<String>,
+    /// Count system calls instead of libc functions.
+    pub system_calls: bool,
+    /// Only these programs.
+    pub programs: Vec<String>,
+    /// The most calls of a function in the space.
+    pub most_calls: u64,
+    /// The folder that tests start in.
+    pub folder: PathBuf,
+    /// The command that starts a manager.
+    pub manager: Vec<OsString>,
+}
+
+/// A profile.
+pub struct ProfileResult {
+    /// The description of the space.
+    pub space: String,
+    /// How many scenarios it has.
+    pub size: u64,
+    /// The most calls that a process makes of each function.
+    pub calls: BTreeMap<String, u64>,
+}
+
+/// Runs tests and makes the space of their faults.
+pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
+    let folder = spec
+        .folder
+        .canonicalize()
+        .map_err(Error::reading(&spec.folder))?;
+    let work = std::env::temp_dir().join(format!("everett-profile-{}", std::process::id()));
+    std::fs::create_dir_all(&work).map_err(Error::writing(&work))?;
+    let counted = count(spec, folder, &work);
+    let _ = std::fs::remove_dir_all(&work);
+    let counts = counted?;
+    let space = describe(spec, &counts);
+    let parsed = Space::parse(&space);
+    let size = match &parsed {
+        Ok(space) => space.size(),
+        Err(_) if counts.iter().all(BTreeMap::is_empty) => {
+            let what = if spec.system_calls {
+                "system calls"
+            } else {
+                "libc functions"
+            };
+            let hint = if spec.system_calls {
+                ""
+            } else {
+                "; is the program static? then profile its system calls"
+            };
+            return Err(Error::Setup(format!(
+                "the tests make no {what} that can be failed{hint}"
+            )));
+        }
+        Err(error) => {
+            return Err(Error::Space {
+                file: "profile".to_owned(),
+                error: error.clone(),
+            });
+        }
+    };
+    let mut calls = BTreeMap::new();
+    for test in &counts {
+        for (name, count) in test {
+            let most = calls.entry(name.clone()).or_insert(0);
+            *most = (*count).max(*most);
+        }
+    }
+    Ok(ProfileResult { space, size, calls })
+}
+
+/// For each test the most calls that one process makes of each function.
+fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMap<String, u64>>> {
+    let injector = if spec.system_calls {
+        "ptrace"
+    } else {
+        "preload"
+    };
+    let mut all = Vec::new();
+    for test in &spec.tests {
+        let config = SearchConfig {
+            injector: injector.to_owned(),
+            programs: spec.programs.clone(),
+            test: Some(Command::Shell(test.clone())),
+            folder: folder.clone(),
+            limits: Limits::default(),
+            ..SearchConfig::default()
+        };
+        let system = System::new(&config, &spec.manager, work)?;
+        let injection = match spec.system_calls {
+            true => Injection::CountCalls,
+            false => Injection::Preload {
+                library: work
+                    .canonicalize()
+                    .map_err(Error::reading(work))?
+                    .join("preload.so"),
+                faults: Vec::new(),
+                counts: true,
+            },
+        };
+        let seen = system.execute(&system.job(&Scenario::default(), injection))?;
+        if !seen.test.is_success() {
+            let said = seen.output[1].text.trim().to_owned();
+            return Err(Error::Setup(format!(
+                "the test {test:?} fails without any fault: {} {said}",
+                seen.test
+            )));
+        }
+        let mut most: BTreeMap<String, u64> = BTreeMap::new();
+        for (key, count) in &seen.calls {
+            // PROGRAM FUNCTION PROCESS
+            if let Some(function) = key.split(' ').nth(1) {
+                let known = most.entry(function.to_owned()).or_insert(0);
+                *known = (*count).max(*known);
+            }
+        }
+        all.push(most);
+    }
+    Ok(all)
+}
+
+/// A function with its errnos and what it returns.
+struct Failing {
+    name: &'static str,
+    errnos: Vec<&'static str>,
+    retval: i64,
+}
+
+/// All functions that can be failed, in the order of families.
+fn failing(system_calls: bool) -> Vec<Failing> {
+    if system_calls {
+        let rows = everett_linux::rows().filter(|row| row.number < 1024 && !row.errnos.is_empty());
+        let rows = rows.map(|row| Failing {
+            name: row.name,
+            errnos: row.errnos.iter().map(|errno| errno.name()).collect(),
+            retval: -1,
+        });
+        return rows.collect();
+    }
+    let rows = FUNCTIONS.iter().map(|function| Failing {
+        name: function.name,
+        errnos: function.errnos.to_vec(),
+        retval: function.retval,
+    });
+    rows.collect()
+}
+
+/// The description of the space: a subspace for each set of functions with the same errnos and return value.
+fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
+    let mut text =
+        String::from("# Made by `everett faults profile`. What is never called is left out.\n");
+    for (number, test) in (1..).zip(&spec.tests) {
+        let _ = writeln!(text, "# test {number}: {}", test.replace('\n', " "));
+    }
+    for (number, test) in (1..).zip(counts) {
+        let mut groups: Vec<(Vec<&str>, i64, Vec<&str>, u64)> = Vec::new();
+        for row in failing(spec.system_calls) {
+            let Some(count) = test.get(row.name) else {
+                continue;
+            };
+            let count = (*count).min(spec.most_calls.max(1));
+            match groups.last_mut() {
+                Some((errnos, retval, names, most))
+                    if (&*errnos, *retval, *most) == (&row.errnos, row.retval, count) =>
+                {
+                    names.push(row.name);
+                }
+                _ => groups.push((row.errnos, row.retval, vec![row.name], count)),
+            }
+        }
+        for (errnos, retval, names, most) in groups {
+            let _ = write!(
+                text,
+                "\ntest : {{ {number} }}\nfunction : {{ {} }}\n",
+                names.join(", ")
+            );
+            if !errnos.is_empty() {
+                let _ = writeln!(text, "errno : {{ {} }}", errnos.join(", "));
+            }
+            let _ = writeln!(
+                text,
+                "retval : {{ {retval} }}\ncallNumber : [ 1 , {most} ] ;"
+            );
+        }
+    }
+    text
+}
+
+/// Reads the counts that processes left in a folder.
+pub(crate) fn read_counts(folder: &Path, calls: &mut BTreeMap<String, u64>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(process) = name.strip_prefix("counts.") else {
+            continue;
+        };
+        let Ok(bytes) = std::fs::read(entry.path()) else {
+            continue;
+        };
+        let process = process.split('.').next().unwrap_or_default();
+        if let Some((program, counts)) = preload::read_counts(&bytes) {
+            for (function, count) in counts {
+                let program = program.replace(' ', "_");
+                calls.insert(format!("{program} {function} {process}"), count);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The folder of a scenario: its text, what its commands printed, and a script that makes a failure happen again.
+
+use everett_report::Folder;
+use std::fmt::Write;
+
+use crate::config::{Command, SearchConfig};
+use crate::error::Result;
+use crate::injector::{self, Injection, Means, preload};
+use crate::manager::{Ended, Seen};
+use crate::results::{Outcome, ScenarioResult};
+use crate::space::Scenario;
+use crate::system::quoted;
+
+/// Writes the folder of a scenario.
+pub(crate) fn write(
+    folder: &Folder,
+    config: &SearchConfig,
+    scenario: &Scenario,
+    result: &ScenarioResult,
+    seen: Option<&Seen>,
+) -> Result<()> {
+    let place = format!("scenarios/{}", result.name);
+    folder.write(
+        &format!("{place}/scenario.txt"),
+        format!("{scenario}\n").as_bytes(),
+    )?;
+    let json = serde_json::to_vec_pretty(result).unwrap_or_default();
+    folder.write(&format!("{place}/result.json"), &json)?;
+    if let Some(seen) = seen {
+        for (name, output) in ["stdout.txt", "stderr.txt"].iter().zip(&seen.output) {
+            folder.write(&format!("{place}/{name}"), output.text.as_bytes())?;
+        }
+        if result.outcome.is_failure() {
+            let name = format!("{place}/replay.sh");
+            folder.write(
+                &name,
+                script(folder, config, scenario, result, seen).as_bytes(),
+            )?;
+            make_executable(&folder.path().join(name));
+        }
+    }
+    Ok(())
+}
+
+fn make_executable(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    // A script that is not executable can be run by `sh`.
+    let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
+}
+
+/// The script of a failure. It needs nothing of Everett where a shell can inject the fault and see the failure.
+fn script(
+    folder: &Folder,
+    config: &SearchConfig,
+    scenario: &Scenario,
+    result: &ScenarioResult,
+    seen: &Seen,
+) -> String {
+    let why = result.why.join(", ");
+    let mut text = format!(
+        "#!/bin/sh\n# Makes a failure happen again: {scenario}\n# {}: {why}\n\
+         # Exit code 0: it happened again. 1: it did not. 2: it could not be tried.\n\
+         here=$(cd \"$(dirname \"$0\")\" && pwd)\n",
+        result.outcome
+    );
+    let is_seen = match result.outcome {
+        Outcome::Failed | Outcome::Hung => true,
+        // The shell sees only how the test itself ended.
+        Outcome::Crashed => matches!(seen.test, Ended::Signal(_)),
+        _ => false,
+    };
+    let can_inject = matches!(config.injector.as_str(), "script" | "preload");
+    let is_shell = matches!(config.test, Some(Command::Shell(_))) && config.start.is_none();
+    let _ = match is_seen && can_inject && is_shell {
+        true => write_plain(&mut text, folder, config, scenario, seen),
+        false => writeln!(
+            text,
+            "exec \"${{EVERETT:-everett}}\" faults replay \"$here\""
+        ),
+    };
+    text
+}
+
+/// A script that needs a shell, and a C compiler for `preload`.
+fn write_plain(
+    text: &mut String,
+    folder: &Folder,
+    config: &SearchConfig,
+    scenario: &Scenario,
+    seen: &Seen,
+) -> std::fmt::Result {
+    let Some(row) = injector::named(&config.injector) else {
+        return Ok(());
+    };
+    let from = quoted(&config.folder.display().to_string());
+    let own = folder.path().canonicalize().unwrap_or_default();
+    let skipped = own
+        .strip_prefix(&config.folder)
+        .ok()
+        .and_then(|below| below.components().next());
+    let skipped = skipped
+        .map(|one| one.as_os_str().to_string_lossy().into_owned())
+        .unwrap_or_default();
+    writeln!(
+        text,
+        "work=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$work\"' EXIT"
+    )?;
+    writeln!(
+        text,
+        "for file in {from}/* {from}/.[!.]*; do\n\
+         \x20 [ ! -e \"$file\" ] || [ \"${{file##*/}}\" = {} ] || cp -a \"$file\" \"$work\" || exit 2\ndone",
+        quoted(if skipped.is_empty() {
+            "everett-out"
+        } else {
+            &skipped
+        })
+    )?;
+    writeln!(text, "cd \"$work\" || exit 2")?;
+    let passes = row.injector.passes_scenario();
+    let system = crate::system::words(config, scenario, passes);
+    let mut env = crate::system::variables(config, scenario);
+    let means = Means {
+        library: "preload.so".into(),
+    };
+    let mut preloaded = String::new();
+    if let Ok(injection @ Injection::Preload { .. }) = row.injector.plan(scenario, &means) {
+        let compiler = preload::COMPILER.join(" ");
+        writeln!(
+            text,
+            "library=$work/.preload.so\ncp \"$here/../../preload.so\" \"$library\" 2>/dev/null ||\n\x20 {compiler} \"$library\" \"$here/../../preload.c\" || exit 2"
+        )?;
+        env.extend(preload::variables(&injection, &config.programs));
+        preloaded = "LD_PRELOAD=\"$work/.preload.so\" ".to_owned();
+    }
+    for (name, value) in env {
+        writeln!(text, "export {name}={}", quoted(&value))?;
+    }
+    let words: Vec<String> = system.iter().map(|word| quoted(word)).collect();
+    let seconds = config.limits.timeout.as_secs_f64();
+    writeln!(
+        text,
+        "timeout -s KILL {seconds} env {preloaded}{} </dev/null\ncode=$?",
+        words.join(" ")
+    )?;
+    if let Some(Command::Shell(cleanup)) = &config.cleanup {
+        writeln!(text, "( {cleanup}\n) >/dev/null 2>&1 </dev/null")?;
+    }
+    let expected = match &seen.test {
+        Ended::Exit(code) => *code,
+        Ended::Signal(signal) => 128 + signal,
+        _ => 128 + 9,
+    };
+    writeln!(
+        text,
+        "echo \"exit code $code; before: {expected}\" >&2\n[ \"$code\" = {expected} ]"
+    )
+}

@@ -1,0 +1,641 @@
+//! Runs a search: proposes scenarios, lets jobs run them, learns their results in the order of issue, and writes the
+//! folder of results.
+
+use everett_report::Folder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::cluster::Stacks;
+use crate::config::{SearchConfig, SearchFile};
+use crate::error::{Error, Result};
+use crate::impact::{Measured, measure, relevance};
+use crate::journal::{Entry, Head, Journal};
+use crate::manager::{Seen, digest};
+use crate::numbers::Numbers;
+use crate::regression;
+use crate::results::{FaultSummary, Isolation, Outcome, ScenarioResult};
+use crate::search::{self, Search};
+use crate::space::{Point, Scenario, Space};
+use crate::system::System;
+
+/// A search to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunSpec {
+    /// The file that describes it.
+    pub file: PathBuf,
+    /// The folder of results; by default the next number below everett-out/. A folder with results of the same search
+    /// goes on.
+    pub out: Option<PathBuf>,
+    /// The most scenarios; by default what the file says, or all.
+    pub runs: Option<u64>,
+    /// The seed; by default what the file says, or 0.
+    pub seed: Option<u64>,
+    /// The search; by default what the file says, or guided.
+    pub search: Option<String>,
+    /// Tests at a time; 0 is one for each processor.
+    pub jobs: usize,
+    /// The command that starts a manager ([`crate::manager::manage`]).
+    pub manager: Vec<OsString>,
+    /// Set it to stop the search; what was found is written.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// How far a search is.
+#[derive(Clone, Debug)]
+pub struct Progress<'p> {
+    /// Scenarios that were run.
+    pub run: u64,
+    /// Scenarios that can be run at most.
+    pub most: u64,
+    /// Failures so far.
+    pub failures: u64,
+    /// The scenario that was learned last.
+    pub last: &'p ScenarioResult,
+}
+
+/// The result of a search.
+pub struct RunResult {
+    /// The folder of results.
+    pub folder: PathBuf,
+    /// What it came to.
+    pub summary: FaultSummary,
+}
+
+/// Runs a search and writes its results.
+pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<RunResult> {
+    let SearchFile { mut config, space } = SearchFile::read(&spec.file)?;
+    config.seed = spec.seed.unwrap_or(config.seed);
+    if let Some(name) = &spec.search {
+        config.search = name.clone();
+    }
+    if search::named(&config.search).is_none() {
+        let names: Vec<&str> = search::SEARCHES.iter().map(|row| row.name).collect();
+        let names = names.join(", ");
+        return Err(Error::Usage(format!(
+            "there is no search {:?}; there are: {names}",
+            config.search
+        )));
+    }
+    config.stop.runs = spec.runs.or(config.stop.runs);
+    let folder = match &spec.out {
+        Some(path) => Folder::open(path)?,
+        None => Folder::next(Path::new("everett-out"))?,
+    };
+    let system = System::new(&config, &spec.manager, folder.path())?;
+    check(&system, &space)?;
+    folder.write(
+        "search.json",
+        &serde_json::to_vec_pretty(&config).unwrap_or_default(),
+    )?;
+    let journal = Journal::open(folder.path(), &head(&config))?;
+    let jobs = match spec.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let mut explorer = Explorer::new(&config, &space, &folder, &spec.stop, journal);
+    let begun = Instant::now();
+    explorer.search(&system, jobs, progress)?;
+    explorer.repeat(&system, jobs)?;
+    let mut summary = explorer.summary();
+    summary.jobs = jobs;
+    summary.other_runs = system
+        .runs
+        .load(Ordering::Relaxed)
+        .saturating_sub(explorer.run_now);
+    summary.wall_seconds = begun.elapsed().as_secs_f64();
+    let curves = explorer.curves;
+    crate::map::write(&folder, &config, &space, &summary, &curves)?;
+    folder.write(
+        "summary.json",
+        &serde_json::to_vec_pretty(&summary).unwrap_or_default(),
+    )?;
+    let _ = std::fs::remove_dir_all(folder.path().join("scratch"));
+    Ok(RunResult {
+        folder: folder.path().to_owned(),
+        summary,
+    })
+}
+
+/// Checks the first and the last scenario of each subspace before anything is run, and that the system starts.
+fn check(system: &System, space: &Space) -> Result<()> {
+    for (subspace, own) in space.subspaces().iter().enumerate() {
+        for axis in 0..own.axes.len() {
+            // Mistakes are in single values, so each value is looked at once.
+            for index in 0..own.axes[axis].values.len().min(1000) {
+                let mut indices = vec![0; own.axes.len()];
+                indices[axis] = index;
+                let point = Point { subspace, indices };
+                system.plan(&space.scenario(&point))?;
+            }
+        }
+    }
+    let first = space.scenario(&space.point(0));
+    let without = system.without_faults(&first)?;
+    if let Some(seen) = without.filter(|seen| !seen.test.is_success())
+        && system.without(&first).to_string().is_empty()
+    {
+        let said = seen.output[1].text.trim().to_owned();
+        return Err(Error::Setup(format!(
+            "the test fails without any fault: {} {said}",
+            seen.test
+        )));
+    }
+    Ok(())
+}
+
+/// What determines the course of a search, beside its results.
+fn head(config: &SearchConfig) -> Head {
+    let mut same = config.clone();
+    // A search that goes on may go on for longer.
+    same.stop = Default::default();
+    same.repetitions = 0;
+    Head {
+        search: config.search.clone(),
+        seed: config.seed,
+        digest: digest(&serde_json::to_vec(&same).unwrap_or_default()),
+    }
+}
+
+/// What curves show, after each scenario.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curves {
+    /// Failures so far.
+    pub failures: Vec<f64>,
+    /// Impact of each scenario.
+    pub impact: Vec<f64>,
+    /// Sensitivity of each axis.
+    pub sensitivity: Vec<Vec<f64>>,
+}
+
+/// The state of a search.
+struct Explorer<'s> {
+    config: &'s SearchConfig,
+    space: &'s Space,
+    folder: &'s Folder,
+    stop: &'s AtomicBool,
+    journal: Journal,
+    search: Box<dyn Search>,
+    stacks: Stacks,
+    covered: BTreeSet<String>,
+    covered_without: u64,
+    results: Vec<ScenarioResult>,
+    /// Number of the stack of each result, and its impact without new lines.
+    numbers: Vec<(usize, f64)>,
+    failures: u64,
+    crashes: u64,
+    failing_without: BTreeSet<String>,
+    cleanup_failures: u64,
+    isolation: Isolation,
+    is_interrupted: bool,
+    /// Scenarios that were run now, not before.
+    run_now: u64,
+    curves: Curves,
+}
+
+/// What a job is asked and what it answers: the number of a scenario, and what was seen with and without its faults.
+type Question = (u64, Scenario);
+type Answer = (u64, Result<(Seen, Option<Arc<Seen>>)>);
+
+fn ask(system: &System, scenario: &Scenario) -> Result<(Seen, Option<Arc<Seen>>)> {
+    let without = system.without_faults(scenario)?;
+    Ok((system.run(scenario)?, without))
+}
+
+/// Answers questions until there are no more.
+fn work(system: &System, questions: &Mutex<Receiver<Question>>, answers: &Sender<Answer>) {
+    loop {
+        let question = questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
+        let Ok((number, scenario)) = question else {
+            return;
+        };
+        if answers.send((number, ask(system, &scenario))).is_err() {
+            return;
+        }
+    }
+}
+
+impl<'s> Explorer<'s> {
+    fn new(
+        config: &'s SearchConfig,
+        space: &'s Space,
+        folder: &'s Folder,
+        stop: &'s AtomicBool,
+        journal: Journal,
+    ) -> Explorer<'s> {
+        let row = search::named(&config.search).unwrap_or(&search::SEARCHES[0]);
+        Explorer {
+            search: (row.new)(space, &config.guided, Numbers::new(config.seed)),
+            config,
+            space,
+            folder,
+            stop,
+            journal,
+            stacks: Stacks::default(),
+            covered: BTreeSet::new(),
+            covered_without: 0,
+            results: Vec::new(),
+            numbers: Vec::new(),
+            failures: 0,
+            crashes: 0,
+            failing_without: BTreeSet::new(),
+            cleanup_failures: 0,
+            isolation: Isolation::default(),
+            is_interrupted: false,
+            run_now: 0,
+            curves: Curves::default(),
+        }
+    }
+
+    /// Searches until all is run or something says stop. A fixed window of scenarios is in flight, and results are
+    /// learned in the order of issue: so the course does not depend on the number of jobs.
+    fn search(
+        &mut self,
+        system: &System,
+        jobs: usize,
+        progress: &mut dyn FnMut(&Progress<'_>),
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let most = self
+            .config
+            .stop
+            .runs
+            .unwrap_or(u64::MAX)
+            .min(self.space.size());
+        let (questions, asked) = channel();
+        let (answer, answers) = channel();
+        let asked = Mutex::new(asked);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                let (answer, asked) = (answer.clone(), &asked);
+                scope.spawn(move || work(system, asked, &answer));
+            }
+            drop(answer);
+            let mut flight: BTreeMap<u64, Point> = BTreeMap::new();
+            let mut early: BTreeMap<u64, Result<(Seen, Option<Arc<Seen>>)>> = BTreeMap::new();
+            let (mut issued, mut learned) = (0, 0);
+            let outcome = loop {
+                while issued < most && issued - learned < self.config.window as u64 {
+                    let Some(point) = self.search.next(self.space) else {
+                        break;
+                    };
+                    if issued >= self.journal.known.len() as u64 {
+                        let _ = questions.send((issued, self.space.scenario(&point)));
+                    }
+                    flight.insert(issued, point);
+                    issued += 1;
+                }
+                let Some(point) = flight.remove(&learned) else {
+                    break Ok(());
+                };
+                let learnt = match self.journal.known.get(learned as usize) {
+                    Some(entry) => self.again(entry.clone(), &point),
+                    None => {
+                        let seen = self.answer(learned, &answers, &mut early);
+                        if self.is_stopped(begun) {
+                            break Ok(());
+                        }
+                        self.fresh(&point, seen)
+                    }
+                };
+                if let Err(error) = learnt {
+                    break Err(error);
+                }
+                learned += 1;
+                if let Some(last) = self.results.last() {
+                    progress(&Progress {
+                        run: learned,
+                        most,
+                        failures: self.failures,
+                        last,
+                    });
+                }
+                if self.has_reached_target() || self.is_stopped(begun) {
+                    break Ok(());
+                }
+            };
+            // Jobs that wait for questions end; those in flight are awaited, and what they say is dropped.
+            drop(questions);
+            if let Ok(asked) = asked.lock() {
+                while asked.try_recv().is_ok() {}
+            }
+            outcome
+        })
+    }
+
+    /// Waits for the answer with a number.
+    fn answer(
+        &mut self,
+        number: u64,
+        answers: &Receiver<Answer>,
+        early: &mut BTreeMap<u64, Result<(Seen, Option<Arc<Seen>>)>>,
+    ) -> Result<(Seen, Option<Arc<Seen>>)> {
+        loop {
+            if let Some(seen) = early.remove(&number) {
+                return seen;
+            }
+            match answers.recv() {
+                Ok((other, seen)) => drop(early.insert(other, seen)),
+                Err(_) => return Err(Error::Manager("all jobs have ended".to_owned())),
+            }
+        }
+    }
+
+    fn is_stopped(&mut self, begun: Instant) -> bool {
+        let is_late = |most: Duration| begun.elapsed() >= most;
+        if self.stop.load(Ordering::Relaxed) {
+            self.is_interrupted = true;
+        }
+        self.is_interrupted || self.config.stop.time.is_some_and(is_late)
+    }
+
+    /// Whether a target of the search is reached.
+    fn has_reached_target(&self) -> bool {
+        let stop = &self.config.stop;
+        let is_reached =
+            |target: Option<u64>, count: u64| target.is_some_and(|target| count >= target);
+        let clusters = || self.clusters().len() as u64;
+        is_reached(stop.failures, self.failures)
+            || is_reached(stop.crashes, self.crashes)
+            || stop
+                .impact
+                .is_some_and(|most| self.results.last().is_some_and(|last| last.impact >= most))
+            || stop.clusters.is_some_and(|most| clusters() >= most)
+    }
+
+    /// Learns what a scenario showed before the search was stopped.
+    fn again(&mut self, entry: Entry, point: &Point) -> Result<()> {
+        if entry.position != self.space.position(point) {
+            return Err(Error::Usage(format!(
+                "{} does not belong to this search; choose another --out",
+                self.folder.path().display()
+            )));
+        }
+        self.learn(entry, point);
+        Ok(())
+    }
+
+    /// Learns what a scenario shows now.
+    fn fresh(&mut self, point: &Point, seen: Result<(Seen, Option<Arc<Seen>>)>) -> Result<()> {
+        self.run_now += 1;
+        let scenario = self.space.scenario(point);
+        let position = self.space.position(point);
+        let entry = match &seen {
+            Ok((seen, without)) => {
+                if let Some(without) = without {
+                    let before = self.covered.len();
+                    self.covered.extend(without.coverage.iter().cloned());
+                    self.covered_without += (self.covered.len() - before) as u64;
+                }
+                self.entry(position, &scenario, seen, without.as_deref())
+            }
+            // A manager that dies costs its test only; everything else is an error of the search.
+            Err(Error::Manager(why)) => Entry {
+                position,
+                outcome: Outcome::Error,
+                why: vec![why.clone()],
+                ..Entry::default()
+            },
+            Err(_) => return seen.map(drop),
+        };
+        self.journal.add(&entry)?;
+        self.learn(entry, point);
+        let result = self.results.last().cloned().unwrap_or_default();
+        let seen = seen.ok().map(|(seen, _)| seen);
+        regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())
+    }
+
+    /// What a run shows.
+    fn entry(
+        &self,
+        position: u64,
+        scenario: &Scenario,
+        seen: &Seen,
+        without: Option<&Seen>,
+    ) -> Entry {
+        let mut measured = measure(&self.config.impact, seen, without, &self.covered);
+        let failing = without.filter(|without| !without.test.is_success());
+        if let Some(failing) = failing {
+            measured = Measured {
+                outcome: Outcome::Error,
+                why: vec![format!(
+                    "the test fails without any fault: {}",
+                    failing.test
+                )],
+                ..Measured::default()
+            };
+        }
+        let can_tell = self.config.injector != "script";
+        let stack = seen.injected.first().map(|one| {
+            // The function itself is the innermost frame.
+            let frames = one.stack.iter().cloned();
+            std::iter::once(one.function.clone()).chain(frames).collect()
+        });
+        let crash = seen.crashes.first().map(|crash| crash.stack.clone());
+        Entry {
+            position,
+            outcome: measured.outcome,
+            repeatable: measured.repeatable,
+            impact: measured.impact,
+            why: measured.why,
+            new_lines: measured.new_lines,
+            injected: can_tell.then_some(!seen.injected.is_empty()),
+            stack: stack.or(crash).unwrap_or_default(),
+            fails_without: failing.map(|_| {
+                scenario
+                    .get("test")
+                    .map_or(String::new(), ToString::to_string)
+            }),
+            cleanup_failed: seen.cleanup_failure.is_some(),
+            isolation: seen.isolation,
+        }
+    }
+
+    /// Learns a result: its cluster, its fitness, and what the search makes of it.
+    fn learn(&mut self, entry: Entry, point: &Point) {
+        let scenario = self.space.scenario(point);
+        let relevance = relevance(&self.config.relevance, &scenario);
+        let settings = &self.config.guided;
+        let has_stack = !entry.stack.is_empty();
+        let key = match has_stack || !entry.outcome.is_failure() {
+            true => entry.stack.clone(),
+            // Without a stack, failures are told apart by what they show.
+            false => vec![entry.outcome.to_string(), entry.why.join(", ")],
+        };
+        let (number, similarity) = self.stacks.add(&key, settings.cluster);
+        let novelty = match settings.feedback && has_stack {
+            true => 1.0 - similarity,
+            false => 1.0,
+        };
+        let fitness = entry.impact * relevance * novelty;
+        self.search.learn(self.space, point, fitness);
+        self.covered.extend(entry.new_lines);
+        self.failures += u64::from(entry.outcome.is_failure());
+        self.crashes += u64::from(entry.outcome.is_crash());
+        self.cleanup_failures += u64::from(entry.cleanup_failed);
+        self.failing_without.extend(entry.fails_without);
+        self.isolation = entry.isolation;
+        self.numbers.push((number, entry.repeatable));
+        self.curves.failures.push(self.failures as f64);
+        self.curves.impact.push(entry.impact);
+        self.curves.sensitivity.push(self.search.sensitivity());
+        self.results.push(ScenarioResult {
+            name: format!("{:06}", self.results.len() + 1),
+            scenario: scenario.to_string(),
+            position: entry.position,
+            outcome: entry.outcome,
+            impact: entry.impact,
+            fitness,
+            precision: None,
+            repeats: "not repeated".to_owned(),
+            relevance,
+            cluster: None,
+            is_representative: false,
+            injected: entry.injected,
+            why: entry.why,
+            stack: entry.stack,
+        });
+    }
+
+    /// The clusters of failures: the results of each, by their first stack and how they end.
+    fn clusters(&self) -> BTreeMap<(usize, Outcome), Vec<usize>> {
+        let mut clusters: BTreeMap<(usize, Outcome), Vec<usize>> = BTreeMap::new();
+        for (at, (result, (number, _))) in self.results.iter().zip(&self.numbers).enumerate() {
+            if result.outcome.is_failure() {
+                clusters
+                    .entry((self.stacks.root(*number), result.outcome))
+                    .or_default()
+                    .push(at);
+            }
+        }
+        clusters
+    }
+
+    /// Runs failures again, for their precision.
+    fn repeat(&mut self, system: &System, jobs: usize) -> Result<()> {
+        let times = self.config.repetitions.saturating_sub(1);
+        let is_failure = |at: &usize| self.results[*at].outcome.is_failure();
+        let failures: Vec<usize> = (0..self.results.len()).filter(is_failure).collect();
+        if times == 0 || failures.is_empty() || self.is_interrupted {
+            return Ok(());
+        }
+        let (questions, asked) = channel();
+        let (answer, answers) = channel();
+        let asked = Mutex::new(asked);
+        for at in &failures {
+            let point = self.space.point(self.results[*at].position);
+            for _ in 0..times {
+                let _ = questions.send((*at as u64, self.space.scenario(&point)));
+            }
+        }
+        drop(questions);
+        let mut impacts: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let outcome = std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                let (answer, asked) = (answer.clone(), &asked);
+                scope.spawn(move || work(system, asked, &answer));
+            }
+            drop(answer);
+            for (at, seen) in answers {
+                if self.stop.load(Ordering::Relaxed) {
+                    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+                    while asked.try_recv().is_ok() {}
+                    return Ok(());
+                }
+                match seen {
+                    Ok((seen, without)) => {
+                        let none = BTreeSet::new();
+                        let measured =
+                            measure(&self.config.impact, &seen, without.as_deref(), &none);
+                        impacts
+                            .entry(at as usize)
+                            .or_default()
+                            .push(measured.repeatable);
+                    }
+                    Err(Error::Manager(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        outcome?;
+        for (at, mut again) in impacts {
+            if again.len() < times as usize {
+                continue;
+            }
+            again.push(self.numbers[at].1);
+            let mean = again.iter().sum::<f64>() / again.len() as f64;
+            let variance =
+                again.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / again.len() as f64;
+            let result = &mut self.results[at];
+            result.precision = (variance > 0.0).then(|| 1.0 / variance);
+            result.repeats = match variance > 0.0 {
+                true => "varies".to_owned(),
+                false => "always the same".to_owned(),
+            };
+        }
+        Ok(())
+    }
+
+    /// What the search came to.
+    fn summary(&mut self) -> FaultSummary {
+        let clusters = self.clusters();
+        for (number, members) in (1..).zip(clusters.values()) {
+            // The worst stands for its cluster, and of equal ones the first.
+            let worst = members.iter().copied().reduce(|one, two| {
+                if self.results[two].impact > self.results[one].impact {
+                    two
+                } else {
+                    one
+                }
+            });
+            for at in members {
+                self.results[*at].cluster = Some(number);
+                self.results[*at].is_representative = Some(*at) == worst;
+            }
+        }
+        let mut results = self.results.clone();
+        results.sort_by(|one, two| {
+            two.impact
+                .total_cmp(&one.impact)
+                .then_with(|| one.name.cmp(&two.name))
+        });
+        let names = self.space.names().iter().map(|(fault, name)| match fault {
+            0 => name.clone(),
+            fault => format!("{name}{}", fault + 1),
+        });
+        let errors = self
+            .results
+            .iter()
+            .filter(|result| result.outcome == Outcome::Error);
+        let covered = self.covered.len() as u64;
+        FaultSummary {
+            scenarios_total: self.space.size(),
+            scenarios_run: self.results.len() as u64,
+            failures: self.failures,
+            crashes: self.crashes,
+            errors: errors.count() as u64,
+            clusters: clusters.len() as u64,
+            search: self.config.search.clone(),
+            seed: self.config.seed,
+            injector: self.config.injector.clone(),
+            isolation: self.isolation,
+            is_complete: self.results.len() as u64 == self.space.size(),
+            is_interrupted: self.is_interrupted,
+            failing_without_faults: self.failing_without.iter().cloned().collect(),
+            cleanup_failures: self.cleanup_failures,
+            lines_covered: (self.config.impact.coverage > 0.0)
+                .then_some([self.covered_without, covered]),
+            sensitivity: names.zip(self.search.sensitivity()).collect(),
+            results,
+            ..FaultSummary::default()
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A search of ours: it learns how fit each value of an axis is and each pair of values of two axes, whatever their
+//! order, and tries the most promising of some candidates. So it does not depend on an order in which neighbours are
+//! similar, as Algorithm 1 does; it uses one where there is one, because half of its candidates are neighbours.
+
+use std::collections::HashMap;
+
+use super::{Issued, Search};
+use crate::config::Guided;
+use crate::numbers::Numbers;
+use crate::space::{Point, Space};
+
+/// Candidates of which the best is proposed.
+const CANDIDATES: u32 = 24;
+/// One proposal in so many is random.
+const RANDOM: u64 = 10;
+/// How many results the expectation before any result counts for.
+const PRIOR: f64 = 2.0;
+/// Good scenarios that candidates are made of.
+const KEPT: usize = 64;
+
+/// Results: their number and the sum of their fitness.
+#[derive(Copy, Clone, Default)]
+struct Seen {
+    count: f64,
+    sum: f64,
+}
+
+impl Seen {
+    fn add(&mut self, fitness: f64) {
+        self.count += 1.0;
+        self.sum += fitness;
+    }
+
+    /// The mean, drawn towards what is expected while there are few results.
+    fn mean(self, expected: f64) -> f64 {
+        (self.sum + PRIOR * expected) / (self.count + PRIOR)
+    }
+}
+
+/// A value of an axis: the number of the axis among the names of the space, and that of the value.
+type Cell = (usize, u64);
+
+/// The adaptive search. The maps are only looked up, never iterated.
+pub(super) struct AdaptiveSearch {
+    initial: u64,
+    sigma: f64,
+    numbers: Numbers,
+    issued: Issued,
+    all: Seen,
+    values: HashMap<Cell, Seen>,
+    pairs: HashMap<(Cell, Cell), Seen>,
+    /// The fittest scenarios, best first.
+    best: Vec<(f64, Point)>,
+}
+
+impl AdaptiveSearch {
+    pub(super) fn new(_: &Space, settings: &Guided, numbers: Numbers) -> AdaptiveSearch {
+        AdaptiveSearch {
+            initial: settings.initial,
+            sigma: settings.sigma,
+            numbers,
+            issued: Issued::default(),
+            all: Seen::default(),
+            values: HashMap::new(),
+            pairs: HashMap::new(),
+            best: Vec::new(),
+        }
+    }
+
+    /// The logarithm of the expected fitness over the mean, with a bonus for what is little known.
+    fn promise(&self, space: &Space, point: &Point) -> f64 {
+        let mean = self.all.mean(0.0).max(f64::MIN_POSITIVE);
+        let cells = cells(space, point);
+        let ratio = |cell: &Cell| {
+            let seen = self.values.get(cell).copied().unwrap_or_default();
+            (seen.mean(mean) / mean, seen.count)
+        };
+        let ratios: Vec<(f64, f64)> = cells.iter().map(ratio).collect();
+        let mut promise = 0.0;
+        for (one, (first, count)) in ratios.iter().enumerate() {
+            promise += first.ln() + 0.2 / (1.0 + count).sqrt();
+            for (two, (second, _)) in ratios.iter().enumerate().skip(one + 1) {
+                let expected = mean * first * second;
+                if let Some(seen) = self.pairs.get(&(cells[one], cells[two])) {
+                    promise += (seen.mean(expected) / expected).ln();
+                }
+            }
+        }
+        promise
+    }
+
+    /// A candidate: a good scenario with another value on an axis, or any scenario.
+    fn candidate(&mut self, space: &Space) -> Point {
+        let kept = self.best.len() as u64;
+        if kept == 0 || self.numbers.below(4) == 0 {
+            return space.point(self.numbers.below(space.positions()));
+        }
+        // The better ones have more offspring.
+        let at = self.numbers.below(kept).min(self.numbers.below(kept)) as usize;
+        let mut point = self.best[at].1.clone();
+        let axes = space.axes(&point);
+        let axis = self.numbers.below(axes.len() as u64) as usize;
+        let count = axes[axis].values.len();
+        point.indices[axis] = match self.numbers.below(2) {
+            0 => self.numbers.below(count),
+            _ => {
+                let moved = self.numbers.normal() * (count as f64 * self.sigma).max(1.0);
+                let new = (point.indices[axis] as f64 + moved).round();
+                new.clamp(0.0, (count - 1) as f64) as u64
+            }
+        };
+        point
+    }
+}
+
+fn cells(space: &Space, point: &Point) -> Vec<Cell> {
+    let indices = point.indices.iter().enumerate();
+    // A value of an axis may have other numbers in other subspaces; it is learned apart there.
+    let part = (point.subspace as u64) << 48;
+    let cell = |(axis, index): (usize, &u64)| (space.name_of(point.subspace, axis), part ^ index);
+    indices.map(cell).collect()
+}
+
+impl Search for AdaptiveSearch {
+    fn next(&mut self, space: &Space) -> Option<Point> {
+        let is_random = self.issued.len() < self.initial
+            || self.all.sum == 0.0
+            || self.numbers.below(RANDOM) == 0;
+        if !is_random {
+            let mut best: Option<(f64, Point)> = None;
+            for _ in 0..CANDIDATES {
+                let point = self.candidate(space);
+                if !self.issued.is_new(space, &point) {
+                    continue;
+                }
+                let promise = self.promise(space, &point);
+                if best.as_ref().is_none_or(|(most, _)| promise > *most) {
+                    best = Some((promise, point));
+                }
+            }
+            if let Some((_, point)) = best.filter(|(_, point)| self.issued.take(space, point)) {
+                return Some(point);
+            }
+        }
+        self.issued.draw(space, &mut self.numbers)
+    }
+
+    fn learn(&mut self, space: &Space, point: &Point, fitness: f64) {
+        self.all.add(fitness);
+        let cells = cells(space, point);
+        for (one, cell) in cells.iter().enumerate() {
+            self.values.entry(*cell).or_default().add(fitness);
+            for other in &cells[one + 1..] {
+                self.pairs.entry((*cell, *other)).or_default().add(fitness);
+            }
+        }
+        if fitness > 0.0 {
+            let at = self.best.partition_point(|(other, _)| *other > fitness);
+            self.best.insert(at, (fitness, point.clone()));
+            self.best.truncate(KEPT);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Fault spaces: unions of products of axes, with holes. Owns the points and their order; must not know what a fault
+//! does.
+
+mod count;
+mod language;
+mod scenario;
+mod values;
+
+pub use language::SpaceError;
+pub use scenario::{Fault, Scenario};
+pub use values::{Value, Values};
+
+use std::collections::BTreeMap;
+
+/// An axis: a name and its values in order.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Axis {
+    /// Which fault of a scenario with several it belongs to, from 0.
+    pub fault: usize,
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    pub values: Values,
+}
+
+/// A hole: points with these values on all of these axes are no scenarios.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hole {
+    /// Axes of the subspace by number, with the values of the hole.
+    pub sides: Vec<(usize, Values)>,
+}
+
+/// A product of axes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Subspace {
+    /// Words without values, which name a kind of fault.
+    pub subtypes: Vec<String>,
+    /// Its axes.
+    pub axes: Vec<Axis>,
+    /// Its holes.
+    pub holes: Vec<Hole>,
+}
+
+/// A fault space: a union of subspaces.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Space {
+    subspaces: Vec<Subspace>,
+    /// Positions of the subspaces' first points, and of the end.
+    offsets: Vec<u64>,
+    /// Axes with equal names are one for what is learned about them.
+    names: Vec<(usize, String)>,
+    /// For each subspace the number of each axis in `names`.
+    axis_names: Vec<Vec<usize>>,
+    size: u64,
+}
+
+/// A point: a subspace and an index on each of its axes.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Point {
+    /// Number of the subspace.
+    pub subspace: usize,
+    /// An index on each axis.
+    pub indices: Vec<u64>,
+}
+
+/// The most positions of a space.
+const MAX_POSITIONS: u64 = 1 << 62;
+
+impl Space {
+    /// Parses the description of a space.
+    pub fn parse(text: &str) -> Result<Space, SpaceError> {
+        language::parse(text)
+    }
+
+    /// The union of subspaces. `None` if it has more points than can be numbered.
+    pub fn new(subspaces: Vec<Subspace>) -> Option<Space> {
+        let mut offsets = vec![0u64];
+        for subspace in &subspaces {
+            let sizes = subspace.axes.iter().map(|axis| axis.values.len());
+            let points = sizes.fold(Some(1u64), |all: Option<u64>, size| all?.checked_mul(size));
+            let end = offsets.last()?.checked_add(points?)?;
+            if end > MAX_POSITIONS {
+                return None;
+            }
+            offsets.push(end);
+        }
+        let mut names: Vec<(usize, String)> = Vec::new();
+        let mut known = BTreeMap::new();
+        let mut axis_names = Vec::new();
+        for subspace in &subspaces {
+            let numbers = subspace.axes.iter().map(|axis| {
+                let name = (axis.fault, axis.name.clone());
+                *known.entry(name.clone()).or_insert_with(|| {
+                    names.push(name);
+                    names.len() - 1
+                })
+            });
+            axis_names.push(numbers.collect());
+        }
+        let mut space = Space {
+            subspaces,
+            offsets,
+            names,
+            axis_names,
+            size: 0,
+        };
+        space.size = count::size(&space.subspaces);
+        Some(space)
+    }
+
+    /// Its subspaces.
+    pub fn subspaces(&self) -> &[Subspace] {
+        &self.subspaces
+    }
+
+    /// How many scenarios it has: holes and repetitions do not count.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// How many positions it has, including those of holes.
+    pub fn positions(&self) -> u64 {
+        self.offsets.last().copied().unwrap_or(0)
+    }
+
+    /// The names of its axes, each with the number of its fault.
+    pub fn names(&self) -> &[(usize, String)] {
+        &self.names
+    }
+
+    /// The number of a subspace's axis among [`Space::names`].
+    pub fn name_of(&self, subspace: usize, axis: usize) -> usize {
+        self.axis_names[subspace][axis]
+    }
+
+    /// The axes of the subspace of a point.
+    pub fn axes(&self, point: &Point) -> &[Axis] {
+        &self.subspaces[point.subspace].axes
+    }
+
+    /// The point at a position.
+    pub fn point(&self, position: u64) -> Point {
+        let subspace = self.offsets.partition_point(|offset| *offset <= position) - 1;
+        let mut rest = position - self.offsets[subspace];
+        let axes = &self.subspaces[subspace].axes;
+        let mut indices = vec![0; axes.len()];
+        for (index, axis) in indices.iter_mut().zip(axes).rev() {
+            *index = rest % axis.values.len();
+            rest /= axis.values.len();
+        }
+        Point { subspace, indices }
+    }
+
+    /// The position of a point.
+    pub fn position(&self, point: &Point) -> u64 {
+        let axes = self.axes(point).iter().zip(&point.indices);
+        let within = axes.fold(0, |position, (axis, index)| {
+            position * axis.values.len() + index
+        });
+        self.offsets[point.subspace] + within
+    }
+
+    /// Whether a point is a scenario: it is in no hole, and no earlier subspace has it, too.
+    pub fn is_scenario(&self, point: &Point) -> bool {
+        let own = &self.subspaces[point.subspace];
+        if own.is_hole(&point.indices) {
+            return false;
+        }
+        let earlier = &self.subspaces[..point.subspace];
+        if earlier.is_empty() {
+            return true;
+        }
+        let mut scenario = None;
+        !earlier.iter().any(|other| {
+            count::same_axes(own, other).is_some_and(|_| {
+                let scenario = scenario.get_or_insert_with(|| self.scenario(point));
+                other.find(scenario).is_some()
+            })
+        })
+    }
+
+    /// The scenario at a point.
+    pub fn scenario(&self, point: &Point) -> Scenario {
+        let subspace = &self.subspaces[point.subspace];
+        let faults = 1 + subspace
+            .axes
+            .iter()
+            .map(|axis| axis.fault)
+            .max()
+            .unwrap_or(0);
+        let mut scenario = Scenario {
+            subtypes: subspace.subtypes.clone(),
+            faults: vec![Fault::default(); faults],
+        };
+        for (axis, index) in subspace.axes.iter().zip(&point.indices) {
+            let value = axis.values.get(*index);
+            scenario.faults[axis.fault]
+                .0
+                .push((axis.name.clone(), value));
+        }
+        scenario
+    }
+
+    /// The point of a scenario, if the space has it.
+    pub fn find(&self, scenario: &Scenario) -> Option<Point> {
+        let found = |(subspace, own): (usize, &Subspace)| {
+            let indices = own.find(scenario)?;
+            Some(Point { subspace, indices })
+        };
+        self.subspaces.iter().enumerate().find_map(found)
+    }
+}
+
+impl Subspace {
+    /// Whether a point lies in a hole.
+    fn is_hole(&self, indices: &[u64]) -> bool {
+        self.holes.iter().any(|hole| {
+            hole.sides.iter().all(|(axis, values)| {
+                let value = self.axes[*axis].values.get(indices[*axis]);
+                values.index_of(&value).is_some()
+            })
+        })
+    }
+
+    /// The indices of a scenario, if it lies here and in no hole.
+    fn find(&self, scenario: &Scenario) -> Option<Vec<u64>> {
+        let count: usize = scenario.faults.iter().map(|fault| fault.0.len()).sum();
+        if scenario.subtypes != self.subtypes || count != self.axes.len() {
+            return None;
+        }
+        let index = |axis: &Axis| {
+            let fault = scenario.faults.get(axis.fault)?;
+            axis.values.index_of(fault.get(&axis.name)?)
+        };
+        let indices: Vec<u64> = self.axes.iter().map(index).collect::<Option<_>>()?;
+        (!self.is_hole(&indices)).then_some(indices)
+    }
+}

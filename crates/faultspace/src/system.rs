@@ -1,0 +1,318 @@
+//! The system under test: runs scenarios of it, and the same tests without faults.
+
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command as Process, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::config::{Command, SearchConfig};
+use crate::error::{Error, Result};
+use crate::injector::{self, Injection, InjectorRow, Means};
+use crate::manager::{Ended, Job, Seen};
+use crate::space::Scenario;
+
+/// What a manager may take beside the times of its commands.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A test without faults: made once, by whoever needs it first.
+type Without = Arc<OnceLock<std::result::Result<Arc<Seen>, String>>>;
+
+/// A system under test that commands start.
+pub(crate) struct System {
+    config: SearchConfig,
+    row: &'static InjectorRow,
+    means: Means,
+    /// The command that starts a manager.
+    manager: Vec<OsString>,
+    /// A folder for the scratch folders of tests.
+    scratch: PathBuf,
+    number: AtomicU64,
+    without: Mutex<BTreeMap<String, Without>>,
+    /// Runs so far.
+    pub runs: AtomicU64,
+}
+
+impl System {
+    /// The system that a file describes. Its library is built in `folder`, where tests have scratch folders, too.
+    pub(crate) fn new(
+        config: &SearchConfig,
+        manager: &[OsString],
+        folder: &std::path::Path,
+    ) -> Result<System> {
+        let row = injector::named(&config.injector)
+            .ok_or_else(|| Error::Usage(format!("there is no injector {}", config.injector)))?;
+        let folder = folder.canonicalize().map_err(Error::reading(folder))?;
+        let mut means = Means::default();
+        if row.name == "preload" {
+            means.library = injector::preload::build(&folder)?;
+        }
+        let scratch = folder.join("scratch");
+        std::fs::create_dir_all(&scratch).map_err(Error::writing(&scratch))?;
+        Ok(System {
+            config: config.clone(),
+            row,
+            means,
+            manager: manager.to_vec(),
+            scratch,
+            number: AtomicU64::new(0),
+            without: Mutex::default(),
+            runs: AtomicU64::new(0),
+        })
+    }
+
+    /// Checks that the injector understands a scenario.
+    pub(crate) fn plan(&self, scenario: &Scenario) -> Result<Injection> {
+        let planned = self.row.injector.plan(scenario, &self.means);
+        planned.map_err(|why| {
+            Error::Usage(format!(
+                "injector {}: {why} (scenario: {scenario})",
+                self.row.name
+            ))
+        })
+    }
+
+    /// Runs a scenario.
+    pub(crate) fn run(&self, scenario: &Scenario) -> Result<Seen> {
+        let injection = self.plan(scenario)?;
+        self.execute(&self.job(scenario, injection))
+    }
+
+    /// Whether scenarios are compared with a run without faults.
+    fn needs_without(&self) -> bool {
+        let impact = &self.config.impact;
+        let is_compared = [impact.output, impact.files, impact.latency, impact.coverage]
+            .iter()
+            .any(|one| *one > 0.0);
+        !self.row.injector.passes_scenario() || is_compared || self.config.start.is_some()
+    }
+
+    /// The test of a scenario without its faults.
+    pub(crate) fn without_faults(&self, scenario: &Scenario) -> Result<Option<Arc<Seen>>> {
+        if !self.needs_without() {
+            return Ok(None);
+        }
+        let test = self.without(scenario);
+        let lock = {
+            let mut all = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(test.to_string()).or_default().clone()
+        };
+        let made = lock.get_or_init(|| {
+            let seen = self.plan(scenario).and_then(|injection| {
+                let mut seen = self.execute(&self.job(&test, injection.without_faults()))?;
+                if self.row.injector.passes_scenario() {
+                    // What a script does without a scenario is its own matter.
+                    seen.test = Ended::Exit(0);
+                    seen.crashes.clear();
+                }
+                Ok(Arc::new(seen))
+            });
+            seen.map_err(|error| error.to_string())
+        });
+        let seen = made.clone().map_err(Error::Manager)?;
+        match &seen.start_failure {
+            Some(why) => Err(Error::Setup(format!(
+                "`start` fails without any fault: {why}"
+            ))),
+            None => Ok(Some(seen)),
+        }
+    }
+
+    /// A scenario without the attributes of its faults: the test alone.
+    pub(crate) fn without(&self, scenario: &Scenario) -> Scenario {
+        if self.row.injector.passes_scenario() {
+            return Scenario::default();
+        }
+        let names = self.row.injector.attributes();
+        let mut test = scenario.clone();
+        for fault in &mut test.faults {
+            fault
+                .0
+                .retain(|(name, _)| !names.iter().any(|own| own.eq_ignore_ascii_case(name)));
+        }
+        test
+    }
+
+    /// A job for a manager.
+    pub(crate) fn job(&self, scenario: &Scenario, injection: Injection) -> Job {
+        let config = &self.config;
+        let words = |command: &Command| command_words(command, scenario, false);
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        Job {
+            folder: config.folder.clone(),
+            scratch: self.scratch.join(number.to_string()),
+            start: config.start.as_ref().map(words),
+            test: self::words(config, scenario, self.row.injector.passes_scenario()),
+            measure: config.impact.script.as_ref().map(words),
+            cleanup: config.cleanup.as_ref().map(words),
+            env: variables(config, scenario),
+            injection,
+            programs: config.programs.clone(),
+            writable: config.writable.clone(),
+            limits: config.limits.clone(),
+            sees_coverage: config.impact.coverage > 0.0,
+            sees_files: config.impact.files > 0.0,
+        }
+    }
+
+    /// Lets a manager do a job. If the manager dies, another one tries once more.
+    pub(crate) fn execute(&self, job: &Job) -> Result<Seen> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let mut outcome = self.managed(job);
+        if outcome.is_err() {
+            outcome = self.managed(job);
+        }
+        outcome.map_err(Error::Manager)
+    }
+
+    fn managed(&self, job: &Job) -> std::result::Result<Seen, String> {
+        std::fs::create_dir_all(&job.scratch)
+            .map_err(|error| format!("no scratch folder: {error}"))?;
+        let answered = self.answer(job);
+        // What is left there is below a mount that is gone, or was written by a test without namespaces.
+        let _ = std::fs::remove_dir_all(&job.scratch);
+        answered
+    }
+
+    fn answer(&self, job: &Job) -> std::result::Result<Seen, String> {
+        let (program, args) = self
+            .manager
+            .split_first()
+            .ok_or("no command for managers")?;
+        let child = Process::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.map_err(|error| format!("cannot start it: {error}"))?;
+        let id = child.id();
+        let text = json!(job).to_string();
+        if let Some(mut stdin) = child.stdin.take() {
+            // A manager that died does not read; its answer says so.
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let (send, receive) = channel();
+        let waiting = std::thread::spawn(move || send.send(child.wait_with_output()));
+        let limits = &job.limits;
+        let output = receive.recv_timeout(limits.timeout + 3 * limits.setup_timeout + GRACE);
+        if output.is_err() {
+            // All of its test dies with it.
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(id as i32),
+                nix::sys::signal::Signal::SIGKILL,
+            );
+        }
+        let _ = waiting.join();
+        let output = output.map_err(|_| "it did not answer in time".to_owned())?;
+        let output = output.map_err(|error| format!("it cannot be heard: {error}"))?;
+        match serde_json::from_slice::<std::result::Result<Seen, String>>(&output.stdout) {
+            Ok(seen) => seen,
+            Err(_) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                Err(format!("it died ({}) {}", output.status, said.trim()))
+            }
+        }
+    }
+}
+
+/// The words of the test for a scenario.
+pub(crate) fn words(config: &SearchConfig, scenario: &Scenario, passes: bool) -> Vec<String> {
+    let none = Command::Words(vec!["true".to_owned()]);
+    command_words(config.test.as_ref().unwrap_or(&none), scenario, passes)
+}
+
+/// The environment of the commands for a scenario, beside that of Everett.
+pub(crate) fn variables(config: &SearchConfig, scenario: &Scenario) -> Vec<(String, String)> {
+    let mut env = scenario.variables();
+    env.push(("EVERETT_SCENARIO".to_owned(), scenario.to_string()));
+    env.push((
+        "EVERETT_SCENARIO_JSON".to_owned(),
+        scenario.json().to_string(),
+    ));
+    env.push((
+        "EVERETT_FOLDER".to_owned(),
+        config.folder.display().to_string(),
+    ));
+    if let Some(test) = scenario.get("test") {
+        env.push(("EVERETT_TEST".to_owned(), test.to_string()));
+    }
+    env.extend(config.env.iter().cloned());
+    env
+}
+
+/// The words of a command for a scenario: `{NAME}` is an attribute's value.
+fn command_words(command: &Command, scenario: &Scenario, passes: bool) -> Vec<String> {
+    let more = if passes { scenario.words() } else { Vec::new() };
+    match command {
+        Command::Words(words) => {
+            let words = words
+                .iter()
+                .map(|word| filled(word, scenario, |value| value));
+            words.chain(more).collect()
+        }
+        Command::Shell(text) => {
+            let mut text = filled(text, scenario, |value| quoted(&value));
+            let uses_arguments = ["$@", "$*", "$1"].iter().any(|one| text.contains(one));
+            if passes && !uses_arguments {
+                text.push_str(" \"$@\"");
+            }
+            let words = ["sh", "-c", &text, "sh"].map(str::to_owned);
+            words.into_iter().chain(more).collect()
+        }
+    }
+}
+
+/// Replaces `{NAME}` by the value of an attribute, but not `${NAME}`.
+fn filled(text: &str, scenario: &Scenario, form: impl Fn(String) -> String) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, after) = rest.split_at(at);
+        filled.push_str(before);
+        let end = after.find('}');
+        let value = end.and_then(|end| scenario.get(&after[1..end]));
+        match (value, end) {
+            (Some(value), Some(end)) if !before.ends_with('$') => {
+                filled.push_str(&form(value.to_string()));
+                rest = &after[end + 1..];
+            }
+            _ => {
+                filled.push('{');
+                rest = &after[1..];
+            }
+        }
+    }
+    filled + rest
+}
+
+/// A word for the shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_fill_commands() {
+        let scenario = Scenario::parse("test \"a b\" n 3").unwrap();
+        let shell = |text: &str| filled(text, &scenario, |value| quoted(&value));
+        assert_eq!(shell("run {test} {n}"), "run 'a b' 3");
+        assert_eq!(
+            shell("awk '{print}' ${test} {x"),
+            "awk '{print}' ${test} {x"
+        );
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}
