@@ -3,7 +3,7 @@
 
 use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
 use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
-use everett_vm::{ChoiceSite, Interrupt, Oracle};
+use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle};
 
 use crate::transit::{Arrival, retransmitted};
 
@@ -135,6 +135,9 @@ pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
         clock_ns: arrival.at_ns.saturating_add(after_ns),
         from: arrival.packet.to,
         to: arrival.packet.from,
-        kind: PacketKind::Unreachable(Errno::ETIMEDOUT),
+        kind: PacketKind::Unreachable {
+            errno: Errno::ETIMEDOUT,
+            quoted: Buffer::zeroed(0),
+        },
     })
 }

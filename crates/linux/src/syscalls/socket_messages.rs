@@ -11,8 +11,8 @@ use crate::files::Target;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, SocketType, family,
-    message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, LinkAddress, OPERATIONS, Received, Socket, SocketType,
+    family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
@@ -308,6 +308,7 @@ impl Kernel<'_, '_> {
         Ok(match socket.domain {
             Domain::Unix => Address::parse_unix(bytes)?,
             Domain::Netlink => Address::Unnamed,
+            Domain::Packet => Address::Link(LinkAddress::parse(bytes)?),
             // A stream ignores the destination.
             _ if socket.is_tcp() => Address::Unnamed,
             // Accepted for compatibility, as in Linux.

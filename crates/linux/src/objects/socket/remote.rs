@@ -185,7 +185,8 @@ impl HostState {
             PacketKind::Syn { .. }
             | PacketKind::Established
             | PacketKind::Datagram(_)
-            | PacketKind::Unreachable(_) => {}
+            | PacketKind::Frame(_)
+            | PacketKind::Unreachable { .. } => {}
         }
     }
 
