@@ -19,6 +19,7 @@ pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<Capture
             PacketKind::Frame(frame) => PacketContent::Frame(frame.encode(bytes)),
             PacketKind::Syn { .. }
             | PacketKind::WindowUpdate { .. }
+            | PacketKind::Urgent { .. }
             | PacketKind::Unreachable { .. } => {
                 return None;
             }
@@ -80,6 +81,8 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
             PacketContent::Frame(sent.encode(payload))
         }
         // These are not packets on the wire, or nothing recorded them.
-        PacketKind::WindowUpdate { .. } | PacketKind::Unreachable { .. } => return None,
+        PacketKind::WindowUpdate { .. }
+        | PacketKind::Urgent { .. }
+        | PacketKind::Unreachable { .. } => return None,
     })
 }

@@ -40,6 +40,11 @@ pub enum PacketKind {
     Established,
     /// No socket listens at the destination.
     Refused,
+    /// One of the next bytes of a stream is urgent.
+    Urgent {
+        /// How many come before it.
+        ahead: u64,
+    },
     /// Bytes of a stream.
     Data(Buffer),
     /// End of the stream in this direction.

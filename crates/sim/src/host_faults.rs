@@ -128,7 +128,7 @@ pub fn deliver_to_off(arrival: &Arrival, for_good: bool) -> OffDelivery {
 pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     let after_ns = match &arrival.packet.kind {
         PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
-        PacketKind::Data(_) | PacketKind::Fin => STREAM_TIMEOUT_NS,
+        PacketKind::Data(_) | PacketKind::Urgent { .. } | PacketKind::Fin => STREAM_TIMEOUT_NS,
         _ => return None,
     };
     Some(Packet {

@@ -99,6 +99,7 @@ impl MessageLog {
             PacketKind::SynAck { .. } | PacketKind::Established => "connection accepted".to_owned(),
             PacketKind::Refused => "connection refused".to_owned(),
             PacketKind::WindowUpdate { bytes } => format!("room for {bytes} more bytes"),
+            PacketKind::Urgent { .. } => "urgent data announced".to_owned(),
             PacketKind::Fin => "end of the stream".to_owned(),
             PacketKind::Reset => "connection broken off".to_owned(),
             PacketKind::Frame(frame) => counted(&frame.describe(), &bytes),

@@ -55,6 +55,7 @@ impl Arrival {
         let room = match &packet.kind {
             PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
             PacketKind::WindowUpdate { bytes } => *bytes,
+            PacketKind::Urgent { ahead } => *ahead,
             PacketKind::Unreachable { errno, .. } => errno.result(),
             _ => 0,
         };

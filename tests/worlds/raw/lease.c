@@ -1,5 +1,5 @@
-/* Leases of addresses over packet sockets, as with DHCP: a client that has no address yet broadcasts a datagram in a frame
- * of its own; the server hears it at a UDP socket, and answers with a frame to the client's hardware address.
+/* Leases of addresses over packet sockets, as with DHCP: a client that has no address yet broadcasts a datagram in a
+ * frame of its own; the server hears it at a UDP socket, and answers with a frame to the hardware address of the client.
  *
  *     lease server | client */
 #define _GNU_SOURCE

@@ -39,7 +39,11 @@ impl Kernel<'_, '_> {
         Some(match request {
             BYTES_TO_READ => self.write_bytes_to_read(object, at),
             BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_in_flight(object)),
-            AT_MARK => self.write_int(at, 0),
+            AT_MARK => {
+                let socket = self.host.socket(object);
+                let is_there = socket.is_some_and(|socket| socket.is_at_mark());
+                self.write_int(at, u64::from(is_there))
+            }
             ALL => self.write_interfaces(at),
             NAME_OF => self.write_interface_name(at),
             FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX => {

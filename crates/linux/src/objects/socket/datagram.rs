@@ -61,7 +61,7 @@ impl Kernel<'_, '_> {
         let nonblocking =
             open.description.flags.has(OpenFlags::NONBLOCK) || flags & message_flag::DONT_WAIT != 0;
         let socket = self.socket_of(open)?;
-        if flags & message_flag::OUT_OF_BAND != 0 {
+        if flags & message_flag::OUT_OF_BAND != 0 && !socket.is_udp() {
             return Err(Errno::EOPNOTSUPP.into());
         }
         if flags & message_flag::ERROR_QUEUE != 0 {
@@ -91,6 +91,7 @@ impl Kernel<'_, '_> {
                 rights: message.rights,
                 credentials: message.credentials,
                 hops: (message.ttl, message.tos),
+                flags: 0,
             });
         }
         // A non-blocking receive reports the end of a connection only.

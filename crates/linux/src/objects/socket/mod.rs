@@ -11,6 +11,7 @@ mod raw;
 mod remote;
 mod stream;
 mod unix;
+mod urgent;
 mod way;
 
 use everett_vm::Buffer;
@@ -22,6 +23,7 @@ pub use network::{Destination, Network};
 pub use options::{Options, has_missing_effect, level};
 pub use packet::LinkAddress;
 pub use remote::Link;
+pub use urgent::Urgent;
 
 use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
@@ -154,6 +156,8 @@ pub struct Socket {
     pub peer_owner: Option<Credentials>,
     /// The connection to a socket of another host.
     pub link: Option<Box<Link>>,
+    /// The mark of urgent data in the stream that it receives.
+    pub urgent: Option<Urgent>,
 }
 
 impl Socket {
@@ -181,6 +185,7 @@ impl Socket {
             owner,
             peer_owner: None,
             link: None,
+            urgent: None,
         }
     }
 
@@ -299,6 +304,8 @@ pub struct Received {
     pub credentials: Option<Credentials>,
     /// Hops that its packet had left, and its type of service.
     pub hops: (u8, u8),
+    /// Flags that `recvmsg` returns.
+    pub flags: u32,
 }
 
 impl Received {
@@ -312,6 +319,7 @@ impl Received {
             rights: Vec::new(),
             credentials: None,
             hops: (crate::frames::USUAL_TTL, 0),
+            flags: 0,
         }
     }
 
@@ -548,7 +556,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
 pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
     if socket.kind.has_connections() {
-        Some(socket.inbox.len())
+        Some(socket.readable())
     } else {
         Some(socket.inbox.first().map_or(0, ReceivedMessage::len))
     }
