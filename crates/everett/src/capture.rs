@@ -9,16 +9,18 @@ use everett_sim::Message;
 pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<CapturedPacket> {
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {
-        let content = match packet.kind {
+        let content = match &packet.kind {
             PacketKind::Established | PacketKind::SynAck { .. } => PacketContent::Opened,
             PacketKind::Refused => PacketContent::Refused,
             PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
             PacketKind::Fin => PacketContent::End,
             PacketKind::Reset => PacketContent::Reset,
             PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
+            PacketKind::Frame(frame) => PacketContent::Frame(frame.encode(bytes)),
             PacketKind::Syn { .. }
             | PacketKind::WindowUpdate { .. }
-            | PacketKind::Unreachable(_) => {
+            | PacketKind::Urgent { .. }
+            | PacketKind::Unreachable { .. } => {
                 return None;
             }
         };
@@ -74,7 +76,13 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
         PacketKind::Datagram(sent) => {
             PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
         }
+        PacketKind::Frame(sent) => {
+            let payload = received.map_or(sent.payload.bytes(), Vec::as_slice);
+            PacketContent::Frame(sent.encode(payload))
+        }
         // These are not packets on the wire, or nothing recorded them.
-        PacketKind::WindowUpdate { .. } | PacketKind::Unreachable(_) => return None,
+        PacketKind::WindowUpdate { .. }
+        | PacketKind::Urgent { .. }
+        | PacketKind::Unreachable { .. } => return None,
     })
 }

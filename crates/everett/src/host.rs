@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bootstrap::absolute;
 use crate::bootstrap::text::{list, quoted, quoted_path};
@@ -67,6 +68,10 @@ pub struct HostSpec {
     pub max_files: Option<u64>,
     /// The most threads of all processes.
     pub max_processes: Option<usize>,
+    /// The most system calls of a native run; one that makes more does not end.
+    pub max_calls: Option<u64>,
+    /// How long the host has been up at the start.
+    pub uptime: Option<Duration>,
 }
 
 /// Checks the name of a scheduler.
@@ -265,7 +270,11 @@ impl HostSpec {
                 output: self.max_output.unwrap_or(options.limits.output),
                 files: self.max_files.unwrap_or(options.limits.files),
                 tasks: self.max_processes.unwrap_or(options.limits.tasks),
+                calls: self.max_calls.unwrap_or(options.limits.calls),
             },
+            uptime_ns: self.uptime.map_or(options.uptime_ns, |uptime| {
+                u64::try_from(uptime.as_nanos()).unwrap_or(u64::MAX / 2)
+            }),
             faults: FaultOptions {
                 most: self.faults,
                 only: self

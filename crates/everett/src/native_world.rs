@@ -38,8 +38,6 @@ const MAX_ATTEMPTS: usize = 50;
 const MAX_ATTEMPTS_OF_TESTS: usize = 9;
 /// Native runs for a data race. Each run holds a thread before a different access.
 const MAX_SPARED: u32 = 20;
-/// Number of system calls after which a replay counts as a hang.
-const MAX_CALLS: u64 = 1_000_000;
 /// Number of 50 ms stretches of computation after which a replay counts as a hang.
 const MAX_LONG_COMPUTATIONS: u32 = 40;
 
@@ -548,10 +546,11 @@ pub(crate) fn native_config(
     session: &Session,
 ) -> Result<NativeConfig> {
     add_libraries(&mut host, &programs, session)?;
+    let max_calls = host.options.limits.calls;
     Ok(NativeConfig {
         host,
         programs,
-        max_calls: MAX_CALLS,
+        max_calls,
         max_long_computations: MAX_LONG_COMPUTATIONS,
         max_memory: everett_native::MAX_MEMORY,
         deadline: None,

@@ -498,6 +498,16 @@ pub const OPTIONS: &[RunOption] = &[
         .default("1024")
         .scope(Scope::Host)
         .key("host", "max_processes", SMALL),
+    maybe!("max-calls", host.max_calls, "N", positive)
+        .help("Native runs that make more system calls than this do not end (a hang).")
+        .default("1000000")
+        .scope(Scope::Host)
+        .key("host", "max_calls", NUMBER),
+    maybe!("uptime", host.uptime, "TIME", |value| parse_time(text(value)?))
+        .help("How long the host has been up at the start: what its monotonic clocks show then.")
+        .default("100s")
+        .scope(Scope::Host)
+        .key("host", "uptime", OptionKind::Duration),
     maybe!("mapping", mapping, "NAME", |value| parse_mapping(text(value)?))
         .help(
             "Where a scenario is explored: how states of different hosts are kept together: {names}.",

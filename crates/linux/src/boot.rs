@@ -130,6 +130,7 @@ pub(crate) fn prepare(
         let next_pid = FIRST_PID + processes.len() as u32;
         let state = HostState {
             clock_ns: 0,
+            uptime_ns: config.options.uptime_ns,
             start_time_ns: config.start_time_ns,
             instructions: 0,
             names: (Arc::new(b"host".to_vec()), Arc::new(b"(none)".to_vec())),

@@ -22,6 +22,7 @@ pub const KILL: u32 = 5;
 pub const SETGID: u32 = 6;
 pub const SETUID: u32 = 7;
 pub const SETPCAP: u32 = 8;
+pub const NET_RAW: u32 = 13;
 pub const IPC_LOCK: u32 = 14;
 pub const SYS_ADMIN: u32 = 21;
 pub const SYS_NICE: u32 = 23;

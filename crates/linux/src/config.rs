@@ -33,7 +33,7 @@ pub struct HostConfig {
     pub routes: Vec<RouteSpec>,
     /// Seed of `getrandom`, `/dev/urandom` and `AT_RANDOM`.
     pub random_seed: u64,
-    /// Wall-clock time at boot, in nanoseconds since 1970.
+    /// Wall-clock time at the start, in nanoseconds since 1970.
     pub start_time_ns: u64,
     /// Further processes that exist at boot.
     pub others: Vec<ProcessConfig>,
@@ -137,6 +137,8 @@ pub struct HostOptions {
     pub stops_at_calls: bool,
     /// What its programs may take.
     pub limits: GuestLimits,
+    /// How long the host has been up at the start: monotonic clocks show that and more.
+    pub uptime_ns: u64,
 }
 
 /// What the programs of a host may take of our memory.
@@ -148,6 +150,8 @@ pub struct GuestLimits {
     pub files: u64,
     /// The most threads of all processes.
     pub tasks: usize,
+    /// The most system calls of a native run; one that makes more does not end.
+    pub calls: u64,
 }
 
 impl Default for GuestLimits {
@@ -156,6 +160,7 @@ impl Default for GuestLimits {
             output: 256 << 20,
             files: 1 << 30,
             tasks: 1024,
+            calls: 1_000_000,
         }
     }
 }
@@ -174,6 +179,7 @@ impl Default for HostOptions {
             faults_to_handlers: false,
             stops_at_calls: false,
             limits: GuestLimits::default(),
+            uptime_ns: 100_000_000_000,
         }
     }
 }

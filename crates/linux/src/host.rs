@@ -82,8 +82,10 @@ impl From<Interrupt> for HostExit {
 /// The kernel's tables: everything of a host except the memory and the frames of its programs.
 #[derive(Clone, Debug)]
 pub struct HostState {
-    /// Virtual time since boot, in nanoseconds.
+    /// Virtual time since the host started, in nanoseconds.
     pub clock_ns: u64,
+    /// How long it had been up then: what its monotonic clocks show more.
+    pub uptime_ns: u64,
     /// Wall-clock time at boot, in nanoseconds since 1970.
     pub start_time_ns: u64,
     /// Instructions executed so far.

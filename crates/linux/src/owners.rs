@@ -13,6 +13,8 @@ use crate::signals::{Signal, code, is_signal};
 use crate::table::Answer;
 
 const SIGIO: i32 = 29;
+/// The signal about urgent data.
+pub const URGENT: i32 = 23;
 
 /// Commands of `fcntl`.
 pub const SET_OWNER: i32 = 8;
@@ -116,6 +118,13 @@ impl HostState {
                 },
             };
             self.tell_owner(owner, signal);
+        }
+    }
+
+    /// Sends a signal to the owners of all open files of an object, `O_ASYNC` or not.
+    pub(crate) fn tell_owners(&mut self, of: ObjectId, number: i32) {
+        for owner in self.files.owners_of(of) {
+            self.tell_owner(owner, Signal::new(number, code::KERNEL));
         }
     }
 

@@ -1,12 +1,13 @@
 //! Packets between internet sockets, and the log of them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
 use crate::errno::Errno;
+use crate::frames::{Frame, USUAL_TTL};
 use crate::host::{Host, HostState};
 use crate::objects::ObjectId;
 
@@ -29,11 +30,21 @@ pub enum PacketKind {
         bytes: u64,
     },
     /// A packet could not be delivered.
-    Unreachable(Errno),
+    Unreachable {
+        /// Why, as the sender of the packet is told.
+        errno: Errno,
+        /// The start of that packet, with its IP header; empty for TCP.
+        quoted: Buffer,
+    },
     /// A connection was established on the same host.
     Established,
     /// No socket listens at the destination.
     Refused,
+    /// One of the next bytes of a stream is urgent.
+    Urgent {
+        /// How many come before it.
+        ahead: u64,
+    },
     /// Bytes of a stream.
     Data(Buffer),
     /// End of the stream in this direction.
@@ -42,6 +53,8 @@ pub enum PacketKind {
     Reset,
     /// A UDP datagram.
     Datagram(Buffer),
+    /// What a raw or packet socket sends, or what the kernel answers to that.
+    Frame(Box<Frame>),
 }
 
 /// A packet, at the level of detail of the model.
@@ -62,13 +75,56 @@ impl Packet {
     pub fn payload(&self) -> Option<&Buffer> {
         match &self.kind {
             PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+            PacketKind::Frame(frame) => Some(&frame.payload),
             _ => None,
         }
     }
 
-    /// All terms in its payload.
+    /// Its payload, for changing it.
+    pub fn payload_mut(&mut self) -> Option<&mut Buffer> {
+        let has_payload = self.payload().is_some();
+        self.bytes_mut().filter(|_| has_payload)
+    }
+
+    /// All bytes in it that can be symbolic: its payload, or what it quotes.
+    pub fn bytes(&self) -> Option<&Buffer> {
+        match &self.kind {
+            PacketKind::Unreachable { quoted, .. } => Some(quoted),
+            _ => self.payload(),
+        }
+    }
+
+    /// The same, for changing them.
+    pub fn bytes_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut self.kind {
+            PacketKind::Unreachable { quoted, .. } => Some(quoted),
+            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+            PacketKind::Frame(frame) => Some(&mut frame.payload),
+            _ => None,
+        }
+    }
+
+    /// Its start, as an ICMP error quotes it; nothing of TCP.
+    pub fn quoted(&self) -> Buffer {
+        let frame = match &self.kind {
+            PacketKind::Datagram(bytes) => Frame::udp(self.from, self.to, USUAL_TTL, bytes),
+            PacketKind::Frame(frame) => return frame.quoted(),
+            _ => None,
+        };
+        frame.map_or_else(|| Buffer::zeroed(0), |frame| frame.quoted())
+    }
+
+    /// The address of the host that it goes to; `None` if no host has its hardware address.
+    pub fn next_hop(&self) -> Option<IpAddr> {
+        match &self.kind {
+            PacketKind::Frame(frame) => frame.next_hop(),
+            _ => Some(self.to.ip()),
+        }
+    }
+
+    /// All terms in it.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
-        self.payload().into_iter().flat_map(Buffer::terms)
+        self.bytes().into_iter().flat_map(Buffer::terms)
     }
 }
 

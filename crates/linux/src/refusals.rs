@@ -4,6 +4,7 @@
 use everett_vm::CallSite;
 use triomphe::Arc;
 
+use crate::host::HostState;
 use crate::kernel::Kernel;
 
 /// The most different refusals that a host keeps: a program can ask for new things without end.
@@ -37,7 +38,18 @@ impl Kernel<'_, '_> {
     }
 
     fn refuse_at(&mut self, call: &str, what: String, sites: Vec<CallSite>) {
-        let all = Arc::make_mut(&mut self.host.refusals);
+        self.host.add_refusal(call, what, sites);
+    }
+}
+
+impl HostState {
+    /// Notes that the model does not do what Linux would, outside a system call.
+    pub(crate) fn note_refusal(&mut self, call: &str, what: &str) {
+        self.add_refusal(call, what.to_owned(), Vec::new());
+    }
+
+    fn add_refusal(&mut self, call: &str, what: String, sites: Vec<CallSite>) {
+        let all = Arc::make_mut(&mut self.refusals);
         let is_same = |one: &Refusal| one.call == call && one.what == what && one.sites == sites;
         match all.iter().position(is_same) {
             Some(at) => all[at].count += 1,

@@ -105,6 +105,23 @@ impl HostState {
         }
     }
 
+    /// What a clock that is not the wall clock shows.
+    pub fn shown(&self, base: TimeBase) -> u64 {
+        let since_boot = match base {
+            TimeBase::Host => self.uptime_ns,
+            TimeBase::Process(_) | TimeBase::Thread(_) => 0,
+        };
+        self.time_of(base).saturating_add(since_boot)
+    }
+
+    /// Time on a base at which its clock shows a time.
+    pub fn from_shown(&self, base: TimeBase, shown_ns: u64) -> u64 {
+        match base {
+            TimeBase::Host => shown_ns.saturating_sub(self.uptime_ns),
+            TimeBase::Process(_) | TimeBase::Thread(_) => shown_ns,
+        }
+    }
+
     /// When the next timer expires whose clock advances while no thread runs.
     pub fn next_timer(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);

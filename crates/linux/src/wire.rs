@@ -1,15 +1,17 @@
 //! The network interface of a host: packets to and from other hosts. The network between them is not known
 //! here.
 
-use everett_expr::ExprId;
+use everett_expr::{Arena, ExprId};
 use std::net::SocketAddr;
 
 use crate::errno::Errno;
 use crate::faults::InjectedFailure;
+use crate::frames::{Frame, USUAL_TTL, protocol};
 use crate::host::{ExposedData, Host, HostExit, HostState, Origins};
 use crate::kernel::Kernel;
 use crate::numbers;
 use crate::objects::event;
+use crate::objects::socket::{ETHERNET, Socket, SocketType};
 use crate::packets::{Packet, PacketKind};
 
 /// The network interface of a host.
@@ -141,6 +143,25 @@ impl HostState {
 
     /// Sends a packet to another host.
     pub(crate) fn transmit(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
+        if self.has_onlookers() {
+            let datagram = match &kind {
+                PacketKind::Datagram(bytes) => Frame::udp(from, to, USUAL_TTL, bytes),
+                PacketKind::Frame(frame) => Some((**frame).clone()),
+                PacketKind::Unreachable { .. } => None,
+                _ => {
+                    self.refuse_to_show_segments();
+                    None
+                }
+            };
+            if let Some(frame) = datagram {
+                self.tap(&frame, ETHERNET, true, None);
+            }
+        }
+        self.transmit_quietly(from, to, kind);
+    }
+
+    /// Sends a packet that packet sockets have seen.
+    pub(crate) fn transmit_quietly(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
         self.log_packet(from, to, kind.clone());
         self.wire.sent.push(Packet {
             clock_ns: self.clock_ns,
@@ -239,29 +260,55 @@ impl Host {
     }
 
     /// Receives a packet from another host.
-    pub fn receive(&mut self, packet: &Packet) {
+    pub fn receive(&mut self, arena: &mut Arena, packet: &Packet) {
         let state = &mut self.state;
+        let ends = (packet.from, packet.to);
         state.log_packet(packet.from, packet.to, packet.kind.clone());
         match &packet.kind {
             PacketKind::Datagram(bytes) => {
-                state.datagram_arrives(packet.from, packet.to, bytes);
+                state.show_datagram(ends, bytes, ETHERNET);
+                state.datagram_arrives(arena, ends, bytes, ETHERNET);
             }
-            PacketKind::Unreachable(errno) => {
-                state.report_unreachable(packet.to, packet.from, *errno);
+            PacketKind::Frame(frame) => state.frame_arrives(arena, frame, ETHERNET),
+            PacketKind::Unreachable { errno, quoted } => {
+                state.unreachable_arrives(arena, ends, *errno, quoted, ETHERNET);
             }
-            _ => state.segment_arrives(packet),
+            _ => {
+                if state.has_onlookers() {
+                    state.refuse_to_show_segments();
+                }
+                state.segment_arrives(packet);
+            }
         }
     }
 }
 
 impl HostState {
+    /// Notes that raw and packet sockets do not see TCP segments, which have no bytes of their own here.
+    fn refuse_to_show_segments(&mut self) {
+        let sees_tcp = |socket: &Socket| match socket.kind {
+            SocketType::Raw if socket.is_raw() => socket.protocol == u32::from(protocol::TCP),
+            _ => socket.is_packet(),
+        };
+        let is_missed = self.sockets().any(|(_, socket)| sees_tcp(socket));
+        if is_missed {
+            self.note_refusal("recvfrom", "TCP segments at raw and packet sockets");
+        }
+    }
+
     /// Reports a delivery failure to the socket that is connected to the destination.
-    fn report_unreachable(&mut self, local: SocketAddr, remote: SocketAddr, errno: Errno) {
+    pub(crate) fn report_unreachable(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        errno: Errno,
+    ) {
         let found = self.sockets().find(|(_, socket)| {
-            socket
-                .local
-                .internet()
-                .is_some_and(|own| own.port() == local.port())
+            (socket.is_udp() || socket.is_tcp())
+                && socket
+                    .local
+                    .internet()
+                    .is_some_and(|own| own.port() == local.port())
                 && socket.remote.internet() == Some(remote)
         });
         let Some((id, is_tcp)) = found.map(|(id, socket)| (id, socket.is_tcp())) else {

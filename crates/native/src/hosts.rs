@@ -2,7 +2,7 @@
 //! the search does with explored hosts.
 
 use everett_engine::Trace;
-use everett_linux::{Disk, ExposedData, Host, HostExit, Packet, PacketKind};
+use everett_linux::{Disk, ExposedData, Host, HostExit, Packet};
 use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope};
 use everett_sim::{
     Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, Questions,
@@ -169,17 +169,16 @@ impl Machine for HostMachine<'_> {
     }
 
     fn receive(&mut self, packet: &Packet) {
-        let bytes = self.bytes(packet);
         let mut packet = packet.clone();
-        if let (PacketKind::Datagram(payload) | PacketKind::Data(payload), Some(bytes)) =
-            (&mut packet.kind, bytes)
-        {
+        let Some(world) = &mut self.world else {
+            return;
+        };
+        if let Some(carried) = packet.bytes_mut() {
             // Symbolic bytes have the values that the trace gives them.
-            *payload = Buffer::with_bytes(&bytes, bytes.len());
+            let bytes = world.oracle.inputs.bytes(carried, &mut world.arena);
+            *carried = Buffer::with_bytes(&bytes, bytes.len());
         }
-        if let Some(world) = &mut self.world {
-            world.host.receive(&packet);
-        }
+        world.host.receive(&mut world.arena, &packet);
     }
 
     fn power_off(&mut self) {

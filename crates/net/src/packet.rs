@@ -14,11 +14,13 @@ pub enum Protocol {
     Tcp,
     /// ICMP errors and echoes.
     Icmp,
+    /// What raw and packet sockets send otherwise.
+    Raw,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Protocol; 3] = [Protocol::Udp, Protocol::Tcp, Protocol::Icmp];
+    pub const ALL: [Protocol; 4] = [Protocol::Udp, Protocol::Tcp, Protocol::Icmp, Protocol::Raw];
 
     /// The name in scenario files.
     pub fn name(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Protocol {
             Protocol::Udp => "udp",
             Protocol::Tcp => "tcp",
             Protocol::Icmp => "icmp",
+            Protocol::Raw => "raw",
         }
     }
 

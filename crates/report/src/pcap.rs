@@ -25,6 +25,8 @@ pub enum PacketContent {
     Reset,
     /// A UDP datagram.
     Datagram(Vec<u8>),
+    /// A whole frame, with its headers.
+    Frame(Vec<u8>),
 }
 
 /// A packet.
@@ -116,6 +118,7 @@ impl Capture {
             }
             PacketContent::Reset => self.tcp(at, from, to, flag::RST | flag::ACK, &[]),
             PacketContent::Datagram(bytes) => self.udp(at, from, to, bytes),
+            PacketContent::Frame(bytes) => self.record(at, bytes),
         }
     }
 
@@ -202,6 +205,11 @@ impl Capture {
         frame.extend_from_slice(&kind.to_be_bytes());
         frame.extend_from_slice(&header);
         frame.extend_from_slice(&carried);
+        self.record(at, &frame);
+    }
+
+    /// Adds a frame.
+    fn record(&mut self, at: u64, frame: &[u8]) {
         let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
         for word in [
             seconds as u32,
@@ -211,7 +219,7 @@ impl Capture {
         ] {
             self.bytes.extend_from_slice(&word.to_le_bytes());
         }
-        self.bytes.extend_from_slice(&frame);
+        self.bytes.extend_from_slice(frame);
     }
 }
 

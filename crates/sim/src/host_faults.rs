@@ -3,7 +3,7 @@
 
 use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
 use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
-use everett_vm::{ChoiceSite, Interrupt, Oracle};
+use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle};
 
 use crate::transit::{Arrival, retransmitted};
 
@@ -128,13 +128,16 @@ pub fn deliver_to_off(arrival: &Arrival, for_good: bool) -> OffDelivery {
 pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     let after_ns = match &arrival.packet.kind {
         PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
-        PacketKind::Data(_) | PacketKind::Fin => STREAM_TIMEOUT_NS,
+        PacketKind::Data(_) | PacketKind::Urgent { .. } | PacketKind::Fin => STREAM_TIMEOUT_NS,
         _ => return None,
     };
     Some(Packet {
         clock_ns: arrival.at_ns.saturating_add(after_ns),
         from: arrival.packet.to,
         to: arrival.packet.from,
-        kind: PacketKind::Unreachable(Errno::ETIMEDOUT),
+        kind: PacketKind::Unreachable {
+            errno: Errno::ETIMEDOUT,
+            quoted: Buffer::zeroed(0),
+        },
     })
 }

@@ -88,9 +88,7 @@ impl MessageLog {
     /// Logs a packet that is sent with these concrete bytes.
     pub fn log_sent(&mut self, arrival: &Arrival, to: HostIndex, bytes: Option<Vec<u8>>) {
         let mut packet = (*arrival.packet).clone();
-        if let (PacketKind::Datagram(carried) | PacketKind::Data(carried), Some(bytes)) =
-            (&mut packet.kind, &bytes)
-        {
+        if let (Some(carried), Some(bytes)) = (packet.payload_mut(), &bytes) {
             *carried = Buffer::with_bytes(bytes, bytes.len());
         }
         let bytes = bytes.unwrap_or_default();
@@ -101,9 +99,11 @@ impl MessageLog {
             PacketKind::SynAck { .. } | PacketKind::Established => "connection accepted".to_owned(),
             PacketKind::Refused => "connection refused".to_owned(),
             PacketKind::WindowUpdate { bytes } => format!("room for {bytes} more bytes"),
+            PacketKind::Urgent { .. } => "urgent data announced".to_owned(),
             PacketKind::Fin => "end of the stream".to_owned(),
             PacketKind::Reset => "connection broken off".to_owned(),
-            PacketKind::Unreachable(errno) => format!("unreachable: {}", errno.name()),
+            PacketKind::Frame(frame) => counted(&frame.describe(), &bytes),
+            PacketKind::Unreachable { errno, .. } => format!("unreachable: {}", errno.name()),
         };
         self.list.push(Message {
             sent_ns: packet.clock_ns,

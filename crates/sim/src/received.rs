@@ -3,7 +3,7 @@
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ExprId};
-use everett_linux::{Errno, Packet, PacketKind};
+use everett_linux::{Errno, Frame, HardwareAddress, IpHeader, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostIndex};
 use everett_vm::Buffer;
 use serde::{Deserialize, Serialize};
@@ -112,13 +112,24 @@ enum StoredKind {
     Syn(u64),
     SynAck(u64),
     WindowUpdate(u64),
-    Unreachable(i32),
+    Unreachable(i32, StoredBytes),
     Established,
     Refused,
     Data(StoredBytes),
+    Urgent(u64),
     Fin,
     Reset,
     Datagram(StoredBytes),
+    Frame(Box<StoredFrame>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredFrame {
+    hardware: Option<[HardwareAddress; 2]>,
+    ethertype: u16,
+    /// Bytes of the IP header, whether what it carries is sound, and its ports.
+    ip: Option<(Vec<u8>, bool, (u16, u16))>,
+    payload: StoredBytes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -188,10 +199,22 @@ fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
             PacketKind::Syn { window } => StoredKind::Syn(*window),
             PacketKind::SynAck { window } => StoredKind::SynAck(*window),
             PacketKind::WindowUpdate { bytes } => StoredKind::WindowUpdate(*bytes),
-            PacketKind::Unreachable(errno) => StoredKind::Unreachable(errno.0),
+            PacketKind::Unreachable { errno, quoted } => {
+                StoredKind::Unreachable(errno.0, store_bytes(quoted, roots))
+            }
+            PacketKind::Frame(frame) => StoredKind::Frame(Box::new(StoredFrame {
+                hardware: frame.hardware,
+                ethertype: frame.ethertype,
+                ip: frame
+                    .ip
+                    .as_ref()
+                    .map(|ip| (ip.bytes.clone(), ip.is_sound, ip.ports)),
+                payload: store_bytes(&frame.payload, roots),
+            })),
             PacketKind::Established => StoredKind::Established,
             PacketKind::Refused => StoredKind::Refused,
             PacketKind::Data(bytes) => StoredKind::Data(store_bytes(bytes, roots)),
+            PacketKind::Urgent { ahead } => StoredKind::Urgent(*ahead),
             PacketKind::Fin => StoredKind::Fin,
             PacketKind::Reset => StoredKind::Reset,
             PacketKind::Datagram(bytes) => StoredKind::Datagram(store_bytes(bytes, roots)),
@@ -242,10 +265,24 @@ fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
             StoredKind::Syn(window) => PacketKind::Syn { window },
             StoredKind::SynAck(window) => PacketKind::SynAck { window },
             StoredKind::WindowUpdate(bytes) => PacketKind::WindowUpdate { bytes },
-            StoredKind::Unreachable(errno) => PacketKind::Unreachable(Errno(errno)),
+            StoredKind::Unreachable(errno, quoted) => PacketKind::Unreachable {
+                errno: Errno(errno),
+                quoted: restore_bytes(&quoted, roots),
+            },
+            StoredKind::Frame(stored) => PacketKind::Frame(Box::new(Frame {
+                hardware: stored.hardware,
+                ethertype: stored.ethertype,
+                ip: stored.ip.map(|(bytes, is_sound, ports)| IpHeader {
+                    bytes,
+                    is_sound,
+                    ports,
+                }),
+                payload: restore_bytes(&stored.payload, roots),
+            })),
             StoredKind::Established => PacketKind::Established,
             StoredKind::Refused => PacketKind::Refused,
             StoredKind::Data(bytes) => PacketKind::Data(restore_bytes(&bytes, roots)),
+            StoredKind::Urgent(ahead) => PacketKind::Urgent { ahead },
             StoredKind::Fin => PacketKind::Fin,
             StoredKind::Reset => PacketKind::Reset,
             StoredKind::Datagram(bytes) => PacketKind::Datagram(restore_bytes(&bytes, roots)),

@@ -3,7 +3,7 @@
 //! Pure functions over the topology, the fault table and an [`Oracle`], so explored and native hosts share them.
 
 use everett_expr::{Arena, Digest128};
-use everett_linux::{Errno, Packet, PacketKind};
+use everett_linux::{Errno, Packet, PacketKind, protocol};
 use everett_net::{
     Alternative, DeliveryOutcome, FaultCounters, FaultIndex, Faults, HostIndex, LinkState,
     Protocol, Route, SymbolicRange, Topology, Unreachable,
@@ -55,22 +55,27 @@ impl Arrival {
         let room = match &packet.kind {
             PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
             PacketKind::WindowUpdate { bytes } => *bytes,
-            PacketKind::Unreachable(errno) => errno.result(),
+            PacketKind::Urgent { ahead } => *ahead,
+            PacketKind::Unreachable { errno, .. } => errno.result(),
             _ => 0,
         };
         let when = (self.at_ns, packet.clock_ns, self.from);
         let what = discriminant(&packet.kind);
         let ends = (packet.from, packet.to);
-        let payload = packet.payload();
+        let frame = match &packet.kind {
+            PacketKind::Frame(frame) => Some((frame.hardware, frame.ethertype, &frame.ip)),
+            _ => None,
+        };
+        let payload = packet.bytes();
         let payload = payload.map(|bytes| bytes.digest(arena, Digest128::new()).finish());
-        (when, ends, what, payload, room, &*self.known)
+        (when, ends, what, (payload, frame), room, &*self.known)
     }
 
     /// It does not belong to a TCP stream.
     pub fn is_connectionless(&self) -> bool {
         matches!(
             self.packet.kind,
-            PacketKind::Datagram(_) | PacketKind::Unreachable(_)
+            PacketKind::Datagram(_) | PacketKind::Frame(_) | PacketKind::Unreachable { .. }
         )
     }
 
@@ -105,13 +110,18 @@ pub fn route(
     links: &mut LinkState,
     known: &FaultCounters,
 ) -> Routed {
-    let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
+    let Some(next_hop) = packet.next_hop() else {
+        return Routed::Dropped;
+    };
+    let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, next_hop) {
         Route::Local => return Routed::Dropped,
         Route::Host { target, path } => (vec![target], path),
         Route::Multicast { hosts, path, .. } => {
             let others = hosts.iter().copied().filter(|host| *host != from);
             (others.collect(), path)
         }
+        // Nobody answers for hardware addresses.
+        Route::Unreachable(_) if is_by_hardware(&packet) => return Routed::Dropped,
         Route::Unreachable(why) => {
             return Routed::Bounced(bounced(topology, from, &packet, number, why));
         }
@@ -142,6 +152,10 @@ pub fn route(
     Routed::To(targets, arrival)
 }
 
+fn is_by_hardware(packet: &Packet) -> bool {
+    matches!(&packet.kind, PacketKind::Frame(frame) if frame.hardware.is_some())
+}
+
 fn bounced(
     topology: &Topology,
     from: HostIndex,
@@ -158,7 +172,10 @@ fn bounced(
         clock_ns: packet.clock_ns,
         from: packet.to,
         to: packet.from,
-        kind: PacketKind::Unreachable(errno),
+        kind: PacketKind::Unreachable {
+            errno,
+            quoted: packet.quoted(),
+        },
     };
     Arrival {
         at_ns: packet
@@ -304,7 +321,12 @@ pub fn packet_info(arrival: &Arrival, to: HostIndex, run_state: RunState) -> eve
     let packet = &arrival.packet;
     let protocol = match &packet.kind {
         PacketKind::Datagram(_) => Protocol::Udp,
-        PacketKind::Unreachable(_) => Protocol::Icmp,
+        PacketKind::Unreachable { .. } => Protocol::Icmp,
+        PacketKind::Frame(frame) => match frame.ip.as_ref().map(|ip| ip.protocol()) {
+            Some(protocol::UDP) => Protocol::Udp,
+            Some(protocol::ICMP) => Protocol::Icmp,
+            _ => Protocol::Raw,
+        },
         _ => Protocol::Tcp,
     };
     everett_net::Packet {
@@ -335,9 +357,7 @@ fn marked(
     let marks = marks.map(|mark| (mark.offset, mark.length, mark.printable));
     let mut packet = arrival.packet.clone();
     for (offset, length, printable) in corrupted.into_iter().chain(marks) {
-        if let PacketKind::Datagram(bytes) | PacketKind::Data(bytes) =
-            &mut Arc::make_mut(&mut packet).kind
-        {
+        if let Some(bytes) = Arc::make_mut(&mut packet).payload_mut() {
             make_symbolic(oracle, arena, bytes, (offset, length), printable)?;
         }
     }

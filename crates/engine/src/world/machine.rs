@@ -87,7 +87,7 @@ impl Machine for Explored<'_, '_> {
 
     fn receive(&mut self, packet: &Packet) {
         if let Some(host) = &mut self.state.host {
-            host.receive(packet);
+            host.receive(&mut self.worker.arena, packet);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::bytes::Bytes;
 use crate::host::HostState;
 use crate::limits::{Limits, UNLIMITED};
 use crate::process::{ExitState, ProcessState, RunState};
+use crate::timers::TimeBase;
 
 /// Per-process files in `/proc/PID`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -77,13 +78,13 @@ impl HostState {
                 format!("0.00 0.00 0.00 {running}/{all} {}\n", self.next_pid - 1)
             }
             Generated::Uptime => {
-                let hundredths = self.clock_ns / 10_000_000;
+                let hundredths = self.shown(TimeBase::Host) / 10_000_000;
                 let (seconds, rest) = (hundredths / 100, hundredths % 100);
                 format!("{seconds}.{rest:02} {seconds}.{rest:02}\n")
             }
             Generated::Counters => {
                 let ticks = self.clock_ns / 10_000_000;
-                let start = self.start_time_ns / 1_000_000_000;
+                let start = self.start_time_ns.saturating_sub(self.uptime_ns) / 1_000_000_000;
                 format!(
                     "cpu  {ticks} 0 0 0 0 0 0 0 0 0\ncpu0 {ticks} 0 0 0 0 0 0 0 0 0\n\
                      btime {start}\nprocesses {}\nprocs_running 1\nprocs_blocked 0\n",

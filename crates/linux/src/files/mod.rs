@@ -103,6 +103,13 @@ impl Files {
         self.descriptions.get(id.0 as usize)?.as_ref()
     }
 
+    /// The owners of all open file descriptions of an object.
+    pub fn owners_of(&self, object: ObjectId) -> Vec<crate::owners::Owner> {
+        let all = self.descriptions.iter().flatten();
+        let of = all.filter(|description| description.target == Target::Object(object));
+        of.map(|description| description.owner).collect()
+    }
+
     /// The open file description with this id, for changing it.
     pub fn description_mut(&mut self, id: DescriptionId) -> Option<&mut Description> {
         Arc::make_mut(&mut self.descriptions)

@@ -18,6 +18,10 @@ pub struct TimerDescriptor {
     pub interval_ns: u64,
     /// Expirations since the last read.
     pub fired: u64,
+    /// A change of the wall clock cancels it (`TFD_TIMER_CANCEL_ON_SET`).
+    pub cancels: bool,
+    /// The wall clock was set, and nobody was told.
+    pub is_canceled: bool,
 }
 
 /// Operations of a timerfd.
@@ -51,6 +55,10 @@ fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Resul
     }
     kernel.host.fire_timers();
     let timer = timer_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    if timer.fired > 0 && std::mem::take(&mut timer.is_canceled) {
+        timer.fired = 0;
+        return Err(Errno::ECANCELED.into());
+    }
     match std::mem::take(&mut timer.fired) {
         0 => Err(kernel.wait_for(open, event::IN, "read from a timerfd")),
         fired => Ok(Buffer::with_bytes(&fired.to_le_bytes(), 8)),
@@ -78,6 +86,20 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
 }
 
 impl HostState {
+    /// The wall clock was set: timers that want to know are readable, and the next read fails.
+    pub fn cancel_descriptors(&mut self) {
+        let of = |object: &Object| matches!(object, Object::Timer(timer) if timer.cancels);
+        let all = self.objects.iter().filter(|(_, object)| of(object));
+        let canceled: Vec<ObjectId> = all.map(|(id, _)| ObjectId(id)).collect();
+        for id in canceled {
+            if let Some(timer) = timer_mut(self, id) {
+                timer.is_canceled = true;
+                timer.fired = timer.fired.saturating_add(1);
+            }
+            self.announce(id, event::IN);
+        }
+    }
+
     /// Counts an expiration of a timerfd, and `missed` further ones.
     pub fn fire_descriptor(&mut self, id: ObjectId, missed: u64) {
         if let Some(timer) = timer_mut(self, id) {

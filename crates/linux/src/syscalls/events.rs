@@ -74,6 +74,8 @@ fn timerfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         running: None,
         interval_ns: 0,
         fired: 0,
+        cancels: false,
+        is_canceled: false,
     };
     let fd = kernel.open_new(Object::Timer(timer), flags | OpenFlags::READ_WRITE)?;
     Ok(Value::concrete(fd as u64))
@@ -101,8 +103,10 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ if is_wall_clock(clock) || clock == 8 => {
             value_ns.saturating_sub(kernel.host.start_time_ns)
         }
-        _ => value_ns,
+        _ => kernel.host.from_shown(TimeBase::Host, value_ns),
     };
+    let is_wall = is_wall_clock(clock) || clock == 8;
+    let cancels = is_wall && flags == ABSOLUTE | CANCEL_ON_SET;
     if let Some(number) = timer(kernel.host, id).and_then(|timer| timer.running) {
         kernel.host.timers.remove(number);
     }
@@ -111,7 +115,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base: TimeBase::Host,
             at_ns,
             interval_ns,
-            on_wall_clock: flags & ABSOLUTE != 0 && (is_wall_clock(clock) || clock == 8),
+            on_wall_clock: flags & ABSOLUTE != 0 && is_wall,
             action: TimerAction::Descriptor { object: id },
         })
     });
@@ -119,6 +123,11 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         timer.running = running;
         timer.interval_ns = interval_ns;
         timer.fired = 0;
+        timer.cancels = cancels;
+        // It tells once that the wall clock was set meanwhile.
+        if std::mem::take(&mut timer.is_canceled) && cancels && value_ns != 0 {
+            return Err(Errno::ECANCELED.into());
+        }
     }
     Ok(Value::ZERO)
 }

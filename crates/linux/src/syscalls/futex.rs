@@ -9,6 +9,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
+use crate::timers::TimeBase;
 use crate::wait::{FutexKey, WaitCondition};
 
 /// Rows of this family.
@@ -196,7 +197,10 @@ impl Kernel<'_, '_> {
     fn futex_deadline(&mut self, call: &Call, timeout: u64) -> Result<u64, Stop> {
         let at = self.read_time(timeout)?;
         let wall = call.args[1] & CLOCK_REALTIME != 0;
-        Ok(if wall { self.wall_deadline(at) } else { at })
+        Ok(match wall {
+            true => self.wall_deadline(at),
+            false => self.host.from_shown(TimeBase::Host, at),
+        })
     }
 
     fn read_word(&mut self, address: u64) -> Result<u32, Stop> {

@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
+use crate::timers::TimeBase;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -80,7 +81,7 @@ fn new_name(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Vec<u8>, Stop> {
 
 fn sysinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const MEMORY: u64 = 8 << 30;
-    let uptime = kernel.host.clock_ns / 1_000_000_000;
+    let uptime = kernel.host.shown(TimeBase::Host) / 1_000_000_000;
     let mut bytes = Vec::with_capacity(112);
     // Uptime, three loads, total, free, shared, buffers, swap total, swap free.
     for word in [uptime, 0, 0, 0, MEMORY, MEMORY / 2, 0, 0, 0, 0] {

@@ -12,6 +12,7 @@ mod events;
 mod extended;
 mod fifos;
 mod futex;
+mod groups;
 mod identity;
 mod inotify;
 mod input_output;

@@ -6,7 +6,9 @@ use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Descriptor};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::socket::{Ancillary, Credentials, Domain, Received, level, message_flag};
+use crate::objects::socket::{
+    Ancillary, Credentials, Domain, ETHERNET, Received, level, message_flag,
+};
 
 const SOL_SOCKET: u32 = 1;
 const RIGHTS: u32 = 1;
@@ -22,19 +24,24 @@ const MAX: u64 = 1 << 16;
 const PACKET_INFO: u32 = 8;
 const PACKET_INFO6: u32 = 50;
 const RECEIVE_PACKET_INFO6: u32 = 49;
+/// Hops and type of service, and the options that enable them.
+const TYPE_OF_SERVICE: u32 = 1;
+const TTL: u32 = 2;
+const RECEIVE_TTL: u32 = 12;
+const RECEIVE_TOS: u32 = 13;
 
 /// Index of the interface at which a datagram to this address arrives.
 fn interface_of(ip: IpAddr) -> u32 {
     if ip.is_loopback() { 1 } else { 2 }
 }
 
-/// Encodes a `struct in_pktinfo`.
-fn packet_info(ip: IpAddr) -> Vec<u8> {
-    let octets = match ip {
+/// Encodes a `struct in_pktinfo`: interface, own address, and destination.
+fn packet_info(own: IpAddr, to: IpAddr) -> Vec<u8> {
+    let octets = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.octets(),
         IpAddr::V6(_) => [0; 4],
     };
-    [interface_of(ip).to_le_bytes(), octets, octets].concat()
+    [interface_of(to).to_le_bytes(), octets(own), octets(to)].concat()
 }
 
 /// Encodes a `struct in6_pktinfo`.
@@ -197,16 +204,33 @@ impl Kernel<'_, '_> {
         socket: &OpenSocket,
         received: &Received,
     ) -> Result<Vec<ControlMessage>, Stop> {
+        let own = received
+            .to
+            .internet()
+            .map(|to| match self.host.network.is_own(to.ip()) {
+                true => to.ip(),
+                false => {
+                    let own = self.host.network.address_like(ETHERNET, to.ip());
+                    own.unwrap_or(to.ip())
+                }
+            });
         let socket = self.socket_of(socket.open())?;
         let mut control_messages = Vec::new();
         if socket.domain == Domain::Unix && socket.options.pass_credentials {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
             control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
         }
-        if let Some(to) = received.to.internet() {
+        if let (Some(to), Some(own)) = (received.to.internet(), own) {
             let wants = |level: u32, name: u32| socket.options.other(level, name) == Some(1);
             if socket.domain == Domain::Inet && wants(level::IP, PACKET_INFO) {
-                control_messages.push((level::IP, PACKET_INFO, packet_info(to.ip())));
+                control_messages.push((level::IP, PACKET_INFO, packet_info(own, to.ip())));
+            }
+            if socket.domain == Domain::Inet && wants(level::IP, RECEIVE_TTL) {
+                let ttl = u32::from(received.hops.0).to_le_bytes().to_vec();
+                control_messages.push((level::IP, TTL, ttl));
+            }
+            if socket.domain == Domain::Inet && wants(level::IP, RECEIVE_TOS) {
+                control_messages.push((level::IP, TYPE_OF_SERVICE, vec![received.hops.1]));
             }
             if socket.domain == Domain::Inet6 && wants(level::IPV6, RECEIVE_PACKET_INFO6) {
                 control_messages.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));

@@ -7,7 +7,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Address, Domain, INTERFACES, NetworkInterface};
+use crate::objects::socket::{Address, Domain, NetworkInterface};
 use crate::table::Answer;
 
 const BYTES_TO_READ: u64 = 0x541b;
@@ -39,7 +39,11 @@ impl Kernel<'_, '_> {
         Some(match request {
             BYTES_TO_READ => self.write_bytes_to_read(object, at),
             BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_in_flight(object)),
-            AT_MARK => self.write_int(at, 0),
+            AT_MARK => {
+                let socket = self.host.socket(object);
+                let is_there = socket.is_some_and(|socket| socket.is_at_mark());
+                self.write_int(at, u64::from(is_there))
+            }
             ALL => self.write_interfaces(at),
             NAME_OF => self.write_interface_name(at),
             FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX => {
@@ -70,10 +74,10 @@ impl Kernel<'_, '_> {
         let room = self.vm.concretize(room)? as i32;
         let to = self.read_u64(at.wrapping_add(8))?;
         let mut told = Vec::new();
-        for interface in INTERFACES {
+        for interface in self.host.network.interfaces() {
             for (ip, _) in self.host.network.addresses_of(interface.index) {
                 if ip.is_ipv4() {
-                    told.extend(with_name(interface, &socket_address(ip)));
+                    told.extend(with_name(&interface, &socket_address(ip)));
                 }
             }
         }
@@ -89,9 +93,7 @@ impl Kernel<'_, '_> {
     fn write_interface_name(&mut self, at: u64) -> Answer {
         let request = self.read_bytes(at, REQUEST)?;
         let index = int_at(&request, NAME);
-        let mut all = INTERFACES.iter();
-        let interface = all.find(|interface| interface.index == index);
-        let interface = interface.ok_or(Errno::ENODEV)?;
+        let interface = self.host.network.interface(index).ok_or(Errno::ENODEV)?;
         let mut name = interface.name.as_bytes().to_vec();
         name.resize(NAME, 0);
         self.write_bytes(at, &name)?;
@@ -101,9 +103,8 @@ impl Kernel<'_, '_> {
     fn write_interface(&mut self, request: u64, at: u64) -> Answer {
         let name = self.read_bytes(at, NAME as u64)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
-        let mut all = INTERFACES.iter();
-        let interface = all.find(|interface| interface.name.as_bytes() == &name[..end]);
-        let interface = *interface.ok_or(Errno::ENODEV)?;
+        let interface = self.host.network.interface_named(&name[..end]);
+        let interface = interface.ok_or(Errno::ENODEV)?;
         let value = match request {
             FLAGS => (interface.flags as u16).to_le_bytes().to_vec(),
             METRIC => vec![0; 4],

@@ -11,8 +11,8 @@ use crate::files::Target;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, SocketType, family,
-    message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, LinkAddress, OPERATIONS, Received, Socket, SocketType,
+    family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
@@ -26,8 +26,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendto,
     )
-    .fails_where(message_fails)
-    .without("MSG_OOB"),
+    .fails_where(message_fails),
     Row::new(
         "recvfrom",
         45,
@@ -36,10 +35,8 @@ pub const ROWS: &[Row] = &[
         recvfrom,
     )
     .fails_where(message_fails)
-    .without("MSG_OOB, MSG_ERRQUEUE"),
-    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg)
-        .fails_where(message_fails)
-        .without("MSG_OOB"),
+    .without("MSG_ERRQUEUE"),
+    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg).fails_where(message_fails),
     Row::new(
         "recvmsg",
         47,
@@ -48,7 +45,7 @@ pub const ROWS: &[Row] = &[
         recvmsg,
     )
     .fails_where(message_fails)
-    .without("MSG_OOB, MSG_ERRQUEUE"),
+    .without("MSG_ERRQUEUE"),
     Row::new(
         "sendmmsg",
         307,
@@ -56,8 +53,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendmmsg,
     )
-    .fails_where(message_fails)
-    .without("MSG_OOB"),
+    .fails_where(message_fails),
     Row::new(
         "recvmmsg",
         299,
@@ -66,7 +62,7 @@ pub const ROWS: &[Row] = &[
         recvmmsg,
     )
     .fails_where(message_fails)
-    .without("the timeout, MSG_OOB, MSG_ERRQUEUE"),
+    .without("the timeout, MSG_ERRQUEUE"),
 ];
 
 /// Size of a `struct mmsghdr`, and the offset of the length in it.
@@ -77,7 +73,7 @@ const MANY: u64 = 1024;
 
 /// Flags of a send that are ignored or refused although Linux does what they say.
 const IGNORED: [(u32, &str); 2] = [
-    (message_flag::OUT_OF_BAND, "MSG_OOB"),
+    (message_flag::OUT_OF_BAND, "MSG_OOB of a UNIX socket"),
     (0x2000_0000, "MSG_FASTOPEN"),
 ];
 
@@ -284,7 +280,13 @@ impl Kernel<'_, '_> {
         ancillary: Ancillary,
         flags: u32,
     ) -> Answer {
-        if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| flags & flag != 0) {
+        let is_unix = self.socket_of(socket.open())?.domain == Domain::Unix;
+        let ignored = if is_unix {
+            flags
+        } else {
+            flags & !message_flag::OUT_OF_BAND
+        };
+        if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| ignored & flag != 0) {
             self.refuse("sendto", *name);
         }
         let ancillary = Ancillary {
@@ -308,6 +310,7 @@ impl Kernel<'_, '_> {
         Ok(match socket.domain {
             Domain::Unix => Address::parse_unix(bytes)?,
             Domain::Netlink => Address::Unnamed,
+            Domain::Packet => Address::Link(LinkAddress::parse(bytes)?),
             // A stream ignores the destination.
             _ if socket.is_tcp() => Address::Unnamed,
             // Accepted for compatibility, as in Linux.
@@ -335,7 +338,7 @@ impl Kernel<'_, '_> {
         }
         let cut = received.full_len > received.bytes.len() as u64;
         let mut told = if cut { message_flag::TRUNCATE } else { 0 };
-        told |= flags & message_flag::CLOSE_ON_EXEC;
+        told |= flags & message_flag::CLOSE_ON_EXEC | received.flags;
         let room = (header.control, header.control_len);
         let (used, more) = self.control_received(socket, &received, room, flags)?;
         self.write_bytes(header.at.wrapping_add(CONTROL_LEN_AT), &used.to_le_bytes())?;
@@ -376,7 +379,11 @@ impl Kernel<'_, '_> {
         if !dropped {
             self.scatter(&skip(ranges, done), &bytes)?;
         }
-        if all && len > 0 && len < left {
+        let at_mark = self
+            .host
+            .socket(socket.object)
+            .is_some_and(Socket::is_at_mark);
+        if all && len > 0 && len < left && !at_mark {
             self.task_mut().progress = done + len;
             return Err(self.wait_for_socket(open, event::IN, flags, "receive"));
         }

@@ -2,10 +2,14 @@
 
 use everett_vm::Value;
 
+use super::groups::{GROUP_INTERFACE, GROUP_INTERFACE6};
 use crate::errno::Errno;
+use crate::frames::protocol;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Credentials, Domain, Socket, SocketState, has_missing_effect, level};
+use crate::objects::socket::{
+    Credentials, Domain, LOOPBACK, Socket, SocketState, has_missing_effect, level,
+};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -50,6 +54,9 @@ const FORCE_RECEIVE_BUFFER: u32 = 33;
 const PROTOCOL: u32 = 38;
 const DOMAIN: u32 = 39;
 const ONLY_V6: u32 = 26;
+const HOPS: u32 = 2;
+const HEADER_INCLUDED: u32 = 3;
+const ICMP_FILTER: u32 = 1;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
 /// Read-only socket options.
@@ -80,7 +87,13 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.refuse("setsockopt", option_name(level, name));
     }
     result?;
-    if has_missing_effect(level, name) && bytes.iter().any(|byte| *byte != 0) {
+    let socket = kernel.socket_of(found.open())?;
+    let works = match (level, name) {
+        (level::IP, HOPS) => socket.is_raw() || socket.is_ping(),
+        (level::SOCKET, BIND_TO_DEVICE) => !socket.kind.has_connections(),
+        _ => false,
+    };
+    if has_missing_effect(level, name) && !works && bytes.iter().any(|byte| *byte != 0) {
         kernel.refuse("setsockopt", option_name(level, name));
     }
     Ok(Value::ZERO)
@@ -154,6 +167,8 @@ impl Kernel<'_, '_> {
             level::SOCKET => true,
             level::NETLINK => socket.domain == Domain::Netlink,
             _ if socket.domain == Domain::Unix => return Err(Errno::EOPNOTSUPP.into()),
+            level::PACKET => socket.is_packet(),
+            level::RAW => socket.is_raw(),
             level::IP => socket.domain.is_internet(),
             level::IPV6 => socket.domain == Domain::Inet6,
             level::TCP => socket.is_tcp(),
@@ -171,11 +186,22 @@ impl Kernel<'_, '_> {
     }
 
     fn set_of_socket(&mut self, object: ObjectId, name: u32, bytes: &[u8]) -> Result<(), Errno> {
-        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if name == BIND_TO_DEVICE {
-            let known = bytes.is_empty() || [&b""[..], b"lo", b"eth0"].contains(&text(bytes));
-            return if known { Ok(()) } else { Err(Errno::ENODEV) };
+            let found = match text(bytes) {
+                [] => 0,
+                name => {
+                    self.host
+                        .network
+                        .interface_named(name)
+                        .ok_or(Errno::ENODEV)?
+                        .index
+                }
+            };
+            let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
+            socket.options.device = found;
+            return Ok(());
         }
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         let value = number(bytes).ok_or(Errno::EINVAL)?;
         let options = &mut socket.options;
         match name {
@@ -210,6 +236,9 @@ impl Kernel<'_, '_> {
         name: u32,
         bytes: &[u8],
     ) -> Result<(), Errno> {
+        if let Some(done) = self.set_of_groups(object, level, name, bytes) {
+            return done;
+        }
         let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if (level, name) == (level::TCP, TCP_CONGESTION) {
             let known = [&b"cubic"[..], b"reno"].contains(&text(bytes));
@@ -220,6 +249,17 @@ impl Kernel<'_, '_> {
             (None, [byte, ..]) if level == level::IP => i32::from(*byte),
             _ => return Err(Errno::EINVAL),
         };
+        if (level, name) == (level::IP, HEADER_INCLUDED) && socket.is_raw() {
+            socket.options.header_included = value != 0;
+            return Ok(());
+        }
+        if (level, name) == (level::RAW, ICMP_FILTER) {
+            if u32::from(protocol::ICMP) != socket.protocol {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            socket.options.icmp_filter = value as u32;
+            return Ok(());
+        }
         if (level, name) == (level::IPV6, ONLY_V6) {
             if socket.local.internet().is_some() {
                 return Err(Errno::EINVAL);
@@ -266,6 +306,8 @@ fn get_of_socket(socket: &Socket, name: u32) -> Option<Vec<u8>> {
         }
         RECEIVE_TIMEOUT => return Some(timeval(options.receive_timeout_ns)),
         SEND_TIMEOUT => return Some(timeval(options.send_timeout_ns)),
+        BIND_TO_DEVICE if options.device == LOOPBACK => return Some(b"lo\0".to_vec()),
+        BIND_TO_DEVICE if options.device != 0 => return Some(b"eth0\0".to_vec()),
         BIND_TO_DEVICE => return Some(Vec::new()),
         _ => options.other(level::SOCKET, name)? as u32,
     };
@@ -274,6 +316,22 @@ fn get_of_socket(socket: &Socket, name: u32) -> Option<Vec<u8>> {
 
 fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
     match (level, name) {
+        (level::IP, HEADER_INCLUDED) if socket.is_raw() => {
+            let value = u32::from(socket.options.header_included);
+            Some(value.to_le_bytes().to_vec())
+        }
+        (level::RAW, ICMP_FILTER) => Some(socket.options.icmp_filter.to_le_bytes().to_vec()),
+        (level::IP, GROUP_INTERFACE) => {
+            let own = socket.options.group_interface.1;
+            Some(match own {
+                Some(std::net::IpAddr::V4(own)) => own.octets().to_vec(),
+                _ => vec![0; 4],
+            })
+        }
+        (level::IPV6, GROUP_INTERFACE6) => {
+            let index = socket.options.group_interface.0;
+            Some(index.to_le_bytes().to_vec())
+        }
         (level::IPV6, ONLY_V6) => Some(u32::from(socket.options.only_v6).to_le_bytes().to_vec()),
         (level::TCP, TCP_INFO) => Some(tcp_info(socket)),
         (level::TCP, TCP_CONGESTION) => {

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 
 use everett_vm::Value;
 
+use crate::capabilities;
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, InodeId, InodeKind, OpenFlags, Target};
+use crate::frames::protocol;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
-    AF_UNSPEC, Address, ConnectReport, Credentials, Domain, STORAGE_SIZE, Socket, SocketState,
-    SocketType, family, unspecified,
+    AF_UNSPEC, Address, ConnectReport, Credentials, Domain, LinkAddress, STORAGE_SIZE, Socket,
+    SocketState, SocketType, family, unspecified,
 };
 use crate::objects::{Object, ObjectId, OpenObject};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
@@ -24,7 +26,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EMFILE, Errno::ENOBUFS],
         socket,
     )
-    .without("raw sockets, packet sockets and other families"),
+    .without("raw sockets of IPv6, rings of packet sockets, other families"),
     Row::new("connect", 42, &[Fd, Pointer, Int], CONNECT_ERRORS, connect),
     Row::new("accept", 43, &[Fd, Pointer, Pointer], ACCEPT_ERRORS, accept),
     Row::new(
@@ -74,6 +76,8 @@ const CONNECT_ERRORS: &[Errno] = &[
 ];
 const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFILE];
 
+/// Bytes of a `struct sockaddr_ll` before the hardware address.
+const LINK_HEADER: usize = 12;
 /// The largest backlog that `listen` accepts (`somaxconn`).
 const MAX_PENDING: u32 = 4096;
 
@@ -98,10 +102,13 @@ impl OpenSocket {
 
 fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let decoded = decode_socket_args(call);
+    let [family, kind, protocol] = [0, 1, 2].map(|at| call.args[at] as u32);
+    // Nothing to refuse: every raw socket has a protocol.
+    let is_wrong = [family, kind & 0xf, protocol] == [2, 3, 0];
     if let Err(errno) = decoded
         && errno != Errno::EINVAL
+        && !is_wrong
     {
-        let [family, kind, protocol] = [0, 1, 2].map(|at| call.args[at] as u32);
         let what = format!(
             "socket of family {family}, type {}, protocol {protocol}",
             kind & 0xf
@@ -109,7 +116,22 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.refuse("socket", what);
     }
     let (domain, kind, protocol, flags) = decoded?;
-    let socket = Socket::new(domain, kind, protocol, kernel.credentials());
+    let is_raw = domain == Domain::Packet || domain == Domain::Inet && kind == SocketType::Raw;
+    if is_raw && !kernel.process().capabilities.has(capabilities::NET_RAW) {
+        return Err(Errno::EPERM.into());
+    }
+    let mut socket = Socket::new(domain, kind, protocol, kernel.credentials());
+    if domain == Domain::Packet {
+        socket.local = Address::Link(LinkAddress {
+            protocol: (protocol as u16).swap_bytes(),
+            ..LinkAddress::default()
+        });
+    } else if is_raw {
+        let any = SocketAddr::new(unspecified(domain), protocol as u16);
+        socket.local = Address::Internet(any);
+        socket.bound_port = true;
+        socket.options.header_included = protocol == u32::from(protocol::RAW);
+    }
     let fd = kernel.open_new(
         Object::Socket(Box::new(socket)),
         flags | OpenFlags::READ_WRITE,
@@ -121,6 +143,9 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32), Errno> {
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
+    const ICMP: u32 = 1;
+    /// Protocols of IP, and those that only the kernel knows.
+    const PROTOCOLS: u32 = 263;
     const TCP: u32 = 6;
     const UDP: u32 = 17;
     let flags = call.args[1] as u32 & !(KIND_MASK as u32);
@@ -140,9 +165,14 @@ pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32),
         (Domain::Unix, _, _) => (kind, 0),
         (Domain::Inet | Domain::Inet6, SocketType::Stream, 0 | TCP) => (kind, TCP),
         (Domain::Inet | Domain::Inet6, SocketType::Datagram, 0 | UDP) => (kind, UDP),
+        (Domain::Inet, SocketType::Datagram, ICMP) => (kind, ICMP),
+        (Domain::Inet | Domain::Inet6, _, PROTOCOLS..) => return Err(Errno::EINVAL),
+        (Domain::Inet, SocketType::Raw, 1..) => (kind, protocol),
         (Domain::Inet | Domain::Inet6, SocketType::Packets, _) => {
             return Err(Errno::ESOCKTNOSUPPORT);
         }
+        (Domain::Packet, SocketType::Raw | SocketType::Datagram, _) => (kind, protocol & 0xffff),
+        (Domain::Packet, _, _) => return Err(Errno::ESOCKTNOSUPPORT),
         (Domain::Inet | Domain::Inet6, _, _) => return Err(Errno::EPROTONOSUPPORT),
         (Domain::Netlink, SocketType::Raw | SocketType::Datagram, 0) => (kind, 0),
         (Domain::Netlink, SocketType::Raw | SocketType::Datagram, _) => {
@@ -167,6 +197,7 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             kernel.refuse("connect", "connect of a netlink socket");
             return Err(Errno::EOPNOTSUPP.into());
         }
+        (Domain::Packet, _) => return Err(Errno::EOPNOTSUPP.into()),
         (Domain::Unix, SocketType::Datagram) if family == AF_UNSPEC => {
             kernel.host.disconnect_by_request(open.object);
         }
@@ -175,7 +206,7 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         (Domain::Unix, _) => kernel.connect_unix(open, &Address::parse_unix(&bytes)?)?,
         _ if family == AF_UNSPEC => kernel.host.disconnect_by_request(open.object),
-        (_, SocketType::Datagram) => {
+        (_, SocketType::Datagram | SocketType::Raw) => {
             kernel.connect_udp(open, Address::parse_internet(domain, &bytes)?)?;
         }
         _ => kernel.connect_tcp(open, Address::parse_internet(domain, &bytes)?)?,
@@ -219,6 +250,10 @@ fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             }
             Ok(Value::ZERO)
         }
+        Domain::Packet => {
+            kernel.bind_packet(found.object, &bytes)?;
+            Ok(Value::ZERO)
+        }
         Domain::Inet | Domain::Inet6 => kernel.bind_internet(found.object, &bytes),
     }
 }
@@ -239,7 +274,10 @@ fn listen(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn getsockname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let socket = kernel.socket_of(found.open())?;
-    let bytes = socket.local.to_bytes(socket.domain);
+    let mut bytes = socket.local.to_bytes(socket.domain);
+    if let Address::Link(own) = socket.local {
+        bytes.truncate(LINK_HEADER + usize::from(own.len));
+    }
     kernel.write_address(call.args[1], call.args[2], &bytes)?;
     Ok(Value::ZERO)
 }
@@ -247,6 +285,9 @@ fn getsockname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn getpeername(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let socket = kernel.socket_of(found.open())?;
+    if socket.is_packet() {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
     if !socket.is_connected() {
         return Err(Errno::ENOTCONN.into());
     }
@@ -352,9 +393,18 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let ip = wanted.ip();
-        let to_many = socket.is_udp() && (ip.is_multicast() || is_broadcast(wanted));
+        let to_many = !socket.kind.has_connections()
+            && (ip.is_multicast() || self.host.network.is_broadcast(ip));
         if !ip.is_unspecified() && !to_many && !self.host.network.is_own(ip) {
             return Err(Errno::EADDRNOTAVAIL.into());
+        }
+        if socket.is_raw() && socket.state == SocketState::Idle {
+            let port = socket.protocol as u16;
+            if let Some(socket) = self.host.socket_mut(object) {
+                socket.local = Address::Internet(SocketAddr::new(ip, port));
+                socket.bound = true;
+            }
+            return Ok(Value::ZERO);
         }
         let has_port = socket
             .local
@@ -483,8 +533,4 @@ impl Kernel<'_, '_> {
         self.install(fd, description);
         Ok(Value::concrete(fd as u64))
     }
-}
-
-fn is_broadcast(address: SocketAddr) -> bool {
-    matches!(address, SocketAddr::V4(address) if address.ip().is_broadcast())
 }

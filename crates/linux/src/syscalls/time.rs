@@ -74,7 +74,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let deadline = match is_absolute {
         false => kernel.host.clock_ns.saturating_add(time),
         true if is_wall_clock(clock) => kernel.wall_deadline(time),
-        true => time,
+        true => kernel.host.from_shown(base, time),
     };
     if !is_absolute {
         kernel.task_mut().remainder = call.args[3];
@@ -99,7 +99,7 @@ fn gettimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn times(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const TICK_NS: u64 = 10_000_000;
-    let ticks = kernel.host.clock_ns / TICK_NS;
+    let ticks = kernel.host.shown(TimeBase::Host) / TICK_NS;
     if call.args[0] != 0 {
         let process = kernel.process();
         let words = [process.cpu_ns, 0, process.children_cpu_ns, 0];
@@ -122,7 +122,7 @@ fn clock_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let now = if is_wall_clock(call.int(0)) {
         kernel.wall_clock_ns()
     } else {
-        kernel.host.time_of(base)
+        kernel.host.shown(base)
     };
     kernel.write_bytes(call.args[1], &timespec(now))?;
     Ok(Value::ZERO)
@@ -219,6 +219,7 @@ impl Kernel<'_, '_> {
                 timer.at_ns = moved(timer.at_ns);
             }
         }
+        self.host.cancel_descriptors();
         Ok(Value::ZERO)
     }
 

@@ -1,6 +1,6 @@
 //! What a watcher of a native run sees, and how the run ends.
 
-use everett_linux::{Ending, HostExit, PacketKind, Stream};
+use everett_linux::{Ending, HostExit, Stream};
 
 use super::{NativeEnd, NativeMachine, SentPacket};
 use crate::watch::{StoppedRun, StoppedThread};
@@ -63,11 +63,9 @@ impl NativeMachine<'_> {
     pub(super) fn packets(&mut self) -> Vec<SentPacket> {
         let mut packets = Vec::new();
         for packet in self.host.packets() {
-            let bytes = match &packet.kind {
-                PacketKind::Data(buffer) | PacketKind::Datagram(buffer) => {
-                    self.oracle.inputs.bytes(buffer, &mut self.arena)
-                }
-                _ => Vec::new(),
+            let bytes = match packet.payload() {
+                Some(buffer) => self.oracle.inputs.bytes(buffer, &mut self.arena),
+                None => Vec::new(),
             };
             packets.push((packet.clone(), bytes));
         }

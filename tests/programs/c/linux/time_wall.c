@@ -4,6 +4,7 @@
 // asserted is what Linux does.
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -46,7 +47,30 @@ static void nap(long ms) {
   }
 }
 
+// A timer that wants to know is readable when the clock is set, and fails once.
+static void canceled(void) {
+  int fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK);
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  struct itimerspec setting = {.it_value = {now.tv_sec + 600, 0}};
+  uint64_t count;
+  struct pollfd entry = {fd, POLLIN, 0};
+  assert(timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting, NULL) == 0);
+  assert(read(fd, &count, 8) < 0 && errno == EAGAIN);
+  assert(clock_settime(CLOCK_REALTIME, &now) == 0);
+  assert(poll(&entry, 1, 0) == 1);
+  assert(read(fd, &count, 8) < 0 && errno == ECANCELED);
+  assert(read(fd, &count, 8) < 0 && errno == EAGAIN);
+  assert(clock_settime(CLOCK_REALTIME, &now) == 0);
+  assert(timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting, NULL) < 0 && errno == ECANCELED);
+  assert(timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL) == 0);
+  assert(clock_settime(CLOCK_REALTIME, &now) == 0);
+  assert(poll(&entry, 1, 0) == 0);
+  close(fd);
+}
+
 int main(void) {
+  canceled();
   pthread_t thread;
   pthread_create(&thread, NULL, sleeper, NULL);
   nap(50);

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use super::packet::LinkAddress;
 use crate::errno::Errno;
 
 /// Address families.
@@ -15,6 +16,8 @@ pub enum Domain {
     Inet6,
     /// `AF_NETLINK`.
     Netlink,
+    /// `AF_PACKET`.
+    Packet,
 }
 
 pub const AF_UNSPEC: u16 = 0;
@@ -22,6 +25,7 @@ const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 const AF_NETLINK: u16 = 16;
+const AF_PACKET: u16 = 17;
 
 /// Bytes of `struct sockaddr_un`.
 pub const UNIX_SIZE: usize = 110;
@@ -31,7 +35,13 @@ pub const STORAGE_SIZE: u64 = 128;
 impl Domain {
     /// The family with this number.
     pub fn from_number(number: u64) -> Option<Domain> {
-        let domains = [Domain::Unix, Domain::Inet, Domain::Inet6, Domain::Netlink];
+        let domains = [
+            Domain::Unix,
+            Domain::Inet,
+            Domain::Inet6,
+            Domain::Netlink,
+            Domain::Packet,
+        ];
         let mut domains = domains.into_iter();
         domains.find(|domain| u64::from(domain.number()) == number)
     }
@@ -43,6 +53,7 @@ impl Domain {
             Domain::Inet => AF_INET,
             Domain::Inet6 => AF_INET6,
             Domain::Netlink => AF_NETLINK,
+            Domain::Packet => AF_PACKET,
         }
     }
 
@@ -63,6 +74,8 @@ pub enum Address {
     Path(Vec<u8>),
     /// A name in the abstract namespace.
     Abstract(Vec<u8>),
+    /// An address of a packet socket.
+    Link(LinkAddress),
 }
 
 impl Address {
@@ -122,6 +135,7 @@ impl Address {
                 bytes.push(0);
                 bytes.extend_from_slice(name);
             }
+            (Address::Link(link), _) => bytes.extend_from_slice(&link.to_bytes()),
             (Address::Internet(address), Domain::Inet6) => {
                 let ip = match address.ip() {
                     IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -140,7 +154,7 @@ impl Address {
             (Address::Unnamed, Domain::Unix) => {}
             (Address::Unnamed, Domain::Inet) => bytes.resize(16, 0),
             (Address::Unnamed, Domain::Inet6) => bytes.resize(28, 0),
-            (Address::Unnamed, Domain::Netlink) => bytes.resize(12, 0),
+            (Address::Unnamed, Domain::Netlink | Domain::Packet) => bytes.resize(12, 0),
         }
         bytes
     }

@@ -2,15 +2,19 @@
 
 use std::net::SocketAddr;
 
+use everett_expr::Arena;
 use everett_vm::Buffer;
 
 use super::inbox::join;
+use super::raw::source_of;
+use super::way::Way;
 use super::{
     Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag, unspecified,
 };
 use crate::errno::Errno;
 use crate::files::OpenFlags;
+use crate::frames::{Frame, USUAL_TTL};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{ObjectId, OpenObject, event};
@@ -57,7 +61,7 @@ impl Kernel<'_, '_> {
         let nonblocking =
             open.description.flags.has(OpenFlags::NONBLOCK) || flags & message_flag::DONT_WAIT != 0;
         let socket = self.socket_of(open)?;
-        if flags & message_flag::OUT_OF_BAND != 0 {
+        if flags & message_flag::OUT_OF_BAND != 0 && !socket.is_udp() {
             return Err(Errno::EOPNOTSUPP.into());
         }
         if flags & message_flag::ERROR_QUEUE != 0 {
@@ -86,6 +90,8 @@ impl Kernel<'_, '_> {
                 to: message.to,
                 rights: message.rights,
                 credentials: message.credentials,
+                hops: (message.ttl, message.tos),
+                flags: 0,
             });
         }
         // A non-blocking receive reports the end of a connection only.
@@ -118,19 +124,17 @@ impl Kernel<'_, '_> {
         if to.port() == 0 {
             return Err(Errno::EINVAL.into());
         }
-        let broadcast = matches!(to, SocketAddr::V4(to) if to.ip().is_broadcast());
-        if broadcast && !socket.options.broadcast {
-            return Err(Errno::EACCES.into());
-        }
         if socket.options.only_v6 && to.is_ipv4() {
             return Err(Errno::ENETUNREACH.into());
         }
+        let may_send_to_all = socket.options.broadcast;
+        if self.host.network.is_broadcast(to.ip()) && !may_send_to_all {
+            return Err(Errno::EACCES.into());
+        }
         self.host.bind_udp_anywhere(open.object)?;
-        let (to, from, is_remote) = match self.host.network.route(to.ip()) {
-            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
-            Destination::Remote { from } => (to, from, true),
-            Destination::Nowhere(errno) => return Err(errno.into()),
-        };
+        let socket = self.host.socket(open.object).ok_or(Errno::ENOTSOCK)?;
+        let way = self.host.way(socket, to.ip())?;
+        let to = SocketAddr::new(way.to, to.port());
         let socket = self.socket_of(open)?;
         if let Some(error) = socket.take_error() {
             return Err(error.into());
@@ -138,30 +142,20 @@ impl Kernel<'_, '_> {
         if socket.write_shut {
             return Err(Errno::EPIPE.into());
         }
-        let connected = socket.is_connected();
-        let from = match socket.local.internet() {
-            Some(local) if local.ip().is_unspecified() => SocketAddr::new(from, local.port()),
-            Some(local) => local,
-            None => SocketAddr::new(from, 0),
-        };
+        let port = socket.local.internet().map_or(0, |local| local.port());
+        let from = SocketAddr::new(source_of(socket, &way), port);
         let bytes = join(parts.to_vec());
-        if is_remote {
-            self.host.transmit(from, to, PacketKind::Datagram(bytes));
-            self.host.announce(open.object, event::WRITING);
-            return Ok(len);
-        }
-        if self.host.packets.is_some() {
-            let kind = PacketKind::Datagram(bytes.clone());
+        let kind = PacketKind::Datagram(bytes.clone());
+        if way.leaves {
+            self.host.transmit(from, to, kind);
+        } else if self.host.packets.is_some() {
             self.host.log_packet(from, to, kind);
         }
-        match self.host.datagram_receiver(from, to) {
-            Some(receiver) => self.host.deliver_udp(receiver, from, to, bytes),
-            // No socket is bound there; a connected sender is notified.
-            None if connected => {
-                self.socket_of(open)?.error = Some(Errno::ECONNREFUSED);
-                self.host.announce(open.object, event::ERROR);
-            }
-            None => {}
+        if way.arrives {
+            self.host.show_outgoing(from, to, &bytes, &way);
+            self.host.show_datagram((from, to), &bytes, way.index);
+            self.host
+                .datagram_arrives(self.vm.arena, (from, to), &bytes, way.index);
         }
         // The datagram has left the send buffer.
         self.host.announce(open.object, event::WRITING);
@@ -182,7 +176,9 @@ impl Kernel<'_, '_> {
         if to.is_ipv4() && socket.local.internet().is_some_and(is_true_v6) {
             return Err(Errno::ENETUNREACH.into());
         }
-        self.host.bind_udp_anywhere(open.object)?;
+        if self.socket_of(open)?.kind == SocketType::Datagram {
+            self.host.bind_udp_anywhere(open.object)?;
+        }
         let socket = self.socket_of(open)?;
         if let Some(local) = socket.local.internet()
             && local.ip().is_unspecified()
@@ -301,7 +297,7 @@ fn is_true_v6(address: SocketAddr) -> bool {
 
 impl HostState {
     /// Binds a UDP socket to the wildcard address and an ephemeral port.
-    fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
+    pub(super) fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         let own = socket.local.internet();
         if own.is_some_and(|own| own.port() != 0) {
@@ -316,15 +312,27 @@ impl HostState {
         Ok(())
     }
 
-    /// Receives a datagram from another host. If no socket takes a unicast datagram, its sender is notified.
-    pub(crate) fn datagram_arrives(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer) {
+    /// Receives a datagram at an interface. If no socket takes a unicast datagram, its sender is notified.
+    pub(crate) fn datagram_arrives(
+        &mut self,
+        arena: &mut Arena,
+        (from, to): (SocketAddr, SocketAddr),
+        bytes: &Buffer,
+        index: u32,
+    ) {
         if self.network.is_own(to.ip()) {
             match self.datagram_receiver(from, to) {
                 Some(receiver) => self.deliver_udp(receiver, from, to, bytes.clone()),
                 None => {
-                    self.transmit(to, from, PacketKind::Unreachable(Errno::ECONNREFUSED));
+                    let sent = Frame::udp(from, to, USUAL_TTL, bytes);
+                    let quoted = sent.map_or(Buffer::zeroed(0), |sent| sent.quoted());
+                    let errno = Errno::ECONNREFUSED;
+                    self.send_unreachable(arena, (to, from), errno, quoted, index);
                 }
             }
+            return;
+        }
+        if !self.accepts(to.ip(), index) {
             return;
         }
         // All sockets bound to the port receive a broadcast or multicast datagram.
@@ -334,7 +342,8 @@ impl HostState {
                 own.port() == to.port() && (own.ip().is_unspecified() || own.ip() == to.ip())
             });
             let remote = socket.remote.internet();
-            socket.is_udp() && is_there && remote.is_none_or(|remote| remote == from)
+            let is_its = is_there && remote.is_none_or(|remote| remote == from);
+            socket.is_udp() && is_its && socket.takes_at(to.ip(), index)
         };
         let receivers: Vec<ObjectId> = self
             .sockets()
@@ -345,21 +354,34 @@ impl HostState {
         }
     }
 
-    /// Queues a datagram; it is dropped if the receive buffer is full.
     fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, bytes: Buffer) {
-        let Some(socket) = self.socket_mut(to) else {
-            return;
-        };
-        let limit = u64::from(socket.options.receive_buffer);
-        if socket.read_shut || socket.room_used() + bytes.len() as u64 > limit {
-            return;
-        }
         let message = ReceivedMessage {
             from: Address::Internet(from),
             to: Address::Internet(at),
             ..ReceivedMessage::plain(bytes)
         };
-        self.deliver(to, message);
+        self.queue_datagram(to, message);
+    }
+
+    /// Queues a message; it is dropped if the receive buffer is full.
+    pub(super) fn queue_datagram(&mut self, to: ObjectId, message: ReceivedMessage) {
+        let Some(socket) = self.socket_mut(to) else {
+            return;
+        };
+        let limit = u64::from(socket.options.receive_buffer);
+        if !socket.read_shut && socket.room_used() + message.len() <= limit {
+            self.deliver(to, message);
+        }
+    }
+
+    /// Shows a datagram that stays on this host to packet sockets, on its way out.
+    fn show_outgoing(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer, way: &Way) {
+        if !way.leaves
+            && self.has_onlookers()
+            && let Some(frame) = Frame::udp(from, to, USUAL_TTL, bytes)
+        {
+            self.tap(&frame, way.index, true, None);
+        }
     }
 
     /// Whether a UNIX socket accepts messages from another: a connected one only from its peer.

@@ -45,6 +45,10 @@ pub struct ReceivedMessage {
     pub rights: Vec<DescriptionId>,
     /// Credentials of the sender (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
+    /// Hops that its packet had left, for ancillary data.
+    pub ttl: u8,
+    /// Type of service, likewise.
+    pub tos: u8,
 }
 
 impl ReceivedMessage {
@@ -57,6 +61,8 @@ impl ReceivedMessage {
             to: Address::Unnamed,
             rights: Vec::new(),
             credentials: None,
+            ttl: crate::frames::USUAL_TTL,
+            tos: 0,
         }
     }
 

@@ -6,18 +6,24 @@ mod inbox;
 mod netlink;
 mod network;
 mod options;
+mod packet;
+mod raw;
 mod remote;
 mod stream;
 mod unix;
+mod urgent;
+mod way;
 
 use everett_vm::Buffer;
 
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
-pub use netlink::{INTERFACES, NetworkInterface};
+pub use netlink::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{Destination, Network};
 pub use options::{Options, has_missing_effect, level};
+pub use packet::LinkAddress;
 pub use remote::Link;
+pub use urgent::Urgent;
 
 use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
@@ -37,7 +43,7 @@ pub enum SocketType {
     Datagram,
     /// `SOCK_SEQPACKET`: sequenced messages over a connection.
     Packets,
-    /// `SOCK_RAW`, for `AF_NETLINK`.
+    /// `SOCK_RAW`: whole packets.
     Raw,
 }
 
@@ -150,6 +156,8 @@ pub struct Socket {
     pub peer_owner: Option<Credentials>,
     /// The connection to a socket of another host.
     pub link: Option<Box<Link>>,
+    /// The mark of urgent data in the stream that it receives.
+    pub urgent: Option<Urgent>,
 }
 
 impl Socket {
@@ -177,6 +185,7 @@ impl Socket {
             owner,
             peer_owner: None,
             link: None,
+            urgent: None,
         }
     }
 
@@ -187,7 +196,12 @@ impl Socket {
 
     /// Whether it is a UDP socket.
     pub fn is_udp(&self) -> bool {
-        self.domain.is_internet() && self.kind == SocketType::Datagram
+        self.domain.is_internet() && self.kind == SocketType::Datagram && !self.is_ping()
+    }
+
+    /// Whether packets of anybody can reach it.
+    fn is_open_to_all(&self) -> bool {
+        self.is_packet() || self.domain.is_internet() && !self.kind.has_connections()
     }
 
     /// The socket at the other end.
@@ -288,6 +302,10 @@ pub struct Received {
     pub rights: Vec<crate::files::DescriptionId>,
     /// Credentials of the sender.
     pub credentials: Option<Credentials>,
+    /// Hops that its packet had left, and its type of service.
+    pub hops: (u8, u8),
+    /// Flags that `recvmsg` returns.
+    pub flags: u32,
 }
 
 impl Received {
@@ -300,6 +318,8 @@ impl Received {
             to: Address::Unnamed,
             rights: Vec::new(),
             credentials: None,
+            hops: (crate::frames::USUAL_TTL, 0),
+            flags: 0,
         }
     }
 
@@ -368,7 +388,7 @@ impl HostState {
     pub fn shut_down(&mut self, id: ObjectId, read: bool, write: bool) -> Result<(), Errno> {
         let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
         let (domain, kind) = (socket.domain, socket.kind);
-        if domain == Domain::Netlink {
+        if matches!(domain, Domain::Netlink | Domain::Packet) {
             return Err(Errno::EOPNOTSUPP);
         }
         socket.read_shut |= read;
@@ -424,6 +444,9 @@ impl Kernel<'_, '_> {
             (Domain::Unix, SocketType::Stream) => self.send_unix(open, parts, ancillary, flags),
             (Domain::Unix, _) => self.send_unix_message(open, parts, ancillary, flags),
             (Domain::Netlink, _) => self.send_netlink(open, parts),
+            (Domain::Packet, _) => self.send_packet(open, parts, ancillary.to.as_ref()),
+            (_, SocketType::Raw) => self.send_raw(open, parts, ancillary.to.as_ref(), flags),
+            _ if socket.is_ping() => self.send_ping(open, parts, ancillary.to.as_ref(), flags),
             (_, SocketType::Stream) => self.send_tcp(open, parts, flags),
             _ => self.send_udp(open, parts, ancillary.to.as_ref(), flags),
         }
@@ -508,8 +531,9 @@ fn wake_source(host: &HostState, open: OpenObject<'_>, events: u16) -> WakeSourc
     let Some(socket) = host.socket(open.object) else {
         return WakeSource::None;
     };
-    let open_to_all = socket.is_udp() && !socket.is_connected() && events & event::IN != 0;
-    let is_remote = host.wire.is_networked && (socket.link.is_some() || socket.is_udp());
+    let is_open = socket.is_open_to_all();
+    let open_to_all = is_open && !socket.is_connected() && events & event::IN != 0;
+    let is_remote = host.wire.is_networked && (socket.link.is_some() || is_open);
     if socket.is_listening() || open_to_all || is_remote {
         WakeSource::External
     } else {
@@ -532,7 +556,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
 pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
     if socket.kind.has_connections() {
-        Some(socket.inbox.len())
+        Some(socket.readable())
     } else {
         Some(socket.inbox.first().map_or(0, ReceivedMessage::len))
     }

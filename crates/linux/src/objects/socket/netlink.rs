@@ -1,11 +1,12 @@
 //! Netlink sockets: the requests about interfaces that `getifaddrs` makes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use everett_vm::Buffer;
 
 use super::{Network, ReceivedMessage};
 use crate::errno::Errno;
+use crate::frames::hardware_of;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::OpenObject;
 
@@ -37,10 +38,13 @@ pub struct NetworkInterface {
     pub kind: u16,
 }
 
-/// The interfaces of every host: the loopback, and one for its addresses.
-pub const INTERFACES: &[NetworkInterface] = &[
+/// Indices of the interfaces of every host: the loopback, and one for its addresses.
+pub const LOOPBACK: u32 = 1;
+pub const ETHERNET: u32 = 2;
+
+const INTERFACES: [NetworkInterface; 2] = [
     NetworkInterface {
-        index: 1,
+        index: LOOPBACK,
         name: "lo",
         flags: 0x1_0049,
         mtu: 65536,
@@ -48,7 +52,7 @@ pub const INTERFACES: &[NetworkInterface] = &[
         kind: 772,
     },
     NetworkInterface {
-        index: 2,
+        index: ETHERNET,
         name: "eth0",
         flags: 0x1_1043,
         mtu: 1500,
@@ -58,6 +62,28 @@ pub const INTERFACES: &[NetworkInterface] = &[
 ];
 
 impl Network {
+    /// All interfaces. The hardware address says the first address, so that frames find their host.
+    pub fn interfaces(&self) -> [NetworkInterface; 2] {
+        let mut all = INTERFACES;
+        let first = self.address_like(ETHERNET, Ipv4Addr::UNSPECIFIED.into());
+        if let Some(IpAddr::V4(first)) = first {
+            all[1].hardware = hardware_of(first);
+        }
+        all
+    }
+
+    /// The interface with this index.
+    pub fn interface(&self, index: u32) -> Option<NetworkInterface> {
+        let mut all = self.interfaces().into_iter();
+        all.find(|interface| interface.index == index)
+    }
+
+    /// The interface with this name.
+    pub fn interface_named(&self, name: &[u8]) -> Option<NetworkInterface> {
+        let mut all = self.interfaces().into_iter();
+        all.find(|interface| interface.name.as_bytes() == name)
+    }
+
     /// Addresses of an interface, with prefix lengths.
     pub fn addresses_of(&self, index: u32) -> Vec<(IpAddr, u8)> {
         if index == 1 {
@@ -171,17 +197,17 @@ fn answers(network: &Network, request: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     match kind {
         GET_LINK if flags & DUMP != 0 => {
-            for interface in INTERFACES {
-                message(&mut found, NEW_LINK, MULTI, sequence, &link(interface));
+            for interface in network.interfaces() {
+                message(&mut found, NEW_LINK, MULTI, sequence, &link(&interface));
             }
         }
         GET_ADDRESS if flags & DUMP != 0 => {
             for wanted in [2, 10] {
-                for interface in INTERFACES {
+                for interface in network.interfaces() {
                     for (ip, bits) in network.addresses_of(interface.index) {
                         let own = if ip.is_ipv4() { 2 } else { 10 };
                         if own == wanted && (family == 0 || family == own) {
-                            let body = address(interface, ip, bits);
+                            let body = address(&interface, ip, bits);
                             message(&mut found, NEW_ADDRESS, MULTI, sequence, &body);
                         }
                     }

@@ -29,7 +29,7 @@ pub struct Network {
     /// Connection attempts that had to wait so far.
     pub waiting: u64,
     /// Routes to other hosts.
-    routes: Arc<Vec<RouteSpec>>,
+    pub(super) routes: Arc<Vec<RouteSpec>>,
 }
 
 /// A connection that was closed first at this end.
@@ -238,7 +238,8 @@ impl HostState {
             meet && !both_share && (!both_reuse || other.is_listening())
         };
         let taken = self.sockets().any(|(id, other)| {
-            let same = other.holds_address() && other.kind == socket.kind && id != who;
+            let is_alike = (other.kind, other.protocol) == (socket.kind, socket.protocol);
+            let same = other.holds_address() && is_alike && id != who;
             same && other
                 .local
                 .internet()

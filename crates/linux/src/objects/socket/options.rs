@@ -1,6 +1,7 @@
 //! Socket options.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use triomphe::Arc;
 
@@ -15,6 +16,8 @@ pub mod level {
     pub const TCP: u32 = 6;
     pub const UDP: u32 = 17;
     pub const IPV6: u32 = 41;
+    pub const RAW: u32 = 255;
+    pub const PACKET: u32 = 263;
     pub const NETLINK: u32 = 270;
 }
 
@@ -43,6 +46,16 @@ pub struct Options {
     pub receive_timeout_ns: Option<u64>,
     /// `SO_SNDTIMEO`.
     pub send_timeout_ns: Option<u64>,
+    /// `SO_BINDTODEVICE`: index of an interface, or 0.
+    pub device: u32,
+    /// `IP_HDRINCL`.
+    pub header_included: bool,
+    /// `ICMP_FILTER`: types of ICMP messages that a raw socket does not see, as bits.
+    pub icmp_filter: u32,
+    /// `IP_MULTICAST_IF`, `IPV6_MULTICAST_IF`: interface and source address for messages to groups.
+    pub group_interface: (u32, Option<IpAddr>),
+    /// Groups that it has joined, with indices of interfaces.
+    pub groups: Vec<(IpAddr, u32)>,
     /// Values of options without effect, by level and name.
     others: Option<Arc<BTreeMap<(u32, u32), i32>>>,
 }
@@ -89,18 +102,12 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::IP, 15, 0, AcceptedValues::Flag), // IP_FREEBIND
     (level::IP, 19, 0, AcceptedValues::Flag), // IP_TRANSPARENT
     (level::IP, 24, 0, AcceptedValues::Flag), // IP_BIND_ADDRESS_NO_PORT
-    (level::IP, 32, 0, AcceptedValues::Command), // IP_MULTICAST_IF
     (level::IP, 33, 1, AcceptedValues::NumberOrDefault(0, 255)), // IP_MULTICAST_TTL
     (level::IP, 34, 1, AcceptedValues::Flag), // IP_MULTICAST_LOOP
-    (level::IP, 35, 0, AcceptedValues::Command), // IP_ADD_MEMBERSHIP
-    (level::IP, 36, 0, AcceptedValues::Command), // IP_DROP_MEMBERSHIP
     (level::IP, 49, 1, AcceptedValues::Flag), // IP_MULTICAST_ALL
     (level::IPV6, 16, 64, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_UNICAST_HOPS
-    (level::IPV6, 17, 0, AcceptedValues::Number(0, i32::MAX)), // IPV6_MULTICAST_IF
     (level::IPV6, 18, 1, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_MULTICAST_HOPS
     (level::IPV6, 19, 1, AcceptedValues::Flag), // IPV6_MULTICAST_LOOP
-    (level::IPV6, 20, 0, AcceptedValues::Command), // IPV6_JOIN_GROUP
-    (level::IPV6, 21, 0, AcceptedValues::Command), // IPV6_LEAVE_GROUP
     (level::IPV6, 23, 1, AcceptedValues::Number(0, 5)), // IPV6_MTU_DISCOVER
     (level::IPV6, 25, 0, AcceptedValues::Flag), // IPV6_RECVERR
     (level::IPV6, 49, 0, AcceptedValues::Flag), // IPV6_RECVPKTINFO
@@ -125,14 +132,18 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::TCP, 30, 0, AcceptedValues::Flag), // TCP_FASTOPEN_CONNECT
     (level::UDP, 1, 0, AcceptedValues::Flag), // UDP_CORK
     (level::UDP, 104, 0, AcceptedValues::Flag), // UDP_GRO
+    (level::PACKET, 1, 0, AcceptedValues::Command), // PACKET_ADD_MEMBERSHIP
+    (level::PACKET, 2, 0, AcceptedValues::Command), // PACKET_DROP_MEMBERSHIP
+    (level::PACKET, 8, 0, AcceptedValues::Flag), // PACKET_AUXDATA
+    (level::PACKET, 9, 0, AcceptedValues::Flag), // PACKET_ORIGDEV
     (level::NETLINK, 1, 0, AcceptedValues::Command), // NETLINK_ADD_MEMBERSHIP
     (level::NETLINK, 10, 0, AcceptedValues::Flag), // NETLINK_CAP_ACK
     (level::NETLINK, 11, 0, AcceptedValues::Flag), // NETLINK_EXT_ACK
     (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
-/// Options that are stored but whose effect a program would miss: multicast membership and interfaces, ancillary data of
-/// messages, foreign addresses, routes, hops and sizes of packets, connections that time out.
+/// Options that are stored but whose effect a program would miss: some ancillary data of messages, foreign addresses,
+/// routes, hops and sizes of packets, connections that time out.
 const MISSED: &[(u32, u32)] = &[
     (level::SOCKET, 5),  // SO_DONTROUTE
     (level::SOCKET, 9),  // SO_KEEPALIVE
@@ -144,21 +155,13 @@ const MISSED: &[(u32, u32)] = &[
     (level::SOCKET, 40), // SO_RXQ_OVFL
     (level::IP, 2),      // IP_TTL
     (level::IP, 6),      // IP_RECVOPTS
-    (level::IP, 8),      // IP_PKTINFO
     (level::IP, 10),     // IP_MTU_DISCOVER
     (level::IP, 11),     // IP_RECVERR
-    (level::IP, 12),     // IP_RECVTTL
-    (level::IP, 13),     // IP_RECVTOS
     (level::IP, 15),     // IP_FREEBIND
     (level::IP, 19),     // IP_TRANSPARENT
-    (level::IP, 32),     // IP_MULTICAST_IF
-    (level::IP, 35),     // IP_ADD_MEMBERSHIP
     (level::IPV6, 16),   // IPV6_UNICAST_HOPS
-    (level::IPV6, 17),   // IPV6_MULTICAST_IF
-    (level::IPV6, 20),   // IPV6_JOIN_GROUP
     (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
-    (level::IPV6, 49),   // IPV6_RECVPKTINFO
     (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
     (level::IPV6, 66),   // IPV6_RECVTCLASS
     (level::IPV6, 78),   // IPV6_FREEBIND
@@ -209,6 +212,11 @@ impl Options {
             receive_low_water: 1,
             receive_timeout_ns: None,
             send_timeout_ns: None,
+            device: 0,
+            header_included: false,
+            icmp_filter: 0,
+            group_interface: (0, None),
+            groups: Vec::new(),
             others: None,
         }
     }

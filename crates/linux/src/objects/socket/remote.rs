@@ -8,7 +8,7 @@ use everett_vm::Buffer;
 
 use super::inbox::Inbox;
 use super::stream::first_bytes;
-use super::{Address, ConnectReport, ReceivedMessage, Socket, SocketState};
+use super::{Address, ConnectReport, ReceivedMessage, Socket, SocketState, message_flag};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
@@ -57,8 +57,14 @@ impl Kernel<'_, '_> {
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
+        let mut ahead = sent - 1;
         if let Some(link) = &mut socket.link {
+            ahead += link.unsent.len();
             link.unsent.push(ReceivedMessage::plain(bytes));
+        }
+        if flags & message_flag::OUT_OF_BAND != 0 && sent == wanted {
+            self.host
+                .send_segment(open.object, PacketKind::Urgent { ahead });
         }
         self.host.push_bytes(open.object, false);
         Ok(sent)
@@ -172,6 +178,7 @@ impl HostState {
             PacketKind::Refused => self.refuse_remote(id, Errno::ECONNREFUSED),
             PacketKind::Data(bytes) => self.bytes_arrive(id, bytes),
             PacketKind::WindowUpdate { bytes } => self.window_opens(id, *bytes),
+            PacketKind::Urgent { ahead } => self.urgent_arrives(id, *ahead),
             PacketKind::Fin => self.end_arrives(id),
             PacketKind::Reset => {
                 let connecting =
@@ -185,7 +192,8 @@ impl HostState {
             PacketKind::Syn { .. }
             | PacketKind::Established
             | PacketKind::Datagram(_)
-            | PacketKind::Unreachable(_) => {}
+            | PacketKind::Frame(_)
+            | PacketKind::Unreachable { .. } => {}
         }
     }
 

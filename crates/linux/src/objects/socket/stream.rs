@@ -80,18 +80,24 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOTCONN.into());
         }
         if flags & message_flag::OUT_OF_BAND != 0 {
-            return Err(Errno::EINVAL.into());
+            return self.receive_urgent(open, wanted, flags);
         }
         let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
         let is_last = socket.read_shut || socket.state == SocketState::Idle;
-        if socket.inbox.len() >= enough || (is_last && !socket.inbox.is_empty()) {
-            if flags & message_flag::PEEK != 0 {
-                return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
+        let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
+        let most = wanted.min(socket.before_mark(takes && wanted > 0));
+        let skipped = socket.skipped();
+        let here = socket.inbox.len() - skipped;
+        if here >= enough || (is_last && here > 0) {
+            if !takes {
+                return Ok(Received::bytes(socket.inbox.peek(skipped, most)));
             }
-            let bytes = socket.inbox.take(wanted);
+            let bytes = socket.inbox.take(most);
+            socket.approach_mark(bytes.len() as u64);
+            let gone = before - socket.inbox.len();
             let (peer, is_remote) = (socket.peer(), socket.link.is_some());
             if is_remote {
-                self.host.update_window(open.object, bytes.len() as u64);
+                self.host.update_window(open.object, gone);
             } else if let Some(peer) = peer {
                 self.host.announce_space(peer);
             }
@@ -153,6 +159,9 @@ impl Kernel<'_, '_> {
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
+        if flags & message_flag::OUT_OF_BAND != 0 && sent == wanted {
+            self.host.urgent_arrives(peer, sent - 1);
+        }
         self.host.deliver(peer, ReceivedMessage::plain(bytes));
         Ok(sent)
     }
@@ -615,8 +624,11 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     if socket.read_shut {
         events |= READ | event::READ_HANG_UP;
     }
-    if socket.inbox.len() >= u64::from(socket.options.receive_low_water) {
+    if socket.inbox.len() - socket.skipped() >= u64::from(socket.options.receive_low_water) {
         events |= READ;
+    }
+    if socket.has_urgent_byte() {
+        events |= event::PRIORITY;
     }
     let writable = match peer.and_then(|peer| host.socket(peer)) {
         _ if socket.link.is_some() => {

@@ -1,0 +1,127 @@
+//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read apart from the others, unless the program
+//! wants it in line (`SO_OOBINLINE`); a read never crosses the mark.
+
+use super::{Received, Socket, level, message_flag};
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{ObjectId, OpenObject, event};
+use crate::owners::URGENT;
+
+const IN_LINE: u32 = 10;
+
+/// The mark in the stream that a socket receives.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Urgent {
+    /// How many bytes are still to be read before the marked one.
+    pub ahead: u64,
+    /// The byte was read apart from the others.
+    is_read: bool,
+}
+
+impl Socket {
+    fn is_in_line(&self) -> bool {
+        self.options.other(level::SOCKET, IN_LINE) == Some(1)
+    }
+
+    /// The byte at the mark can be read apart from the others.
+    pub(super) fn has_urgent_byte(&self) -> bool {
+        let is_here = |urgent: Urgent| !urgent.is_read && self.inbox.len() > urgent.ahead;
+        self.urgent.is_some_and(is_here)
+    }
+
+    /// Whether the next byte is the marked one (`SIOCATMARK`).
+    pub fn is_at_mark(&self) -> bool {
+        self.urgent.is_some_and(|urgent| urgent.ahead == 0)
+    }
+
+    /// Bytes that do not count as readable: the marked one, if it is the next.
+    pub(super) fn skipped(&self) -> u64 {
+        u64::from(self.is_at_mark() && !self.is_in_line() && !self.inbox.is_empty())
+    }
+
+    /// Bytes that a read can return at once, as programs are told (`FIONREAD`).
+    pub(super) fn readable(&self) -> u64 {
+        match self.urgent {
+            Some(urgent) if !self.is_in_line() => self.inbox.len().min(urgent.ahead),
+            _ => self.inbox.len(),
+        }
+    }
+
+    /// The most bytes that a read takes: those before the mark. Behind the mark there is none any more.
+    pub(super) fn before_mark(&mut self, takes: bool) -> u64 {
+        let Some(urgent) = self.urgent else {
+            return u64::MAX;
+        };
+        if urgent.ahead > 0 {
+            return urgent.ahead;
+        }
+        if takes && !self.inbox.is_empty() {
+            if !self.is_in_line() {
+                self.inbox.take(1);
+            }
+            self.urgent = None;
+        }
+        u64::MAX
+    }
+
+    /// Bytes were read: the mark comes nearer.
+    pub(super) fn approach_mark(&mut self, count: u64) {
+        if let Some(urgent) = &mut self.urgent {
+            urgent.ahead = urgent.ahead.saturating_sub(count);
+        }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Reads the marked byte (`MSG_OOB`).
+    pub(super) fn receive_urgent(
+        &mut self,
+        open: OpenObject<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
+        let socket = self.socket_of(open)?;
+        let urgent = socket.urgent.filter(|urgent| !urgent.is_read);
+        let Some(urgent) = urgent.filter(|_| !socket.is_in_line()) else {
+            return Err(Errno::EINVAL.into());
+        };
+        if !socket.has_urgent_byte() {
+            return match socket.read_shut {
+                true => Ok(Received::end()),
+                false => Err(Errno::EAGAIN.into()),
+            };
+        }
+        let byte = socket.inbox.peek(urgent.ahead, wanted.min(1));
+        if flags & message_flag::PEEK == 0 {
+            socket.urgent = Some(Urgent {
+                is_read: true,
+                ..urgent
+            });
+        }
+        let mut received = Received::bytes(byte);
+        received.full_len = 1;
+        received.flags = message_flag::OUT_OF_BAND;
+        Ok(received)
+    }
+}
+
+impl HostState {
+    /// The byte that comes `ahead` bytes behind those that have arrived will be urgent. The owners of the socket are told.
+    pub(super) fn urgent_arrives(&mut self, id: ObjectId, ahead: u64) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        // A marked byte that was not read becomes one as others, unless it would be the next.
+        let skipped = socket.skipped();
+        if skipped > 0 && socket.inbox.len() > skipped {
+            socket.inbox.take(skipped);
+        }
+        socket.urgent = Some(Urgent {
+            ahead: socket.inbox.len() + ahead,
+            is_read: false,
+        });
+        self.tell_owners(id, URGENT);
+        self.announce(id, event::PRIORITY);
+    }
+}
