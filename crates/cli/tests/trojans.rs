@@ -222,6 +222,64 @@ fn a_stream_has_messages_too() {
     contains(&folder, "4135", "no", 1); // A5: the server rejects it
 }
 
+/// A server that takes a proposal and then acceptances, and a client that proposes and accepts the same value.
+fn proposals() -> [String; 2] {
+    let server = "int main(void) {
+  struct sockaddr_in here = at(\"0.0.0.0\"), from;
+  int fd = socket(AF_INET, SOCK_DGRAM, 0), value = -1;
+  bind(fd, (struct sockaddr *)&here, sizeof here);
+  for (;;) {
+    unsigned char m[2];
+    socklen_t size = sizeof from;
+    if (recvfrom(fd, m, 2, 0, (struct sockaddr *)&from, &size) != 2) continue;
+    if (m[0] == 'p' && value < 0) value = m[1];
+    else if (m[0] != 'a' || value < 0) continue;
+    sendto(fd, m, 2, 0, (struct sockaddr *)&from, size);
+  }
+}";
+    let client = "int main(void) {
+  struct sockaddr_in to = at(\"10.0.0.1\");
+  unsigned char m[2] = {'p', 7}, answer[2];
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  connect(fd, (struct sockaddr *)&to, sizeof to);
+  send(fd, m, 2, 0);
+  recv(fd, answer, 2, 0);
+  m[0] = 'a';
+  send(fd, m, 2, 0);
+  recv(fd, answer, 2, 0);
+  return 0;
+}";
+    [server, client].map(|program| format!("{HEAD}{program}"))
+}
+
+#[test]
+fn a_server_in_a_later_state_accepts_other_messages() {
+    let folder = pair("state", "SOCK_DGRAM", "i < 1", "");
+    for (name, source) in ["server", "client"].into_iter().zip(proposals()) {
+        build(&folder, name, &source, &["-O1"]);
+    }
+    // Before anything was proposed, any other proposal is one that no client makes, and nothing can be accepted.
+    let summary = analysed(&folder, &["scenario.toml", "--no-confirm"], 1);
+    assert_eq!(
+        (&summary["complete"], trojans(&summary).len()),
+        (&true.into(), 1)
+    );
+    contains(&folder, "7008", "yes", 0);
+    contains(&folder, "7007", "no", 1);
+    contains(&folder, "6108", "no", 1);
+    // Afterwards, only the proposed value should be accepted.
+    let args = ["scenario.toml", "--set", "trojans.state={ at = \"1s\" }"];
+    let summary = analysed(&folder, &args, 1);
+    assert_eq!(
+        (&summary["complete"], trojans(&summary).len()),
+        (&true.into(), 1)
+    );
+    assert_eq!(trojans(&summary)[0]["confirmed"], "confirmed");
+    contains(&folder, "6108", "yes", 0);
+    contains(&folder, "6107", "no", 1);
+    contains(&folder, "7008", "no", 1);
+}
+
 #[test]
 fn a_mark_in_the_code_accepts() {
     let folder = pair("marks", "SOCK_DGRAM", "i < 1", "accept = \"mark\"\n");

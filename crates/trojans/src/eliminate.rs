@@ -351,7 +351,8 @@ impl Elimination<'_> {
                 false => terms.get(&part).copied(),
             });
             match self.is_open(inside) {
-                true => equations.push((inside, value)),
+                // As it was, it is about inputs alone, which can be enumerated.
+                true => equations.push((term, value)),
                 false => {
                     let same = self.arena.eq(inside, value);
                     self.facts.push(same);
@@ -361,10 +362,10 @@ impl Elimination<'_> {
         let mut open = Vec::new();
         for condition in conditions {
             let condition = self.arena.substitute(*condition, &self.inputs);
-            let condition = self.arena.substitute(condition, &terms);
-            match self.is_open(condition) {
+            let closed = self.arena.substitute(condition, &terms);
+            match self.is_open(closed) {
                 true => open.push(condition),
-                false => self.facts.push(condition),
+                false => self.facts.push(closed),
             }
         }
         let mut formula = Formula {

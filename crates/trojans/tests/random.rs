@@ -297,7 +297,7 @@ fn compare(clients: &[Client], server: &[Condition], mask: bool) -> Result<(), T
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn trojans_are_what_no_client_sends(

@@ -283,7 +283,8 @@ impl Analysis<'_> {
             port: self.setup.port,
             is_stream: self.setup.is_stream,
             number: self.setup.number,
-            ever: self.setup.ever,
+            // In a later state of the server, clients have heard from it.
+            ever: self.setup.ever || self.setup.state_ns.is_some(),
             most_repeats: MOST_REPEATS,
         });
         let mut explorer = Explorer::new(images, config, Start::Beginning)?;
