@@ -54,6 +54,10 @@ pub struct HostSpec {
     pub fault_program: Vec<String>,
     /// Let bytes of pipes and streams arrive in up to N pieces, in all ways.
     pub fragment: u32,
+    /// Each so many-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
+    pub socket_block_interval: u32,
+    /// Each so many-th `select` fails; 0 for none.
+    pub select_fail_interval: u32,
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
@@ -285,6 +289,8 @@ impl HostSpec {
                 in_regions: self.fault_regions,
                 programs: self.fault_program.clone().into(),
                 fragments: self.fragment,
+                block_interval: self.socket_block_interval,
+                select_interval: self.select_fail_interval,
             },
             ..options.clone()
         };

@@ -467,6 +467,16 @@ pub const OPTIONS: &[RunOption] = &[
         .requires("faults")
         .scope(Scope::Host)
         .key("host", "fault_programs", OptionKind::Texts),
+    value!("socket-block-interval", host.socket_block_interval, "N", number)
+        .help("Let each N-th send of non-blocking sockets fail with EAGAIN; 0 lets none.")
+        .default("0")
+        .scope(Scope::Host)
+        .key("host", "socket_block_interval", SMALL),
+    value!("select-fail-interval", host.select_fail_interval, "N", number)
+        .help("Let each N-th select fail, with EINTR and ENOMEM in turn; 0 lets none.")
+        .default("0")
+        .scope(Scope::Host)
+        .key("host", "select_fail_interval", SMALL),
     value!("fragment", host.fragment, "N", number)
         .help("Let bytes of pipes and streams arrive in up to N pieces, in all ways.")
         .default("0")

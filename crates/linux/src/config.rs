@@ -362,6 +362,10 @@ pub struct FaultOptions {
     pub programs: Arc<[String]>,
     /// Deliver the bytes of a stream in at most this many pieces; 0 does not fragment.
     pub fragments: u32,
+    /// Each so many-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
+    pub block_interval: u32,
+    /// Each so many-th `select` fails, with `EINTR` and `ENOMEM` in turn; 0 for none.
+    pub select_interval: u32,
 }
 
 /// A filter for failures.

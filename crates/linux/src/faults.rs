@@ -7,8 +7,14 @@ use everett_vm::{ChoiceSite, StackId, SystemCall, Value};
 use std::borrow::Cow;
 
 use crate::errno::Errno;
+use crate::files::{OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
+use crate::objects::{ObjectId, event};
 use crate::table::{Answer, ArgKind, Row};
+
+/// Calls that fail at intervals.
+const SENDS: usize = 0;
+const SELECTS: usize = 1;
 
 /// A failure that was injected.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +43,8 @@ pub struct FaultState {
     pub short: bool,
     /// The current call reports every descriptor as ready, whether it is or not.
     pub spurious: bool,
+    /// Calls so far that fail at intervals: non-blocking sends, and `select`.
+    pub counted: [u64; 2],
 }
 
 impl FaultState {
@@ -122,6 +130,72 @@ impl Kernel<'_, '_> {
 
     /// Executes a system call, or makes it fail.
     pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
+        let Some((which, interval)) = self.interval_of(row, call) else {
+            return self.dispatch_or_ask(row, call);
+        };
+        let count = self.host.faults.counted[which] + 1;
+        if count.is_multiple_of(interval) {
+            self.host.faults.counted[which] = count;
+            let errno = match which {
+                SENDS => Errno::EAGAIN,
+                _ if count / interval % 2 == 1 => Errno::EINTR,
+                _ => Errno::ENOMEM,
+            };
+            self.announce_again(call, errno);
+            return Err(errno.into());
+        }
+        let result = self.dispatch_or_ask(row, call);
+        // A call that asks runs again.
+        if !matches!(result, Err(Stop::Interrupt(_))) {
+            self.host.faults.counted[which] = count;
+        }
+        result
+    }
+
+    /// Where a call fails at intervals: its count, and how often it fails.
+    fn interval_of(&self, row: &Row, call: &SystemCall) -> Option<(usize, u64)> {
+        let options = &self.host.options.faults;
+        let is_own = self.host.internal_call || self.task().fault_asked;
+        let (which, interval) = match row.name {
+            "select" | "pselect6" => (SELECTS, options.select_interval),
+            name if WRITERS.contains(&name) => (SENDS, options.block_interval),
+            _ => return None,
+        };
+        if interval == 0 || is_own || !options.applies_to(&self.process().execution.name) {
+            return None;
+        }
+        let fd = call.args[0].as_concrete()? as i32;
+        let sends = || {
+            let id = self.object_of(fd)?;
+            self.host.socket(id).filter(|_| self.is_nonblocking(fd))
+        };
+        (which == SELECTS || sends().is_some()).then_some((which, u64::from(interval)))
+    }
+
+    /// The object behind a descriptor.
+    fn object_of(&self, fd: i32) -> Option<ObjectId> {
+        match self.description(fd).ok()?.1.target {
+            Target::Object(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether a descriptor does not block.
+    pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
+        let found = self.description(fd);
+        found.is_ok_and(|found| found.1.flags.has(OpenFlags::NONBLOCK))
+    }
+
+    /// After `EAGAIN` there is room again, which edge-triggered epoll reports.
+    fn announce_again(&mut self, call: &SystemCall, errno: Errno) {
+        let fd = call.args[0].as_concrete();
+        let object = fd.and_then(|fd| self.object_of(fd as i32));
+        if let Some(object) = object.filter(|_| errno == Errno::EAGAIN) {
+            self.host.announce(object, event::WRITING);
+        }
+    }
+
+    fn dispatch_or_ask(&mut self, row: &Row, call: &SystemCall) -> Answer {
         let may_fail = match self.marked(row, call) {
             Some(marked) => marked && self.faults_left_at_most(true) > 0,
             None => self.faults_left() > 0,
@@ -156,6 +230,7 @@ impl Kernel<'_, '_> {
         };
         self.note_failure(row, name);
         if let Some(errno) = errno {
+            self.announce_again(call, *errno);
             return Err(Stop::Errno(*errno));
         }
         self.host.faults.short = *name == SHORT;

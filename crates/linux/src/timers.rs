@@ -115,7 +115,7 @@ impl HostState {
     }
 
     /// Time on a base at which its clock shows a time.
-    pub fn from_shown(&self, base: TimeBase, shown_ns: u64) -> u64 {
+    pub fn base_time_of(&self, base: TimeBase, shown_ns: u64) -> u64 {
         match base {
             TimeBase::Host => shown_ns.saturating_sub(self.uptime_ns),
             TimeBase::Process(_) | TimeBase::Thread(_) => shown_ns,

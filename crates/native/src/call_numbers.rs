@@ -14,6 +14,7 @@ pub const SHMAT: u64 = 30;
 pub const CLONE: u64 = 56;
 pub const FORK: u64 = 57;
 pub const VFORK: u64 = 58;
+pub const CLONE3: u64 = 435;
 pub const EXECVE: u64 = 59;
 pub const EXIT: u64 = 60;
 pub const SIGALTSTACK: u64 = 131;

@@ -103,7 +103,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ if is_wall_clock(clock) || clock == 8 => {
             value_ns.saturating_sub(kernel.host.start_time_ns)
         }
-        _ => kernel.host.from_shown(TimeBase::Host, value_ns),
+        _ => kernel.host.base_time_of(TimeBase::Host, value_ns),
     };
     let is_wall = is_wall_clock(clock) || clock == 8;
     let cancels = is_wall && flags == ABSOLUTE | CANCEL_ON_SET;

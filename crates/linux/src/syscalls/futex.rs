@@ -199,7 +199,7 @@ impl Kernel<'_, '_> {
         let wall = call.args[1] & CLOCK_REALTIME != 0;
         Ok(match wall {
             true => self.wall_deadline(at),
-            false => self.host.from_shown(TimeBase::Host, at),
+            false => self.host.base_time_of(TimeBase::Host, at),
         })
     }
 

@@ -68,14 +68,17 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
         .description(args[0] as i32)
         .map(|found| found.1.target);
     let Ok(Target::Object(id)) = target else {
-        return true;
+        return errno != Errno::EAGAIN;
     };
+    if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
+        return false;
+    }
     let has_disk = kernel.host.socket(id).is_none() && pipe(kernel.host, id).is_none();
     has_disk || !matches!(errno, Errno::EIO | Errno::ENOSPC)
 }
 
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
-const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC];
+const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno::EAGAIN];
 
 /// The most buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;

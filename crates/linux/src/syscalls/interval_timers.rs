@@ -238,7 +238,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let at_ns = match call.args[1] & ABSOLUTE {
         0 => now.saturating_add(value_ns),
         _ if is_wall_clock(timer.clock) => value_ns.saturating_sub(kernel.host.start_time_ns),
-        _ => kernel.host.from_shown(base, value_ns),
+        _ => kernel.host.base_time_of(base, value_ns),
     };
     let old = kernel.setting_of(&timer);
     if let Some(running) = timer.running {

@@ -24,6 +24,14 @@ pub const ROWS: &[Row] = &[
         clone,
     )
     .without("namespaces; processes that share memory or files without being threads"),
+    Row::new(
+        "clone3",
+        435,
+        &[Pointer, Int],
+        &[Errno::EAGAIN, Errno::ENOMEM],
+        clone3,
+    )
+    .without("threads, processes that share memory, stacks, pids, cgroups"),
     Row::new("fork", 57, &[], &[Errno::EAGAIN, Errno::ENOMEM], fork),
     Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork)
         .without("memory is not shared"),
@@ -119,6 +127,57 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         entry,
     };
     kernel.create_task(args)
+}
+
+/// Creates a process. What is more is refused as by kernels that do not have the call: programs use `clone` then.
+fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// Sizes of the first and of the current `struct clone_args`.
+    const SIZES: std::ops::RangeInclusive<u64> = 64..=88;
+    const WORDS: usize = 11;
+    /// `CHILD_CLEARTID`, `CHILD_SETTID`, `PARENT_SETTID`, `VFORK` with `VM`, and what is ignored.
+    const SHARED: u64 = 0x100;
+    const VFORK: u64 = 0x4000;
+    const SUPPORTED: u64 = 0x130_4100;
+    let size = call.args[1];
+    if size < *SIZES.start() {
+        return Err(Errno::EINVAL.into());
+    }
+    if size > *SIZES.end() {
+        return Err(Errno::E2BIG.into());
+    }
+    let mut words = [0; WORDS];
+    for (at, word) in words.iter_mut().take(size as usize / 8).enumerate() {
+        *word = kernel.read_u64(call.args[0].wrapping_add(at as u64 * 8))?;
+    }
+    let [
+        flags,
+        _,
+        child_tid,
+        parent_tid,
+        signal,
+        stack,
+        stack_size,
+        _,
+        pids,
+        pid_count,
+        _,
+    ] = words;
+    let is_wrong = (stack == 0) != (stack_size == 0) || (pids == 0) != (pid_count == 0);
+    if is_wrong || flags & 0xff != 0 || signal > 64 {
+        return Err(Errno::EINVAL.into());
+    }
+    let shares = flags & (SHARED | VFORK) == SHARED;
+    if flags & !SUPPORTED != 0 || shares || stack != 0 || pids != 0 {
+        kernel.refuse("clone3", "clone3 of more than a process");
+        return Err(Errno::ENOSYS.into());
+    }
+    kernel.create_task(CloneArgs {
+        flags: flags | signal,
+        parent_tid,
+        child_tid,
+        tls: 0,
+        entry: None,
+    })
 }
 
 fn fork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {

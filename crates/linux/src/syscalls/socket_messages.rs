@@ -82,6 +82,7 @@ const SEND_ERRORS: &[Errno] = &[
     Errno::EPIPE,
     Errno::ECONNRESET,
     Errno::ENOBUFS,
+    Errno::EAGAIN,
 ];
 const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
 
@@ -93,6 +94,9 @@ fn message_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool
     let Ok(Target::Object(id)) = target else {
         return true;
     };
+    if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
+        return false;
+    }
     let kind = kernel.host.socket(id).map(|socket| socket.kind);
     let has_connection = !matches!(kind, Some(SocketType::Datagram | SocketType::Raw));
     has_connection || !matches!(errno, Errno::EPIPE | Errno::ECONNRESET)

@@ -74,7 +74,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let deadline = match is_absolute {
         false => kernel.host.clock_ns.saturating_add(time),
         true if is_wall_clock(clock) => kernel.wall_deadline(time),
-        true => kernel.host.from_shown(base, time),
+        true => kernel.host.base_time_of(base, time),
     };
     if !is_absolute {
         kernel.task_mut().remainder = call.args[3];

@@ -28,7 +28,7 @@ impl NativeMachine<'_> {
                 let tls = call.args[0] & sandbox::SET_TLS;
                 [kind | tls, call.args[1], 0, 0, call.args[4], 0]
             }
-            call_numbers::FORK | call_numbers::VFORK => [0; 6],
+            call_numbers::FORK | call_numbers::VFORK | call_numbers::CLONE3 => [0; 6],
             other => {
                 let message = format!("system call {other} created a process");
                 return Err(NativeError::NotReplayable(message));
