@@ -136,7 +136,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"position\": 8").unwrap();
         let mut again = Journal::open(folder.path(), &head).unwrap();
-        assert_eq!(again.known, [entry.clone()]);
+        assert_eq!(again.known, std::slice::from_ref(&entry));
         again.add(&entry).unwrap();
         assert_eq!(Journal::open(folder.path(), &head).unwrap().known.len(), 2);
         let other = Head { seed: 2, ..head };

@@ -134,7 +134,8 @@ fn map(space: &Space, summary: &FaultSummary) -> String {
         let shade = 220.0 - 220.0 * impact / most;
         let _ = writeln!(
             svg,
-            "<rect x=\"{}\" y=\"{}\" width=\"{CELL}\" height=\"{CELL}\" fill=\"rgb({shade:.0},{shade:.0},{shade:.0})\"/>",
+            "<rect x=\"{}\" y=\"{}\" width=\"{CELL}\" height=\"{CELL}\" \
+             fill=\"rgb({shade:.0},{shade:.0},{shade:.0})\"/>",
             MARGIN + x * CELL,
             MARGIN + y * CELL
         );

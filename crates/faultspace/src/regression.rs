@@ -127,7 +127,8 @@ fn write_plain(
         let compiler = preload::COMPILER.join(" ");
         writeln!(
             text,
-            "library=$work/.preload.so\ncp \"$here/../../preload.so\" \"$library\" 2>/dev/null ||\n\x20 {compiler} \"$library\" \"$here/../../preload.c\" || exit 2"
+            "library=$work/.preload.so\ncp \"$here/../../preload.so\" \"$library\" 2>/dev/null ||\n\
+             \x20 {compiler} \"$library\" \"$here/../../preload.c\" || exit 2"
         )?;
         env.extend(preload::variables(&injection, &config.programs));
         preloaded = "LD_PRELOAD=\"$work/.preload.so\" ".to_owned();

@@ -115,6 +115,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         &serde_json::to_vec_pretty(&summary).unwrap_or_default(),
     )?;
     let _ = std::fs::remove_dir_all(folder.path().join("scratch"));
+    for unused in ["tests", "findings"] {
+        // Folders that runs of other kinds have; what is not empty stays.
+        let _ = std::fs::remove_dir(folder.path().join(unused));
+    }
     Ok(RunResult {
         folder: folder.path().to_owned(),
         summary,
@@ -197,11 +201,12 @@ struct Explorer<'s> {
     curves: Curves,
 }
 
-/// What a job is asked and what it answers: the number of a scenario, and what was seen with and without its faults.
+/// What a job is asked, and what it answers: the number of a scenario, and what was seen with and without its faults.
 type Question = (u64, Scenario);
-type Answer = (u64, Result<(Seen, Option<Arc<Seen>>)>);
+type Observed = Result<(Seen, Option<Arc<Seen>>)>;
+type Answer = (u64, Observed);
 
-fn ask(system: &System, scenario: &Scenario) -> Result<(Seen, Option<Arc<Seen>>)> {
+fn ask(system: &System, scenario: &Scenario) -> Observed {
     let without = system.without_faults(scenario)?;
     Ok((system.run(scenario)?, without))
 }
@@ -279,7 +284,7 @@ impl<'s> Explorer<'s> {
             }
             drop(answer);
             let mut flight: BTreeMap<u64, Point> = BTreeMap::new();
-            let mut early: BTreeMap<u64, Result<(Seen, Option<Arc<Seen>>)>> = BTreeMap::new();
+            let mut early: BTreeMap<u64, Observed> = BTreeMap::new();
             let (mut issued, mut learned) = (0, 0);
             let outcome = loop {
                 while issued < most && issued - learned < self.config.window as u64 {
@@ -335,8 +340,8 @@ impl<'s> Explorer<'s> {
         &mut self,
         number: u64,
         answers: &Receiver<Answer>,
-        early: &mut BTreeMap<u64, Result<(Seen, Option<Arc<Seen>>)>>,
-    ) -> Result<(Seen, Option<Arc<Seen>>)> {
+        early: &mut BTreeMap<u64, Observed>,
+    ) -> Observed {
         loop {
             if let Some(seen) = early.remove(&number) {
                 return seen;
@@ -383,7 +388,7 @@ impl<'s> Explorer<'s> {
     }
 
     /// Learns what a scenario shows now.
-    fn fresh(&mut self, point: &Point, seen: Result<(Seen, Option<Arc<Seen>>)>) -> Result<()> {
+    fn fresh(&mut self, point: &Point, seen: Observed) -> Result<()> {
         self.run_now += 1;
         let scenario = self.space.scenario(point);
         let position = self.space.position(point);
@@ -436,7 +441,9 @@ impl<'s> Explorer<'s> {
         let stack = seen.injected.first().map(|one| {
             // The function itself is the innermost frame.
             let frames = one.stack.iter().cloned();
-            std::iter::once(one.function.clone()).chain(frames).collect()
+            std::iter::once(one.function.clone())
+                .chain(frames)
+                .collect()
         });
         let crash = seen.crashes.first().map(|crash| crash.stack.clone());
         Entry {

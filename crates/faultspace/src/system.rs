@@ -4,6 +4,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,8 +185,10 @@ impl System {
             .manager
             .split_first()
             .ok_or("no command for managers")?;
+        // An interrupt of the terminal is for the explorer, which stops when its tests have ended.
         let child = Process::new(program)
             .args(args)
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

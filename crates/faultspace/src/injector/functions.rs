@@ -18,7 +18,9 @@ pub struct Function {
 }
 
 macro_rules! functions {
-    ($($family:literal { $($name:ident $([$($alias:ident)*])? $retval:literal $($errno:ident)* $(; $done:ident)?,)* })*) => {
+    ($($family:literal {
+        $($name:ident $([$($alias:ident)*])? $retval:literal $($errno:ident)* $(; $done:ident)?,)*
+    })*) => {
         /// All functions, by family.
         pub const FUNCTIONS: &[Function] = &[$($(Function {
             family: $family,

@@ -1,5 +1,5 @@
-//! `preload`: libc functions of dynamically linked programs fail, by a library that is built for the run and loaded into
-//! their processes. Calls are counted for each process on its own.
+//! `preload`: libc functions of dynamically linked programs fail, by a library that is built for the run and loaded
+//! into their processes. Calls are counted for each process on its own.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ pub const COMPILER: &[&str] = &["cc", "-shared", "-fPIC", "-O1", "-w", "-fno-bui
 pub fn build(folder: &Path) -> Result<PathBuf> {
     let (source_file, library) = (folder.join("preload.c"), folder.join("preload.so"));
     let source = source();
-    if library.exists() && std::fs::read_to_string(&source_file).is_ok_and(|known| known == source) {
+    if library.exists() && std::fs::read_to_string(&source_file).is_ok_and(|known| known == source)
+    {
         return Ok(library);
     }
     std::fs::write(&source_file, source).map_err(Error::writing(&source_file))?;

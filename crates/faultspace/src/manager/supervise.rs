@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::child::{NOT_STARTED, Start, start};
 use super::sandbox::Place;
 use super::streams::Stream;
-use super::tracer::{Tracer, is_crash};
+use super::tracer::{SIGNALLING, Tracer, is_crash};
 use super::{Ended, Job, Seen, coverage, files};
 use crate::injector::Injection;
 use crate::results::Isolation;
@@ -63,13 +63,17 @@ impl<'j> Supervisor<'j> {
         };
         let mut tracer = Tracer::new(faults, &job.programs);
         tracer.calls = counts.then(Default::default);
-        let traps = match counts {
+        tracer.guards = place.isolation != Isolation::Namespaces;
+        let mut traps: Vec<u32> = match counts {
             true => everett_linux::rows()
                 .map(|row| row.number)
                 .filter(|number| *number < 1024)
                 .collect(),
             false => faults.iter().filter_map(|fault| fault.call).collect(),
         };
+        if tracer.guards {
+            traps.extend(SIGNALLING);
+        }
         let mut supervisor = Supervisor {
             job,
             place,
@@ -184,7 +188,11 @@ impl<'j> Supervisor<'j> {
     fn stop_injecting(&mut self) {
         self.env
             .retain(|(name, _)| name != "LD_PRELOAD" && !name.starts_with("EVERETT_PRELOAD"));
-        self.traps.clear();
+        self.tracer.stop_injecting();
+        self.traps = match self.tracer.guards {
+            true => SIGNALLING.to_vec(),
+            false => Vec::new(),
+        };
     }
 
     /// Runs a command until it ends or exceeds a limit.

@@ -34,6 +34,8 @@ pub(super) struct Tracer {
     programs: Vec<String>,
     tasks: BTreeMap<i32, Task>,
     processes: BTreeMap<i32, Process>,
+    /// Refuses signals to processes that are not traced: there is no namespace that hides them.
+    pub guards: bool,
     /// Faults that happened.
     pub injected: Vec<Injected>,
     /// Processes that crashed.
@@ -41,6 +43,9 @@ pub(super) struct Tracer {
     /// Counts calls instead of failing some: by program and call.
     pub calls: Option<BTreeMap<String, u64>>,
 }
+
+/// System calls that send signals: `kill`, `tkill`, `tgkill`, `rt_sigqueueinfo`.
+pub(super) const SIGNALLING: [u32; 4] = [62, 200, 234, 129];
 
 /// Signals by which programs crash, in contrast to those by which others end them.
 const CRASHES: &[Signal] = &[
@@ -87,6 +92,11 @@ impl Tracer {
         );
         self.processes.insert(process, Process::default());
         Ok(())
+    }
+
+    /// Injects nothing from now on.
+    pub(super) fn stop_injecting(&mut self) {
+        self.faults.clear();
     }
 
     /// Threads that are alive.
@@ -207,8 +217,31 @@ impl Tracer {
         }
     }
 
+    /// Whether a call sends a signal to processes that are not of this test.
+    fn is_foreign_signal(&self, registers: &libc::user_regs_struct) -> bool {
+        let is_signalling = SIGNALLING
+            .iter()
+            .any(|call| u64::from(*call) == registers.orig_rax);
+        let target = registers.rdi as i32;
+        let is_own = |pid: i32| self.processes.contains_key(&pid) || self.tasks.contains_key(&pid);
+        // 0 is the group of the sender, which is of this test.
+        self.guards
+            && is_signalling
+            && target != 0
+            && (target == -1 || !is_own(target.saturating_abs()))
+    }
+
     /// A thread is before a system call that a fault is about.
     fn before_call(&mut self, pid: Pid) {
+        if let Ok(mut registers) = ptrace::getregs(pid)
+            && self.is_foreign_signal(&registers)
+        {
+            registers.orig_rax = u64::MAX;
+            registers.rax = -i64::from(libc::EPERM) as u64;
+            let _ = ptrace::setregs(pid, registers);
+            let _ = ptrace::cont(pid, None);
+            return;
+        }
         if let Some(mut registers) = ptrace::getregs(pid).ok()
             && let Some((fault, number)) = self.due(pid, registers.orig_rax)
         {

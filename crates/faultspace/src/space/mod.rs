@@ -76,8 +76,8 @@ impl Space {
     pub fn new(subspaces: Vec<Subspace>) -> Option<Space> {
         let mut offsets = vec![0u64];
         for subspace in &subspaces {
-            let sizes = subspace.axes.iter().map(|axis| axis.values.len());
-            let points = sizes.fold(Some(1u64), |all: Option<u64>, size| all?.checked_mul(size));
+            let mut sizes = subspace.axes.iter().map(|axis| axis.values.len());
+            let points = sizes.try_fold(1u64, u64::checked_mul);
             let end = offsets.last()?.checked_add(points?)?;
             if end > MAX_POSITIONS {
                 return None;
