@@ -88,8 +88,6 @@ static inline void begin(int argc, char **argv) {
     real_file = argc > 1 ? argv[1] : "/etc/passwd";
     real_port = argc > 2 ? atoi(argv[2]) : 22;
     real_process = argc > 3 ? atoi(argv[3]) : 1;
-    // The model's own processes have such numbers; then there is nothing to tell apart.
-    if (real_process >= 1000 && real_process < 9000) real_process = 1;
 }
 
 static inline int end(void) {

@@ -275,7 +275,7 @@ struct Canary {
 const CONTENTS: &str = "nobody touches this\n";
 
 /// Numbers that processes of guests have. A guest may kill a process of its own that has the number of a real one.
-const NUMBERS_OF_GUESTS: std::ops::Range<u32> = 1000..2000;
+const NUMBERS_OF_GUESTS: std::ops::RangeInclusive<u32> = 1000..=9000;
 
 /// A process outside, with a number that no guest has.
 fn outside_process() -> Child {

@@ -99,8 +99,9 @@ const LIMITS: &[Limit] = &[
     limit("max-virtual-time", "50ms", "wait").of_worlds(),
 ];
 
-/// Limits that cut nothing: states are spilled, and larger blocks are explored in parts.
-const CUT_NOTHING: [&str; 2] = ["max-memory", "max-symbolic-size"];
+/// Limits that cut nothing: states are spilled, larger blocks are explored in parts, and the calls of native runs are
+/// counted only there.
+const CUT_NOTHING: [&str; 3] = ["max-memory", "max-symbolic-size", "max-calls"];
 
 fn is_limit(option: &&RunOption) -> bool {
     option.name.starts_with("max-")
