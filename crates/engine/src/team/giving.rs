@@ -1,0 +1,153 @@
+//! What a worker gives to others: states of a program, or worlds.
+
+use super::*;
+
+/// Most states that are given away at a time.
+const MOST_GIVEN: usize = 64;
+/// States among which those to give away are picked.
+const MOST_LOOKED_AT: usize = 4096;
+/// Dstates among which those to give away are picked, and most that are given at a time.
+const MOST_DSTATES: usize = 1024;
+
+impl Explorer<'_> {
+    /// Gives states to workers that wait for some: those with the largest weight, which have the most before them.
+    pub(super) fn share_work(&mut self, team: &Team) {
+        let wanted = team.wanted.load(Ordering::Relaxed);
+        if wanted == 0 || self.frontier.len() < 2 {
+            return;
+        }
+        let states = self.frontier.iter().take(MOST_LOOKED_AT);
+        let mut heaviest: Vec<(u32, StateId)> = states
+            .filter_map(|(id, stored)| match stored {
+                Stored::Live(state) => {
+                    let halvings = state.path.weight.halvings;
+                    let is_worth = team.is_worth(halvings, state.instructions());
+                    is_worth.then_some((halvings, id))
+                }
+                // It has to be rematerialised anyway.
+                Stored::Spilled(spilled) => Some((spilled.at.halvings, id)),
+                Stored::Running => None,
+            })
+            .collect();
+        heaviest.sort_unstable();
+        let weight = |halvings: u32| (-f64::from(halvings)).exp2();
+        let all: f64 = heaviest.iter().map(|(halvings, _)| weight(*halvings)).sum();
+        let part = all * wanted as f64 / (wanted + 1) as f64;
+        let most = (heaviest.len() - heaviest.len() / (wanted + 1)).min(MOST_GIVEN);
+        let mut given = 0.0;
+        let mut jobs = Vec::new();
+        for (halvings, id) in heaviest.into_iter().take(most) {
+            if given >= part {
+                break;
+            }
+            given += weight(halvings);
+            jobs.extend(self.give(id));
+        }
+        team.add_jobs(jobs);
+    }
+
+    /// Gives worlds to workers that wait for some: the newest dstates, which have the most states in common.
+    pub(super) fn share_worlds(&mut self, team: &Team) {
+        let wanted = team.wanted.load(Ordering::Relaxed);
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        if wanted == 0 || member.rounds < member.look_at || self.world.table.len() < 2 {
+            return;
+        }
+        let picked = self.pick_dstates(team, wanted);
+        if let Some(member) = &mut self.member {
+            member.pause = match picked.is_empty() {
+                true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
+                false => ROUNDS_A_LOOK,
+            };
+            member.look_at = member.rounds.saturating_add(member.pause);
+        }
+        if picked.is_empty() {
+            return;
+        }
+        let parts = picked.chunks(picked.len().div_ceil(wanted));
+        let parts = parts.filter_map(|part| self.give_worlds(part));
+        team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
+    }
+
+    /// The newest dstates that are worth giving to so many workers.
+    fn pick_dstates(&self, team: &Team, wanted: usize) -> Vec<DstateId> {
+        let table = &self.world.table;
+        let mut dstates = table.dstates();
+        let weight = |id| weight_of(table.hosts(id), |state| self.frontier.weight(state)).to_f64();
+        let first = dstates.len().saturating_sub(MOST_DSTATES);
+        let newest = dstates.drain(first..).rev();
+        let newest: Vec<(DstateId, f64)> = newest.map(|id| (id, weight(id))).collect();
+        let all: f64 = newest.iter().map(|(_, weight)| weight).sum();
+        let part = all * wanted as f64 / (wanted + 1) as f64;
+        let most = newest.len() - newest.len().div_ceil(wanted + 1);
+        let (mut given, mut picked) = (0.0, Vec::new());
+        for (id, weight) in newest.into_iter().take(most) {
+            if given >= part {
+                break;
+            }
+            let members = table.members(id);
+            let live = members.filter_map(|state| self.frontier.live(state));
+            let instructions = live.map(|state| state.instructions()).sum();
+            if team.is_worth_weight(weight, instructions) {
+                given += weight;
+                picked.push(id);
+            }
+        }
+        picked
+    }
+
+    /// Takes a state out of the frontier, as the trace that leads to it.
+    fn give(&mut self, id: StateId) -> Option<Job> {
+        let job = self.copy(id);
+        self.frontier.take(id);
+        self.frontier.remove(id);
+        self.searcher.removed(id);
+        job
+    }
+
+    /// The trace that leads to a state.
+    fn copy(&mut self, id: StateId) -> Option<Job> {
+        let job = |trace| Some(Job::State(Box::new(trace)));
+        match self.frontier.get(id)? {
+            Stored::Live(state) => job(state.path.pending_trace(&mut Sharing::default())),
+            Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
+                Ok(trace) => job(trace),
+                Err(error) => {
+                    self.note_lost(1, &error.to_string());
+                    None
+                }
+            },
+            Stored::Running => None,
+        }
+    }
+
+    pub(super) fn copies(&mut self) -> Elsewhere {
+        if self.is_world() {
+            return Elsewhere {
+                jobs: Vec::new(),
+                snapshots: self.snapshot_worlds().into_iter().collect(),
+            };
+        }
+        self.take_all_from_backlog();
+        let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
+        Elsewhere {
+            jobs: ids.into_iter().filter_map(|id| self.copy(id)).collect(),
+            snapshots: Vec::new(),
+        }
+    }
+
+    pub(super) fn give_all(&mut self) -> Vec<Job> {
+        if self.is_world() {
+            let part = self.give_all_worlds();
+            return part
+                .map(|part| Job::Worlds(Arc::new(part)))
+                .into_iter()
+                .collect();
+        }
+        self.take_all_from_backlog();
+        let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
+        ids.into_iter().filter_map(|id| self.give(id)).collect()
+    }
+}
