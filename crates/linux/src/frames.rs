@@ -384,7 +384,7 @@ mod tests {
         let array = arena.array(0, "x", 1);
         let mut bytes = Buffer::with_bytes(&[8, 0, 0, 0, 0xff, 0xff, 0xff], 7);
         let term = arena.read(array, 0);
-        let value = Value::of_term(&mut arena, term);
+        let value = Value::of_term(&arena, term);
         bytes.store(4, 1, value);
         put_checksum(&mut arena, &mut bytes, 2);
         let sum = symbolic_checksum(&mut arena, &bytes)
