@@ -53,8 +53,10 @@ fn main() {
                 {
                     continue;
                 }
-                // What is analysed for Trojan messages is tested there (`trojans.rs`).
-                if fs::read_to_string(&scenario).is_ok_and(|text| text.contains("\n[trojans]")) {
+                // Trojan messages and searches of fault spaces have tests of their own.
+                let is_other =
+                    |text: &String| text.contains("\n[trojans]") || text.contains("\ninjector = ");
+                if fs::read_to_string(&scenario).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }
                 let name = scenario.strip_prefix(&root).unwrap_or(&scenario).display();
