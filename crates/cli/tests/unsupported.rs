@@ -12,11 +12,11 @@ const REFUSED: &str = r#"
 #include <sys/socket.h>
 int main(void) {
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    struct ip_mreq group = {0};
+    struct ip_mreq_source group = {0};
     inet_pton(AF_INET, "224.0.0.1", &group.imr_multiaddr);
-    socket(AF_INET, SOCK_RAW, 1);
-    socket(AF_PACKET, SOCK_RAW, 0);
-    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group);
+    socket(AF_INET6, SOCK_RAW, 58);
+    socket(AF_KEY, SOCK_RAW, 2);
+    setsockopt(fd, IPPROTO_IP, IP_ADD_SOURCE_MEMBERSHIP, &group, sizeof group);
     for (int at = 0; at < 2; at++)
         prctl(PR_SET_MM, 0, 0, 0, 0);
     mount("a", "b", "c", 0, 0);
@@ -63,7 +63,7 @@ fn refusals_are_said() {
     for command in ["exec", "native"] {
         let output = expect(everett(&folder).args([command, "./refused"]), 0);
         let said = text(&output);
-        for what in ["family 17", "system call mount", "prctl operation 35"] {
+        for what in ["family 15", "system call mount", "prctl operation 35"] {
             assert!(said.contains(what), "{command}: {said}");
         }
     }
