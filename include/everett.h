@@ -83,6 +83,26 @@ void everett_set_max_heap(size_t bytes);
 enum { EVERETT_ROUND_ROBIN = 0, EVERETT_EXHAUSTIVE = 1, EVERETT_BOUNDED = 2, EVERETT_RANDOM = 3 };
 void everett_set_scheduler(int kind, uint64_t number);
 
+/* Messages that a server accepts and no client sends (`everett trojans`). */
+
+/* This path accepts the message (with accept = "mark"), or rejects it. */
+static inline void everett_mark_accept(void) { everett_expose("trojans", "accept", "", 1); }
+static inline void everett_mark_reject(void) { everett_expose("trojans", "reject", "", 1); }
+
+/* Stands for a function, at its beginning, where only what it may return matters, like a checksum or a signature:
+ *
+ *     everett_function_start();
+ *     int id = everett_symbolic_i32("id");
+ *     if (id < 0 || id > 10) everett_drop_path();
+ *     everett_return_symbolic(id);
+ *     everett_function_end();
+ *
+ * The code behind it is not executed, natively neither. */
+#define everett_function_start() if (1) {
+#define everett_drop_path() everett_assume(0)
+#define everett_return_symbolic(value) return (value)
+#define everett_function_end() } ((void)0)
+
 /* Symbolic numbers. */
 static inline int8_t everett_symbolic_i8(const char *name) {
   int8_t value = 0;

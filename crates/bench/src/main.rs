@@ -10,6 +10,7 @@
 mod calls;
 mod native;
 mod servers;
+mod solver;
 mod worlds;
 
 use anyhow::{Context, Result, bail};
@@ -103,10 +104,9 @@ struct Bench {
 }
 
 fn main() -> Result<()> {
-    let everett = std::env::args_os()
-        .nth(1)
-        .map(PathBuf::from)
-        .context("usage: everett-bench EVERETT [engine] [calls] [native] [servers] [worlds]")?;
+    let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
+        "usage: everett-bench EVERETT [engine] [solver] [calls] [native] [servers] [worlds]",
+    )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
@@ -122,6 +122,12 @@ fn main() -> Result<()> {
     if !table.is_empty() {
         println!("{table}");
         std::fs::write(bench.root.join("benches/results.md"), &table)?;
+    }
+    if is_wanted("solver") {
+        let mut table = String::new();
+        bench.solver(&mut table)?;
+        println!("{table}");
+        std::fs::write(bench.root.join("benches/solver.md"), &table)?;
     }
     if is_wanted("worlds") {
         let mut table = String::new();

@@ -210,6 +210,9 @@ pub struct ResumeArgs {
     /// Stop after this many forks, counted from the first start.
     #[arg(long, value_name = "N")]
     max_forks: Option<u64>,
+    /// Let live peers of a scenario be started and contacted.
+    #[arg(long)]
+    allow_live: bool,
     #[command(flatten)]
     talk: TalkArgs,
 }
@@ -227,6 +230,7 @@ impl ResumeArgs {
             max_time: self.max_time,
             max_paths: self.max_paths,
             max_forks: self.max_forks,
+            allow_live: self.allow_live,
         }
     }
 }

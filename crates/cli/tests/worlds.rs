@@ -53,9 +53,11 @@ fn main() {
                 {
                     continue;
                 }
-                // Trojan messages and searches of fault spaces have tests of their own.
-                let is_other =
-                    |text: &String| text.contains("\n[trojans]") || text.contains("\ninjector = ");
+                // Trojan messages, searches of fault spaces and live peers have tests of their own.
+                let is_other = |text: &String| {
+                    let keys = ["\n[trojans]", "\ninjector = ", "\n[peer."];
+                    keys.iter().any(|key| text.contains(key))
+                };
                 if fs::read_to_string(&scenario).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }

@@ -13,6 +13,7 @@ use crate::finding::{FindingKey, Unsupported};
 use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
 use crate::history::{HistoryDigest, Identity};
 use crate::mapping::{MemberId, StoredTable};
+use crate::part::{Part, SolverFigures};
 use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
 use crate::team::Job;
 
@@ -24,7 +25,7 @@ pub(crate) const LOST: &str = "lost-state";
 
 /// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
 /// time, memory, paths and forks.
-const KEPT_LIMITS: [&str; 16] = [
+pub(crate) const KEPT_LIMITS: [&str; 16] = [
     "max-depth",
     "max-instructions",
     "max-events",
@@ -215,22 +216,17 @@ impl Explorer<'_> {
     fn saved(&self, path: &FilePath, left: Vec<Bundle>, world: Option<SavedWorld>) -> Saved {
         let mut files = self.older_files.clone();
         files.extend(path.file_name().map(PathBuf::from));
-        let segments = self.worker.coverage.segments.iter();
-        let lost = (self.unsaved > 0).then_some(&LOST);
-        let limits = self.limits_hit().iter().chain(lost);
-        let limits = limits.filter(|limit| KEPT_LIMITS.contains(limit));
+        let part = self.part();
         Saved {
             files,
             left,
             world,
-            statistics: self.statistics.clone(),
-            covered: segments
-                .map(|mark| if *mark == 0 { '0' } else { '1' })
-                .collect(),
-            findings: self.findings.all(),
-            limits: limits.map(|limit| (*limit).to_owned()).collect(),
-            warnings: self.warnings().to_vec(),
-            unsupported: self.unsupported(),
+            statistics: part.statistics,
+            covered: part.covered,
+            findings: part.findings,
+            limits: part.limits,
+            warnings: part.warnings,
+            unsupported: part.unsupported,
         }
     }
 
@@ -330,17 +326,17 @@ impl Explorer<'_> {
         states: &mut Vec<SavedState>,
         table: &mut StoredTable,
     ) -> io::Result<()> {
+        let mut add = |(more, dstates): (Vec<SavedState>, &StoredTable)| {
+            table.append(dstates, states.len() as u32);
+            states.extend(more);
+        };
         for job in &self.elsewhere.jobs {
             if let Job::Worlds(part) = job {
-                let (more, dstates) = part.save(writer)?;
-                table.append(dstates, states.len() as u32);
-                states.extend(more);
+                add(part.save(writer)?);
             }
         }
         for snapshot in &self.elsewhere.snapshots {
-            let (more, dstates) = snapshot.save(writer)?;
-            table.append(dstates, states.len() as u32);
-            states.extend(more);
+            add(snapshot.save(writer)?);
         }
         Ok(())
     }
@@ -392,24 +388,15 @@ impl Explorer<'_> {
     /// Goes on where a saved search stood.
     pub(crate) fn restore_saved(&mut self, saved: Saved) -> Result<(), SavedError> {
         saved.check()?;
-        let segments = &mut self.worker.coverage.segments;
-        if segments.len() != saved.covered.len() {
-            return Err(SavedError::Other);
-        }
-        for (mark, digit) in segments.iter_mut().zip(saved.covered.chars()) {
-            *mark = u8::from(digit == '1');
-        }
-        self.statistics = saved.statistics;
-        for (key, count) in saved.findings {
-            self.findings.set(key, count);
-        }
-        for limit in KEPT_LIMITS {
-            if saved.limits.iter().any(|known| known == limit) {
-                self.note_limit(limit);
-            }
-        }
-        self.earlier_refusals = saved.unsupported;
-        saved.warnings.into_iter().for_each(|text| self.warn(text));
+        self.add_part(&Part {
+            statistics: saved.statistics,
+            covered: saved.covered,
+            findings: saved.findings,
+            limits: saved.limits,
+            warnings: saved.warnings,
+            unsupported: saved.unsupported,
+            solver: SolverFigures::default(),
+        })?;
         for bundle in saved.left {
             self.put_last(bundle);
         }

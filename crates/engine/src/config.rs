@@ -3,9 +3,9 @@
 use everett_invariant::Invariants;
 use everett_linux::{Boot, HostConfig};
 use everett_net::HostIndex;
-use everett_sim::{Expected, Network};
+use everett_sim::{Expected, Network, PeerConfig};
 use everett_solver::{Clock, SolverConfig, SolverError};
-use everett_vm::VmOptions;
+use everett_vm::{Outside, VmOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -52,6 +52,8 @@ pub struct WorldHost {
     pub expects: Vec<Expected>,
     /// The trace to where it begins, where its program sets it up by itself.
     pub begin: Option<Arc<Trace>>,
+    /// It is a live peer: it has no programs.
+    pub peer: Option<Arc<PeerConfig>>,
 }
 
 impl WorldHost {
@@ -63,6 +65,7 @@ impl WorldHost {
             start_ns: Some(0),
             expects: Vec::new(),
             begin: None,
+            peer: None,
         }
     }
 
@@ -122,6 +125,8 @@ pub struct ExplorerConfig {
     pub memory: Arc<dyn MemoryAccount>,
     /// File that states are spilled to.
     pub spill: Option<PathBuf>,
+    /// Answers for live peers.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 /// Why the search could not start.
@@ -227,6 +232,7 @@ impl WorldStatistics {
         self.waiting.extend(&other.waiting);
         self.ending.extend(&other.ending);
         self.dstates_peak = self.dstates_peak.max(other.dstates_peak);
+        self.concretised += other.concretised;
         self.in_invariants += other.in_invariants;
     }
 }
@@ -260,6 +266,9 @@ pub struct WorldStatistics {
     pub ending: BTreeSet<HostIndex>,
     /// Most dstates at a time.
     pub dstates_peak: usize,
+    /// Symbolic bytes that got one value because they were sent to live peers.
+    #[serde(default)]
+    pub concretised: u64,
     /// Time spent on invariants.
     pub in_invariants: Duration,
 }

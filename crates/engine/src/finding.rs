@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::source::SourceFrame;
 use crate::trace::Trace;
+use crate::weight::Weight;
 
 /// How a path ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +38,10 @@ pub struct PathEnd {
     pub trace: Option<Trace>,
     /// It executed something that no path before it did.
     pub covered_new: bool,
+    /// A digest of the answers that led there: the same wherever and whenever the path is explored.
+    pub digest: u64,
+    /// Its weight.
+    pub weight: Weight,
     /// Forks on its way.
     pub depth: u32,
     /// Instructions on its way.
@@ -177,9 +182,9 @@ impl FindingIndex {
         *count == 1
     }
 
-    /// Sets how often it was counted, in an earlier search.
-    pub(crate) fn set(&mut self, key: FindingKey, count: u64) {
-        self.counts().insert(key, count);
+    /// Adds how often it was counted in another search, or in another part of it.
+    pub(crate) fn add(&mut self, key: FindingKey, count: u64) {
+        *self.counts().entry(key).or_default() += count;
     }
 
     /// It was counted before.

@@ -39,7 +39,7 @@ impl Identity {
 }
 
 /// A digest as hexadecimal digits: not every reader of JSON has numbers that large.
-mod digits {
+pub(crate) mod digits {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub fn serialize<S: Serializer>(digest: &u128, to: S) -> Result<S::Ok, S::Error> {

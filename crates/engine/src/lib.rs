@@ -20,6 +20,7 @@ mod names;
 mod observe;
 mod oracle;
 mod pair;
+mod part;
 mod path;
 mod random;
 mod search;
@@ -44,12 +45,14 @@ pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;
+pub use part::{Part, SolverFigures};
 pub use random::Random;
 pub use search::SEARCHERS;
-pub use source::{SourceFrame, describe, principal};
+pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use team::TeamStatistics;
 pub use trace::{
-    NativePoint, Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named,
+    NativePoint, Pending, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, digest, input_of,
+    is_named,
 };
 pub use weight::{Weight, WeightSum};
 pub use world::{HostStanding, PendingWorld, SavedFiles, WorldFinding};

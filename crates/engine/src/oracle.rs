@@ -4,11 +4,11 @@
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Model, Solver, Verdict};
-use everett_vm::{ChoiceSite, Oracle, Suspend};
+use everett_vm::{CallSite, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend};
 use std::sync::Arc;
 
 use crate::path::{Answer, Input, Path};
-use crate::trace::{TraceChoice, input_of, is_named};
+use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
 use crate::worker::Deadline;
 
 /// Why a state was suspended.
@@ -53,6 +53,8 @@ pub struct PathOracle<'a> {
     next: usize,
     /// What has to be forked, after a suspension.
     pub fork: Option<Fork>,
+    /// Answers for live peers.
+    outside: Option<&'a dyn Outside>,
 }
 
 impl<'a> PathOracle<'a> {
@@ -70,7 +72,13 @@ impl<'a> PathOracle<'a> {
             deadline,
             next: 0,
             fork: None,
+            outside: None,
         }
+    }
+
+    /// The same with somebody who answers for live peers.
+    pub fn with_outside(self, outside: Option<&'a dyn Outside>) -> Self {
+        PathOracle { outside, ..self }
     }
 
     /// The run ends, by its time or because somebody asks: a question that was not answered stays open.
@@ -195,6 +203,11 @@ impl<'a> PathOracle<'a> {
 }
 
 impl Oracle for PathOracle<'_> {
+    fn asks_from(&mut self, site: CallSite) {
+        self.solver
+            .set_asker([site.image.0.into(), site.function.0, site.pc]);
+    }
+
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
         if let Some(Answer::Bool(answer)) = self.recall() {
             return Ok(answer);
@@ -408,6 +421,39 @@ impl Oracle for PathOracle<'_> {
         self.path.inputs.push(input);
         self.answer(Answer::Input(array));
         self.pausing(array)
+    }
+
+    fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
+        if let Some(Answer::Outside(number)) = self.recall() {
+            let known = self.path.answers.get(number);
+            let known = known.map(|answer| answer.bytes.clone());
+            return Ok(known.ok_or_else(|| "an answer is lost".to_owned()));
+        }
+        if self.is_open() || !self.follows() && self.is_late() {
+            return Err(Suspend);
+        }
+        let number = self.path.answers.len();
+        let follow = self.path.follow.as_ref();
+        let followed = follow.and_then(|follow| follow.trace.answer(question.id, number));
+        let bytes = match (followed.cloned(), self.outside) {
+            (Some(bytes), outside) => {
+                if let Some(outside) = outside {
+                    outside.learn(question, &bytes);
+                }
+                bytes
+            }
+            (None, Some(outside)) => match outside.answer(question) {
+                Ok(bytes) => bytes,
+                Err(message) => return Ok(Err(message)),
+            },
+            (None, None) => return Ok(Err(format!("nobody answers for peer {}", question.peer))),
+        };
+        self.path.answers.push(TraceAnswer {
+            question: question.id,
+            bytes: bytes.clone(),
+        });
+        self.answer(Answer::Outside(number));
+        self.pausing(Ok(bytes))
     }
 
     fn prefer(&mut self, _arena: &mut Arena, condition: ExprId) {

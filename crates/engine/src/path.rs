@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::names::Names;
 use crate::pair::Second;
-use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
+use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::Weight;
 use everett_sim::SharedList;
 
@@ -37,6 +37,28 @@ pub enum Answer {
     Choice(u32),
     /// To `input`.
     Input(ArrayId),
+    /// To `outside`, by its number.
+    Outside(usize),
+}
+
+impl Answer {
+    /// The digest of the answers before and of this one.
+    fn mixed_into(self, digest: u64) -> u64 {
+        let (kind, value) = match self {
+            Answer::Bool(value) => (1, u64::from(value)),
+            Answer::Value(value) => (2, value),
+            Answer::Choice(picked) => (3, u64::from(picked)),
+            // Its number is the arena's.
+            Answer::Input(_) => (4, 0),
+            // What it is follows from the answers before: the same question has the same answer.
+            Answer::Outside(number) => (5, number as u64),
+        };
+        let mix = |digest: u64, word: u64| {
+            let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 29
+        };
+        mix(mix(digest.wrapping_add(1), kind), value)
+    }
 }
 
 /// A trace that is being followed.
@@ -83,7 +105,9 @@ pub struct Path {
     pub again: std::ops::Range<usize>,
     /// Choices, in order.
     pub choices: SharedList<TraceChoice>,
-    /// Faults among them.
+    /// Answers of the live peer that the host stands for, in order.
+    pub answers: SharedList<TraceAnswer>,
+    /// Faults among the choices.
     pub faults: u32,
     /// Preemptions among them.
     pub preemptions: u32,
@@ -99,6 +123,8 @@ pub struct Path {
     pub excluded_anew: bool,
     /// Questions answered since the start.
     pub answered: u64,
+    /// A digest of the answers: the same wherever and whenever the path is explored, unlike a model of its condition.
+    pub digest: u64,
     /// Its part of the search.
     pub weight: Weight,
     /// Forks on the way.
@@ -177,6 +203,7 @@ impl Path {
     pub fn answer(&mut self, answer: Answer) {
         self.tape.push(answer);
         self.answered += 1;
+        self.digest = answer.mixed_into(self.digest);
         self.excluded.clear();
         let Some(follow) = &self.follow else { return };
         let Some(pending) = &follow.trace.pending else {
@@ -230,6 +257,7 @@ impl Path {
         Trace {
             inputs: self.inputs.iter().map(made).collect(),
             choices: self.choices.clone(),
+            answers: self.answers.clone(),
             ..Trace::default()
         }
     }
@@ -250,6 +278,7 @@ impl Path {
         Trace {
             inputs: sharing.inputs(self),
             choices: self.choices.clone(),
+            answers: self.answers.clone(),
             pending: Some(pending),
             ..Trace::default()
         }

@@ -1,8 +1,10 @@
 //! From instructions to places in the source.
 
-use everett_ir::code::{LocationId, Program};
-use everett_vm::{BugKind, CallSite, Image};
+use everett_ir::code::{FunctionId, LocationId, Program};
+use everett_solver::SolverStatistics;
+use everett_vm::{BugKind, CallSite, Image, ImageId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A frame of a stack as people read it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -25,6 +27,56 @@ impl SourceFrame {
     pub fn is_library(&self) -> bool {
         self.library || self.file.is_empty()
     }
+}
+
+/// What the queries of one source line cost.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SolverLine {
+    /// Name of the function.
+    pub function: String,
+    /// File, empty if unknown.
+    pub file: String,
+    /// Line, 0 if unknown.
+    pub line: u32,
+    /// Queries that no cheap layer answered.
+    pub queries: u64,
+    /// Time that they took.
+    pub seconds: f64,
+}
+
+/// The lines whose queries took longest, `most` at most, longest first.
+pub fn solver_lines(
+    images: &[Image],
+    statistics: &SolverStatistics,
+    most: usize,
+) -> Vec<SolverLine> {
+    let mut lines: BTreeMap<(String, u32), SolverLine> = BTreeMap::new();
+    for ([image, function, pc], cost) in &statistics.askers {
+        let site = CallSite {
+            image: ImageId(*image as u16),
+            function: FunctionId(*function),
+            pc: *pc,
+        };
+        let frame = describe(images, &[site]).into_iter().next();
+        let frame = frame.unwrap_or_default();
+        let key = (frame.file.clone(), frame.line);
+        let line = lines.entry(key).or_insert_with(|| SolverLine {
+            function: frame.function,
+            file: frame.file,
+            line: frame.line,
+            queries: 0,
+            seconds: 0.0,
+        });
+        line.queries += cost.queries;
+        line.seconds += cost.time.as_secs_f64();
+    }
+    let mut lines: Vec<SolverLine> = lines.into_values().collect();
+    lines.sort_by(|one, other| {
+        let seconds = other.seconds.total_cmp(&one.seconds);
+        seconds.then(other.queries.cmp(&one.queries))
+    });
+    lines.truncate(most);
+    lines
 }
 
 /// The frames of a stack, innermost first; functions that were inlined have frames of their own.

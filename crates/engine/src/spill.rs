@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::delta::{Base, apply_delta};
 use crate::path::Sharing;
 use crate::state::State;
-use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
+use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::{Weight, WeightSum};
 use crate::world::{StoredConditions, StoredNet, StoredWorldState};
 
@@ -86,7 +86,7 @@ struct Record {
     /// The state that has the first blocks in common with it, and how many of each list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     like: Option<(SpillId, [usize; LISTS])>,
-    /// Where the other blocks are: inputs, choices, and what was received.
+    /// Where the other blocks are: inputs, choices, what was received, and answers of live peers.
     lists: Lists,
     pending: Option<Pending>,
     /// Its part in a world, and where its path condition is.
@@ -95,7 +95,7 @@ struct Record {
 }
 
 /// Lists of blocks that a state has.
-const LISTS: usize = 3;
+const LISTS: usize = 4;
 /// Where the blocks of each list are.
 type Lists = [Vec<u64>; LISTS];
 
@@ -253,6 +253,7 @@ impl SpillWriter {
             self.put_blocks(&state.trace.inputs, &mut places.inputs, as_json)?,
             self.put_blocks(&state.trace.choices, &mut places.choices, as_json)?,
             received,
+            self.put_blocks(&state.trace.answers, &mut places.answers, as_json)?,
         ];
         let conditions = self.put_block(&as_json(&state.conditions)?)?;
         let record = Record {
@@ -276,6 +277,7 @@ impl SpillWriter {
             self.put_blocks(&trace.inputs, &mut places.inputs, as_json)?,
             self.put_blocks(&trace.choices, &mut places.choices, as_json)?,
             Vec::new(),
+            self.put_blocks(&trace.answers, &mut places.answers, as_json)?,
         ];
         let mut stored = None;
         if let Some(net) = &state.net {
@@ -299,7 +301,7 @@ impl SpillWriter {
         let whole = record.lists.clone();
         let mut chain = 0;
         if let Some(last) = self.last.as_ref().filter(|at| at.chain < LONGEST_CHAIN) {
-            let common = [0, 1, 2].map(|at| in_common(&last.lists[at], &record.lists[at]));
+            let common = [0, 1, 2, 3].map(|at| in_common(&last.lists[at], &record.lists[at]));
             chain = last.chain + 1;
             record.like = Some((last.id, common));
             for (list, common) in record.lists.iter_mut().zip(common) {
@@ -452,6 +454,7 @@ impl SpillFile {
         Ok(Trace {
             inputs: self.list(file, &lists[0])?,
             choices: self.list(file, &lists[1])?,
+            answers: self.list(file, &lists[3])?,
             pending,
             ..Trace::default()
         })
@@ -585,6 +588,7 @@ struct Places {
     inputs: Blocks<TraceInput>,
     choices: Blocks<TraceChoice>,
     received: Blocks<Received>,
+    answers: Blocks<TraceAnswer>,
 }
 
 fn as_json<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {

@@ -127,7 +127,9 @@ impl State {
     /// Whether its host is on, and its programs have not ended.
     pub fn is_waiting(&self) -> bool {
         let net = self.net.as_ref();
-        net.is_some_and(|net| net.ending.is_none() && !net.sim.is_off())
+        // A live peer serves whoever comes.
+        let waits = |net: &NetState| net.ending.is_none() && !net.sim.is_off();
+        net.is_some_and(|net| waits(net) && net.sim.peer.is_none())
     }
 
     pub fn warnings(&self) -> &[String] {
@@ -138,6 +140,7 @@ impl State {
     pub fn clock_ns(&self) -> u64 {
         match (&self.host, &self.net) {
             (Some(host), _) => host.clock_ns(),
+            (None, Some(net)) if net.sim.peer.is_some() => net.sim.clock_ns(None),
             (None, Some(net)) => net.sim.off_since_ns,
             (None, None) => 0,
         }

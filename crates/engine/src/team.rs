@@ -56,6 +56,11 @@ pub(crate) enum Job {
 }
 
 impl Job {
+    /// A state of a program.
+    fn state(trace: Trace) -> Job {
+        Job::State(Box::new(trace))
+    }
+
     /// How many states move.
     fn states(&self) -> u64 {
         match self {

@@ -19,6 +19,17 @@ pub struct TraceInput {
     pub bytes: Vec<u8>,
 }
 
+/// An answer of a live peer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TraceAnswer {
+    /// What it was asked, as a digest of all that happened before.
+    #[serde(with = "crate::history::digits")]
+    pub question: u128,
+    /// What it did, encoded.
+    #[serde(with = "shared_bytes")]
+    pub bytes: Arc<[u8]>,
+}
+
 /// A choice that is not data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceChoice {
@@ -133,6 +144,9 @@ pub struct Trace {
     /// Choices, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub choices: SharedList<TraceChoice>,
+    /// Answers of the live peer that this host stands for, in order.
+    #[serde(default, skip_serializing_if = "SharedList::is_empty")]
+    pub answers: SharedList<TraceAnswer>,
     /// Points between system calls at which a native run chose a thread, in order. Only traces of native runs have
     /// them: bitcode has other instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -156,6 +170,30 @@ mod shared_text {
 
     pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Arc<str>, D::Error> {
         Ok(String::deserialize(from)?.into())
+    }
+}
+
+/// Bytes that are shared, as digits.
+mod shared_bytes {
+    use serde::{Deserializer, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(bytes: &Arc<[u8]>, to: S) -> Result<S::Ok, S::Error> {
+        everett_sim::hex::serialize(bytes, to)
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Arc<[u8]>, D::Error> {
+        Ok(everett_sim::hex::deserialize(from)?.into())
+    }
+}
+
+impl Trace {
+    /// The answer to a question; the one at `next` is looked at first.
+    pub fn answer(&self, question: u128, next: usize) -> Option<&Arc<[u8]>> {
+        let is_it = |answer: &&TraceAnswer| answer.question == question;
+        let expected = self.answers.get(next).filter(is_it);
+        let found = expected.or_else(|| self.answers.iter().find(is_it));
+        found.map(|answer| &answer.bytes)
     }
 }
 

@@ -22,7 +22,7 @@ impl Weight {
 }
 
 /// An exact sum of weights, at most 1.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Eq, Debug, Default)]
 pub struct WeightSum {
     /// The part before the point.
     whole: bool,
@@ -30,12 +30,31 @@ pub struct WeightSum {
     fraction: Vec<u64>,
 }
 
+impl PartialEq for WeightSum {
+    fn eq(&self, other: &WeightSum) -> bool {
+        let (short, long) = match self.fraction.len() <= other.fraction.len() {
+            true => (&self.fraction, &other.fraction),
+            false => (&other.fraction, &self.fraction),
+        };
+        // Zeros at the end come from carries.
+        let rest = &long[short.len()..];
+        let is_same = long.starts_with(short) && rest.iter().all(|word| *word == 0);
+        self.whole == other.whole && is_same
+    }
+}
+
 impl WeightSum {
     /// Adds a weight.
     pub fn add(&mut self, weight: Weight) {
+        self.add_checked(weight);
+    }
+
+    /// Adds a weight. Returns `false` if the sum is above 1, which no search makes it.
+    pub fn add_checked(&mut self, weight: Weight) -> bool {
         let Some(position) = weight.halvings.checked_sub(1) else {
+            let fits = self.is_zero();
             self.whole = true;
-            return;
+            return fits;
         };
         let mut word = position as usize / 64;
         if self.fraction.len() <= word {
@@ -45,19 +64,28 @@ impl WeightSum {
         self.fraction[word] = sum;
         while carry {
             if word == 0 {
+                let fits = !self.whole && self.fraction.iter().all(|word| *word == 0);
                 self.whole = true;
-                return;
+                return fits;
             }
             word -= 1;
             (self.fraction[word], carry) = self.fraction[word].overflowing_add(1);
         }
+        !self.whole
     }
 
     /// Adds another sum.
     pub fn add_sum(&mut self, other: &WeightSum) {
+        self.add_sum_checked(other);
+    }
+
+    /// Adds another sum. Returns `false` if the sum is above 1.
+    pub fn add_sum_checked(&mut self, other: &WeightSum) -> bool {
+        let mut fits = true;
         for halvings in other.weights() {
-            self.add(Weight { halvings });
+            fits &= self.add_checked(Weight { halvings });
         }
+        fits
     }
 
     /// The weight of everything.
@@ -168,6 +196,21 @@ mod tests {
         sum.add(Weight { halvings: 500 });
         assert!(sum.is_one());
         assert_eq!(sum.to_f64(), 1.0);
+    }
+
+    #[test]
+    fn more_than_one_is_noticed() {
+        let half = Weight { halvings: 1 };
+        let one = Weight { halvings: 0 };
+        let mut sum = WeightSum::default();
+        assert!(sum.add_checked(half) && sum.add_checked(half) && sum.is_one());
+        assert_eq!(sum, WeightSum::one());
+        for more in [half, one, Weight { halvings: 200 }] {
+            assert!(!sum.clone().add_checked(more));
+        }
+        let mut sum = WeightSum::default();
+        assert!(sum.add_checked(half) && !sum.clone().add_checked(one));
+        assert!(sum.add_checked(Weight { halvings: 2 }) && !sum.add_checked(half));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use everett_expr::{Arena, EvalScratch};
 use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};
 use everett_solver::{Clock, Solver, SolverConfig, SolverError};
 use everett_vm::{
-    Bug, BugKind, Coverage, ExecContext, Image, Interrupt, StackId, StackTable, Value, VmOptions,
+    Bug, BugKind, Coverage, ExecContext, Image, Interrupt, Outside, StackId, StackTable, Value,
+    VmOptions,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::finding::{Finding, FindingKey, PathEnding};
@@ -41,6 +43,8 @@ pub struct Worker<'a> {
     pub stacks: StackTable,
     pub coverage: Coverage,
     pub scratch: EvalScratch,
+    /// Answers for live peers.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 /// The other side of a fork.
@@ -66,6 +70,7 @@ impl<'a> Worker<'a> {
             stacks: StackTable::default(),
             coverage: Coverage::of(images),
             scratch: EvalScratch::new(),
+            outside: None,
         })
     }
 

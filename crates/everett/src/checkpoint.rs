@@ -90,7 +90,7 @@ impl Checkpoint {
 
     fn read_file(dir: &Path, name: &str) -> Result<Option<Checkpoint>> {
         let path = dir.join(name);
-        let text = match fs::read(&path) {
+        let text = match everett_report::read_file(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {

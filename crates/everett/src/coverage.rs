@@ -25,8 +25,8 @@ pub fn coverage(spec: &CoverageSpec) -> Result<LineCoverage> {
             true => run.join(COVERAGE),
             false => run.clone(),
         };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match everett_report::read_file(&path) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) => bail!(Usage, "{} cannot be read: {error}", path.display()),
         };
         match LineCoverage::from_lcov(&text) {

@@ -18,7 +18,7 @@ use crate::input::host_config;
 use crate::record::Recorder;
 use crate::session::Session;
 use crate::spec::{ResumeSpec, RunSpec};
-use crate::summary::{SUMMARY, Summary};
+use crate::summary::{ClusterFigures, SUMMARY, Summary};
 
 /// The result of a search.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub fn explore(
     crate::load::mention_optimised(&prepared.1, &session.notices);
     let folder = spec.folder()?;
     spec.write(&folder)?;
+    crate::peers::record(&prepared.0, folder.path())?;
     search(spec, session, observer, prepared, &folder, None)
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn explore_into(
 ) -> Result<RunResult> {
     let prepared = prepare(spec, session)?;
     spec.write(folder)?;
+    crate::peers::record(&prepared.0, folder.path())?;
     search(spec, session, observer, prepared, folder, None)
 }
 
@@ -74,7 +76,13 @@ pub fn resume(
     spec.max_time = resume.max_time;
     spec.max_paths = resume.max_paths;
     spec.max_forks = resume.max_forks;
+    spec.allow_live = resume.allow_live;
+    if !spec.allow_live {
+        // A search asks peers what no recording has, so a recording is no permission.
+        spec.recorded_in = None;
+    }
     let prepared = prepare(&spec, session)?;
+    crate::peers::record(&prepared.0, &resume.dir)?;
     let segments = everett_vm::Coverage::of(&prepared.1).segments.len();
     match &checkpoint {
         Some(checkpoint) if checkpoint.segments() != segments => return Err(Error::ProgramChanged),
@@ -93,7 +101,7 @@ pub fn resume(
 
 /// A run has ended without a checkpoint although it had states left, for which there was no time: it starts again.
 fn lacks_states(dir: &Path) -> bool {
-    let text = std::fs::read(dir.join(SUMMARY)).unwrap_or_default();
+    let text = everett_report::read_file(&dir.join(SUMMARY)).unwrap_or_default();
     let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     summary["states_unsaved"].as_u64() > Some(0)
 }
@@ -210,7 +218,7 @@ fn search_with(
         .unwrap_or(usize::MAX)
         .min(MOST_WORKERS);
     let stopped = explorer.run_team(workers, &session.stop, &mut recorder);
-    let mut written = recorder.write_samples(explorer);
+    let written = recorder.write_samples(explorer);
     let hosts = std::mem::take(&mut recorder.hosts);
     let booted = Booted {
         others: explorer.statistics().paths_completed - hosts.len() as u64,
@@ -229,6 +237,35 @@ fn search_with(
         Checkpoint::remove(folder.path())?;
         return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
     }
+    let end = SearchEnd {
+        stopped,
+        written,
+        last_words: boots_world.then(|| booted.after_findings()),
+        cluster: None,
+    };
+    close(recorder, (config, explorer, images), folder, end)
+}
+
+/// How a search ended.
+pub(crate) struct SearchEnd {
+    /// Why.
+    pub(crate) stopped: Stopped,
+    /// Whether all results could be written so far.
+    pub(crate) written: Result<()>,
+    /// A warning that comes last.
+    pub(crate) last_words: Option<String>,
+    /// The figures of a search on several machines.
+    pub(crate) cluster: Option<ClusterFigures>,
+}
+
+/// After a search: writes what is left of it and its results, and works on its findings.
+pub(crate) fn close(
+    mut recorder: Recorder<'_>,
+    (config, explorer, images): (&ExplorerConfig, &mut Explorer<'_>, &[Image]),
+    folder: &Folder,
+    end: SearchEnd,
+) -> Result<RunResult> {
+    let (stopped, mut written) = (end.stopped, end.written);
     if stopped == Stopped::Finished || explorer.states() == 0 {
         // Without a checkpoint, what a killed run has not written is lost.
         recorder.flush();
@@ -242,13 +279,15 @@ fn search_with(
     folder.free_reserve();
     recorder.work_on_findings(config, images)?;
     recorder.work_on_differences();
+    crate::peers::stop(config);
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
+    summary.cluster = end.cluster;
     if is_full {
         summary.warnings.push(NOT_WRITTEN.to_owned());
     }
     written = written.and(summary.write(folder));
-    if boots_world {
-        recorder.warn(&booted.after_findings());
+    if let Some(words) = end.last_words {
+        recorder.warn(&words);
     }
     written = written.and(recorder.finish(&summary));
     written.context("not all results could be written; the summary lists what was found")?;
@@ -311,6 +350,7 @@ pub(crate) fn explorer_config(
             smt,
             conflict_budget: spec.solver_conflicts.unwrap_or_default(),
             solver_log: spec.solver_log.clone(),
+            log_queries: spec.log_queries.clone(),
             ..SolverConfig::default()
         },
         search: match spec.search.as_slice() {
@@ -337,6 +377,7 @@ pub(crate) fn explorer_config(
         clock: session.clock,
         memory: session.memory.clone(),
         spill,
+        outside: None,
     })
 }
 

@@ -9,6 +9,7 @@ use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use crate::native_world::Build;
 use crate::replay::Verdict;
@@ -316,9 +317,10 @@ fn describe(finding: &Finding, original: Option<&str>, natively: Natively<'_>) -
 
 /// The source lines around a location; empty if the file cannot be read.
 fn excerpt(place: &SourceFrame) -> String {
-    let Ok(source) = std::fs::read_to_string(&place.file) else {
+    let Ok(source) = everett_report::read_file(Path::new(&place.file)) else {
         return String::new();
     };
+    let source = String::from_utf8_lossy(&source);
     let line = place.line as usize;
     let first = line.saturating_sub(3).max(1);
     let mut text = String::new();

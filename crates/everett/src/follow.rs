@@ -224,6 +224,23 @@ impl<'i> Model<'i> {
         Model { config, images }.follow(trace)
     }
 
+    /// Follows the trace of a program and marks the segments that it executes. `None` if it does not come to an end.
+    pub(crate) fn follow_covering(
+        &self,
+        trace: &Trace,
+        covered: &mut Vec<u8>,
+    ) -> Result<Option<PathEnd>> {
+        let start = Start::Trace(trace.clone());
+        let mut explorer = Explorer::new(self.images, self.config.clone(), start)?;
+        let segments = &mut explorer.coverage_mut().segments;
+        covered.resize(segments.len(), 0);
+        segments.clone_from(covered);
+        let mut last = LastPath(None);
+        explorer.run(&AtomicBool::new(false), &mut last);
+        covered.clone_from(&explorer.coverage().segments);
+        Ok(last.0)
+    }
+
     fn run(&self, start: Start, random_seed: Option<u64>) -> Result<Seen> {
         let mut config = self.config.clone();
         for (host, at) in config.hosts.iter_mut().zip(0..) {
@@ -242,6 +259,19 @@ impl<'i> Model<'i> {
         }
         Ok(seen)
     }
+}
+
+/// The path that ended last.
+struct LastPath(Option<PathEnd>);
+
+impl Listener for LastPath {
+    fn path(&mut self, end: &PathEnd) {
+        self.0 = Some(end.clone());
+    }
+
+    fn finding(&mut self, _: &WorldFinding) {}
+
+    fn tick(&mut self, _: &Explorer<'_>) {}
 }
 
 /// What happened while a trace was followed.

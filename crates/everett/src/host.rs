@@ -2,7 +2,7 @@
 //! these options; must not know how the command line supplies them.
 
 use everett_linux::{
-    Argument, FaultFilter, FaultOptions, GuestLimits, HostConfig, HostOptions, PreemptAt,
+    Argument, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions, PreemptAt,
     Scheduler, Stdin,
 };
 use everett_scenario::OptionSetting;
@@ -239,15 +239,20 @@ impl HostSpec {
         Ok(config)
     }
 
-    /// Applies the options to a configuration.
-    pub(crate) fn apply(&self, config: &mut HostConfig, session: &Session) -> Result<()> {
-        config.programs = guest_programs(&self.program);
+    /// Files of the disk that the guest sees.
+    pub(crate) fn mounted(&self, session: &Session) -> Result<Vec<FileSpec>> {
         let mut files = Vec::new();
         for mount in self.ro.iter().chain(&self.files).chain(&self.file) {
             files.extend(mount.specs(&session.notices)?);
         }
+        Ok(files)
+    }
+
+    /// Applies the options to a configuration.
+    pub(crate) fn apply(&self, config: &mut HostConfig, session: &Session) -> Result<()> {
+        config.programs = guest_programs(&self.program);
         // Symbolic files take precedence over those of the disk.
-        config.files.splice(0..0, files);
+        config.files.splice(0..0, self.mounted(session)?);
         if let Some(cwd) = &self.cwd {
             config.cwd = cwd.as_os_str().as_bytes().to_vec();
         }

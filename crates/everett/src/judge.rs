@@ -13,6 +13,9 @@ use crate::trace::{HOST, INVARIANT, WorldTrace, Wrong};
 impl NativeWorld {
     /// Compares the end of a native run with its trace.
     pub(crate) fn judge(&self, trace: &WorldTrace, seen: &WorldRun) -> Verdict {
+        if let Some(why) = &seen.unanswered {
+            return Verdict::NotReproduced(why.clone());
+        }
         match (&trace.finding, trace.end(), seen.hosts.get(HOST)) {
             (_, Some(end), Some(run)) if trace.is_program => compare(end, run),
             (Some(wrong), ..) => self.compare_finding(wrong, &trace.hosts, seen),

@@ -147,7 +147,10 @@ pub(crate) struct KleeFiles {
 impl KleeFiles {
     /// The files of a run, which may go on in a folder that it has written to before.
     pub(crate) fn of(folder: &Path) -> KleeFiles {
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let read = |name: &str| {
+            let text = everett_report::read_file(&folder.join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&text).into_owned()
+        };
         KleeFiles {
             tests: klee_tests(folder),
             errors: 0,

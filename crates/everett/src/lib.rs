@@ -26,6 +26,7 @@ mod finding;
 mod follow;
 mod host;
 mod input;
+mod job;
 mod judge;
 mod klee;
 mod layers;
@@ -33,6 +34,7 @@ mod load;
 mod native;
 mod native_world;
 mod options;
+mod peers;
 mod points;
 mod record;
 mod regress;
@@ -60,6 +62,10 @@ pub use export::{ExportSpec, Script, export};
 pub use finding::FindingEntry;
 pub use follow::{Ending, FollowResult, HostEnd, follow, strace};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
+pub use job::{
+    Gathered, Job, JobFinding, JobResult, JobTest, Parcel, ParcelContents, ParcelFile, Prepared,
+    conclude, new_folder, root_state, weight_of,
+};
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
@@ -73,7 +79,8 @@ pub use session::{Notices, ProcessMemory, Session};
 pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
 pub use spec::{ResumeSpec, RunSpec, VERSION, is_scenario, parse_time, parse_variable};
 pub use summary::{
-    Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
+    ClusterFigures, Comparison, CoverageTotals, Paths, PeerFigures, ProgramFigures, Summary,
+    Weights, WorldFigures,
 };
 pub use trace::{HOST, WorldTrace, Wrong};
 pub use trojans::{
@@ -82,8 +89,8 @@ pub use trojans::{
 };
 
 pub use everett_engine::{
-    Difference, Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd,
-    TraceInput, Unsupported, principal,
+    Difference, Finding, MemoryAccount, Part, PathEnd, Pending, SourceFrame, Trace, TraceChoice,
+    TraceEnd, TraceInput, Unsupported, Weight, WeightSum, principal,
 };
 pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};

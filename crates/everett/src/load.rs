@@ -1,6 +1,7 @@
 //! Loads a program by name into an executable image.
 
 use everett_ir::lower::{LowerOptions, lower};
+use everett_ir::{FileError, Module};
 use everett_linux::ProgramSpec;
 use everett_vm::{Image, ImageId, external};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,19 @@ pub(crate) struct Lowering {
 /// Reads, lowers and verifies a program.
 pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
     let path = bitcode_of(program)?;
-    let module = everett_ir::read_file(&path)?;
+    image_of(program, &path, everett_ir::read_file(&path)?, lowering)
+}
+
+/// The same for a program that lies elsewhere: its bitcode.
+pub(crate) fn load_bytes(program: &Path, bitcode: &[u8], lowering: Lowering) -> Result<Image> {
+    let module = Module::read(bitcode).map_err(|source| FileError::Read {
+        path: program.to_owned(),
+        source,
+    })?;
+    image_of(program, program, module, lowering)
+}
+
+fn image_of(program: &Path, path: &Path, module: Module, lowering: Lowering) -> Result<Image> {
     let options = LowerOptions {
         is_vm_operation: &external::is_replaced,
         promote: lowering.promote,

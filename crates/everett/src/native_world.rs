@@ -12,6 +12,7 @@ use everett_net::HostIndex;
 use everett_scenario::Scenario;
 use everett_sim::Network;
 use everett_toolchain::{BuildLimits, Checks, ToolchainError, checked_build};
+use everett_vm::Outside;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -70,6 +71,8 @@ pub(crate) struct Surroundings {
     network: Network,
     max_virtual_ns: Option<u64>,
     invariants: Vec<Arc<Invariants>>,
+    /// Answers for live peers; without it their answers are those of traces.
+    outside: Option<Arc<dyn Outside>>,
 }
 
 /// The native programs of a run.
@@ -167,6 +170,15 @@ impl NativeWorld {
         })
     }
 
+    /// Lets live peers answer instead of the recording.
+    pub(crate) fn ask_live_peers(&mut self) -> Result<()> {
+        let Some(around) = &mut self.surroundings else {
+            bail!(Usage, "--live is for scenarios with live peers");
+        };
+        around.outside = Some(crate::peers::live(&around.scenario)?);
+        Ok(())
+    }
+
     /// Whether it is a single program.
     pub(crate) fn is_program(&self) -> bool {
         self.surroundings.is_none()
@@ -195,6 +207,7 @@ impl NativeWorld {
         let network = NativeNetwork {
             network: &around.network,
             max_virtual_ns: around.max_virtual_ns,
+            outside: around.outside.clone(),
         };
         let mut seen = run_world(hosts, &network, guides, times)?;
         if let Some(confirming) = &mut confirming
@@ -450,6 +463,7 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
         messages: Vec::new(),
         is_cut: false,
         unevaluated: BTreeSet::new(),
+        unanswered: None,
     })
 }
 
@@ -469,6 +483,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
         start_ns: alone.start_ns,
         expects: alone.expects,
         begin: alone.begin,
+        peer: None,
     })
 }
 
@@ -507,6 +522,7 @@ fn of_scenario(
         network: network(&scenario, &run),
         max_virtual_ns: run.max_virtual_ns(),
         invariants: invariants(&scenario)?,
+        outside: None,
         scenario,
     };
     Ok((hosts, Some(surroundings)))

@@ -395,6 +395,8 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Conflicts that the first tier may have in one query.")
         .default("20000"),
     maybe!("solver-log", solver_log, Takes::Path("DIR"), path).help("Folder for slow queries, as SMT-LIB files."),
+    maybe!("log-queries", log_queries, Takes::Path("DIR"), path)
+        .help("Folder for all queries that reach enumeration, SAT or SMT, as SMT-LIB files."),
     values!("env", host.env, Takes::Values("NAME=VALUE"), parse_variable)
         .help("Environment variables of the program, NAME=VALUE. It has no others.")
         .scope(Scope::Host)
@@ -550,6 +552,10 @@ pub const OPTIONS: &[RunOption] = &[
     switch!("dtest", dtest).help(
         "Where a scenario is explored: write findings and tests as .dtest too, each with a .ktest for every host.",
     ),
+    switch!("allow-live", allow_live)
+        .help("Let live peers of a scenario ([peer.NAME]) be started and contacted. Nothing else outside is."),
+    maybe!("offline", offline, Takes::Path("RUN"), path)
+        .help("Answer for live peers from the recording of this earlier run, and do not contact them."),
 ];
 
 /// The option with a name.

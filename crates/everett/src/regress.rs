@@ -115,7 +115,7 @@ impl Suite {
 
 /// Kind and recorded verdict of the findings of a run, by their folders.
 fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
-    let text = std::fs::read(folder.join("summary.json")).unwrap_or_default();
+    let text = everett_report::read_file(&folder.join("summary.json")).unwrap_or_default();
     let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let findings = summary["findings"].as_array().into_iter().flatten();
@@ -375,7 +375,7 @@ pub fn confirm(
 /// Writes the verdicts on findings into the summary of their run.
 fn note_in_summary(folder: &Path, replayed: &[Replayed]) -> Result<()> {
     let file = folder.join("summary.json");
-    let Ok(text) = std::fs::read(&file) else {
+    let Ok(text) = everett_report::read_file(&file) else {
         return Ok(());
     };
     let mut summary: Value = serde_json::from_slice(&text).map_err(|error| Error::Damaged {

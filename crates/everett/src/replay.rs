@@ -36,6 +36,8 @@ pub struct ReplaySpec {
     pub pcap: Option<PathBuf>,
     /// Replay each trace this many times and compare all events of the runs.
     pub times: Option<NonZeroU32>,
+    /// Let live peers answer, not the recording. They are started and contacted.
+    pub live: bool,
 }
 
 /// The build of the program that traces are replayed on.
@@ -173,6 +175,9 @@ pub fn replay(
     let (folder, traces) = traces_of(&spec.path)?;
     let run = RunSpec::of(&folder)?;
     let mut world = NativeWorld::of(&run, &spec.build, session)?;
+    if spec.live {
+        world.ask_live_peers()?;
+    }
     let programs = world.hosts.iter().flat_map(|host| &host.config.programs);
     tell_revealing(programs, session);
     spec.expect_one(&traces)?;

@@ -132,6 +132,7 @@ impl NameContext for Here {
             NameKind::ReplyPattern => everett_trojans::Pattern::parse(name)
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
+            NameKind::Regex => everett_peers::pattern(name).map(|_| ()),
             NameKind::Invariant => everett_invariant::parse(name)
                 .map(|_| ())
                 .map_err(|error| error.to_string()),

@@ -3,8 +3,10 @@
 //! native programs.
 
 use everett_engine::{
-    ExplorerConfig, Finding, Trace, TraceChoice, TraceEnd, TraceInput, WorldFinding, principal,
+    ExplorerConfig, Finding, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, WorldFinding,
+    principal,
 };
+use everett_sim::SharedList;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -457,6 +459,8 @@ impl Shrinker<'_> {
 struct Parts {
     inputs: Vec<TraceInput>,
     choices: Vec<TraceChoice>,
+    /// What live peers answer cannot be changed.
+    answers: SharedList<TraceAnswer>,
 }
 
 impl Parts {
@@ -464,6 +468,7 @@ impl Parts {
         Parts {
             inputs: trace.inputs.iter().cloned().collect(),
             choices: trace.choices.iter().cloned().collect(),
+            answers: trace.answers.clone(),
         }
     }
 
@@ -471,6 +476,7 @@ impl Parts {
         Trace {
             inputs: self.inputs.into_iter().collect(),
             choices: self.choices.into_iter().collect(),
+            answers: self.answers,
             ..Trace::default()
         }
     }

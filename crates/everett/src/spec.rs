@@ -96,6 +96,8 @@ pub struct RunSpec {
     pub solver_conflicts: Option<u32>,
     /// Folder for slow queries, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
+    /// Folder for all queries that no cheap layer answers, as SMT-LIB files and as encoded terms.
+    pub log_queries: Option<PathBuf>,
     /// The host that the program runs on.
     #[serde(flatten)]
     pub host: HostSpec,
@@ -111,6 +113,13 @@ pub struct RunSpec {
     pub against: Option<PathBuf>,
     /// Write findings and tests of a scenario as `.dtest`, too.
     pub dtest: bool,
+    /// Start and contact the live peers of a scenario.
+    pub allow_live: bool,
+    /// The folder of an earlier run whose recording answers for live peers.
+    pub offline: Option<PathBuf>,
+    /// The folder of the run that this is the spec of, with the recording of its live peers.
+    #[serde(skip)]
+    pub recorded_in: Option<PathBuf>,
     /// What takes the place of a client, where the messages of a server are analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
@@ -133,7 +142,7 @@ impl RunSpec {
     /// Reads the spec of an earlier run.
     pub fn of(dir: &Path) -> Result<RunSpec> {
         let path = dir.join(FILE);
-        let text = std::fs::read(&path).map_err(|source| Error::NotARun {
+        let text = everett_report::read_file(&path).map_err(|source| Error::NotARun {
             path: dir.to_owned(),
             source: Some(source),
         })?;
@@ -158,6 +167,10 @@ impl RunSpec {
         let spec = RunSpec {
             world: spec.world.as_deref().map(|world| spec.file(world)),
             against: spec.against.as_deref().map(|other| spec.file(other)),
+            // A permission is given anew with each command.
+            allow_live: false,
+            recorded_in: Some(dir.to_owned()),
+            offline: spec.offline.as_deref().map(|run| spec.file(run)),
             ..spec
         };
         Ok(spec)
@@ -369,6 +382,8 @@ pub struct ResumeSpec {
     pub max_paths: Option<u64>,
     /// Stop after this many forks, counted from the first start.
     pub max_forks: Option<u64>,
+    /// Start and contact the live peers of a scenario.
+    pub allow_live: bool,
 }
 
 /// Parses a duration such as `90s`, `10m` or `2h`; a number without a unit counts seconds.

@@ -1,6 +1,6 @@
 //! `summary.json`: findings, counters and coverage of a run.
 
-use everett_engine::{Difference, Explorer, Stopped, Unsupported};
+use everett_engine::{Difference, Explorer, SolverLine, Stopped, Unsupported};
 use everett_ir::code::{Body, Inst, Program};
 use everett_net::HostIndex;
 use everett_report::{Folder, LineCoverage};
@@ -18,6 +18,9 @@ use crate::record::Recorder;
 pub(crate) const SUMMARY: &str = "summary.json";
 /// The name of the file with the coverage.
 pub(crate) const COVERAGE: &str = "coverage.lcov";
+
+/// So many lines are listed with the cost of their queries.
+const MOST_SOLVER_LINES: usize = 10;
 
 /// The summary of a search of a program or of worlds.
 #[derive(Debug, Serialize)]
@@ -38,6 +41,8 @@ pub struct Summary {
     pub queries: u64,
     /// Time spent in solvers.
     pub solver_seconds: f64,
+    /// The lines whose queries took longest, of those that no cheap layer answered; longest first.
+    pub solver_lines: Vec<SolverLine>,
     /// Wall-clock time of the run.
     pub wall_seconds: f64,
     /// Peak memory of the process.
@@ -71,9 +76,29 @@ pub struct Summary {
     /// Figures that only searches of worlds have.
     #[serde(flatten)]
     pub world: Option<WorldFigures>,
+    /// Figures of a search on several machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterFigures>,
     /// Coverage by source line.
     #[serde(skip)]
     pub line_coverage: LineCoverage,
+}
+
+/// Figures of a search on several machines.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ClusterFigures {
+    /// Jobs that were explored.
+    pub jobs: u64,
+    /// Jobs that are left.
+    pub jobs_left: u64,
+    /// States that moved from one job to another.
+    pub states_moved: u64,
+    /// Bytes of jobs and results that workers sent.
+    pub bytes_sent: u64,
+    /// The share of all instructions that rematerialised states.
+    pub replay_share: f64,
+    /// Jobs by the worker that explored them.
+    pub workers: BTreeMap<String, u64>,
 }
 
 /// The comparison of two builds.
@@ -141,6 +166,29 @@ pub struct WorldFigures {
     pub deliveries_impossible: u64,
     /// Seconds spent on invariants.
     pub invariant_seconds: f64,
+    /// Live peers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerFigures>,
+    /// Symbolic bytes that got one value because they were sent to live peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_concretised: Option<u64>,
+}
+
+/// Figures of a live peer.
+#[derive(Debug, Serialize)]
+pub struct PeerFigures {
+    /// Its name.
+    pub name: String,
+    /// Answers in its recording.
+    pub recorded: u64,
+    /// Questions that the recording answered.
+    pub from_recording: u64,
+    /// Questions that a live instance answered.
+    pub live: u64,
+    /// Fresh instances that were made.
+    pub instances: u64,
+    /// Answers that were played again to bring them to where others stood.
+    pub played_again: u64,
 }
 
 /// Number of paths that ended.
@@ -273,6 +321,7 @@ impl Summary {
             states_peak: statistics.states_peak.max(1),
             queries: solver.queries,
             solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
+            solver_lines: explorer.solver_lines(MOST_SOLVER_LINES),
             wall_seconds: wall.as_secs_f64(),
             memory_peak_bytes: recorder.memory_peak(),
             weight: Weights {
@@ -300,6 +349,7 @@ impl Summary {
                 faults: statistics.faults.clone(),
             }),
             world: is_world.then(|| WorldFigures::of(explorer)),
+            cluster: None,
             line_coverage,
         }
     }
@@ -374,6 +424,8 @@ impl WorldFigures {
             packets: counted.packets,
             deliveries_impossible: counted.impossible,
             invariant_seconds: counted.in_invariants.as_secs_f64(),
+            peers: crate::peers::figures(explorer.config()),
+            bytes_concretised: (counted.concretised > 0).then_some(counted.concretised),
         }
     }
 }

@@ -79,8 +79,8 @@ impl WorldTrace {
         if is_program {
             return Ok(WorldTrace::of_program(read_trace(path)?));
         }
-        let text =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = everett_report::read_file(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         if is_dtest(path) {
             return of_dtest(path, &String::from_utf8_lossy(&text));
         }
@@ -170,8 +170,8 @@ fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
     let mut hosts = BTreeMap::new();
     for (host, name) in dtest_files(text) {
         let file = path.with_file_name(&name);
-        let bytes =
-            std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let bytes = everett_report::read_file(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
         let Ok(test) = KTest::from_bytes(&bytes) else {
             bail!(Trace, "{} is no test in KLEE's format", file.display());
         };
@@ -194,7 +194,8 @@ fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
 
 /// Reads the trace of a path.
 pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = everett_report::read_file(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
 }
 

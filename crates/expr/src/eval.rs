@@ -29,12 +29,18 @@ pub struct EvalScratch {
     epoch: u32,
     stack: Vec<ExprId>,
     wide: Vec<u64>,
+    evaluated: u64,
 }
 
 impl EvalScratch {
     /// Empty memory.
     pub fn new() -> EvalScratch {
         EvalScratch::default()
+    }
+
+    /// How many terms were evaluated so far: of an if-then-else only the branch that is taken counts.
+    pub fn evaluated(&self) -> u64 {
+        self.evaluated
     }
 
     fn start(&mut self, length: usize) {
@@ -65,6 +71,7 @@ impl EvalScratch {
     fn set(&mut self, e: ExprId, value: u64) {
         self.values[e.index()] = value;
         self.stamps[e.index()] = self.epoch;
+        self.evaluated += 1;
     }
 
     fn limbs(&self, e: ExprId, width: u32) -> &[u64] {

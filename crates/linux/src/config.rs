@@ -1,6 +1,6 @@
 //! The configuration of a host.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use everett_vm::ImageId;
@@ -139,6 +139,8 @@ pub struct HostOptions {
     pub limits: GuestLimits,
     /// How long the host has been up at the start: monotonic clocks show that and more.
     pub uptime_ns: u64,
+    /// Paths of Unix sockets at which live peers are reached, and their addresses.
+    pub peer_paths: Arc<Vec<(Vec<u8>, SocketAddr)>>,
 }
 
 /// What the programs of a host may take of our memory.
@@ -180,6 +182,7 @@ impl Default for HostOptions {
             stops_at_calls: false,
             limits: GuestLimits::default(),
             uptime_ns: 100_000_000_000,
+            peer_paths: Arc::default(),
         }
     }
 }

@@ -79,6 +79,17 @@ impl From<Interrupt> for HostExit {
     }
 }
 
+/// What the user is told about the run of a host: seldom anything, so that a fork shares it as one.
+#[derive(Clone, Debug, Default)]
+pub struct Notices {
+    /// Unsupported features that the program used, each once, in order.
+    pub warnings: Vec<String>,
+    /// What the program asked for and was refused although Linux would do it.
+    pub refusals: Vec<crate::Refusal>,
+    /// Limits that the program reached, each once, by the names of their options.
+    pub limits_hit: Vec<&'static str>,
+}
+
 /// The kernel's tables: everything of a host except the memory and the frames of its programs.
 #[derive(Clone, Debug)]
 pub struct HostState {
@@ -91,7 +102,7 @@ pub struct HostState {
     /// Instructions executed so far.
     pub instructions: u64,
     /// Options set by the user.
-    pub options: HostOptions,
+    pub options: Arc<HostOptions>,
     /// Host name and domain name.
     pub names: (Arc<Vec<u8>>, Arc<Vec<u8>>),
     /// The file system and the open file descriptions.
@@ -114,12 +125,8 @@ pub struct HostState {
     pub uncounted_writes: u64,
     /// State of the random number generator.
     pub random: u64,
-    /// Unsupported features that the program used, each once, in order.
-    pub warnings: Arc<Vec<String>>,
-    /// What the program asked for and was refused although Linux would do it.
-    pub refusals: Arc<Vec<crate::Refusal>>,
-    /// Limits that the program reached, each once, by the names of their options.
-    pub limits_hit: Arc<Vec<&'static str>>,
+    /// What the user is told about the run.
+    pub notices: Arc<Notices>,
     /// Processes, by pid.
     pub processes: Vec<Arc<ProcessState>>,
     /// Tasks (threads) of all processes, by tid.
@@ -205,15 +212,16 @@ impl HostState {
     /// Records a warning about an unsupported feature, once.
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
-        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
-            Arc::make_mut(&mut self.warnings).push(warning);
+        let known = &self.notices.warnings;
+        if known.len() < MAX_WARNINGS && !known.contains(&warning) {
+            Arc::make_mut(&mut self.notices).warnings.push(warning);
         }
     }
 
     /// Records that the program reached a limit, by the name of its option: it goes on otherwise than on a real machine.
     pub fn reach_limit(&mut self, limit: &'static str) {
-        if !self.limits_hit.contains(&limit) {
-            Arc::make_mut(&mut self.limits_hit).push(limit);
+        if !self.notices.limits_hit.contains(&limit) {
+            Arc::make_mut(&mut self.notices).limits_hit.push(limit);
         }
     }
 
@@ -326,17 +334,17 @@ impl Host {
 
     /// Unsupported features that the program used, each once.
     pub fn warnings(&self) -> &[String] {
-        &self.state.warnings
+        &self.state.notices.warnings
     }
 
     /// What the program asked for and was refused although Linux would do it.
     pub fn refusals(&self) -> &[crate::Refusal] {
-        &self.state.refusals
+        &self.state.notices.refusals
     }
 
     /// Limits that the program reached, each once, by the names of their options.
     pub fn limits_hit(&self) -> &[&'static str] {
-        &self.state.limits_hit
+        &self.state.notices.limits_hit
     }
 
     /// Memory and threads of each process.

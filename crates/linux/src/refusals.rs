@@ -49,7 +49,7 @@ impl HostState {
     }
 
     fn add_refusal(&mut self, call: &str, what: String, sites: Vec<CallSite>) {
-        let all = Arc::make_mut(&mut self.refusals);
+        let all = &mut Arc::make_mut(&mut self.notices).refusals;
         let is_same = |one: &Refusal| one.call == call && one.what == what && one.sites == sites;
         match all.iter().position(is_same) {
             Some(at) => all[at].count += 1,

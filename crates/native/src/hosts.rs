@@ -2,13 +2,15 @@
 //! the search does with explored hosts.
 
 use everett_engine::Trace;
+use everett_expr::Arena;
 use everett_linux::{Disk, ExposedData, Host, HostExit, Packet};
 use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope};
 use everett_sim::{
-    Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, Questions,
-    RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns, step,
+    Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, PeerConfig,
+    Questions, RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns,
+    step,
 };
-use everett_vm::{Buffer, Interrupt};
+use everett_vm::{Buffer, Interrupt, Outside};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +33,8 @@ pub struct NativeHost {
     pub expects: Vec<Expected>,
     /// What leads to where it begins, where its program sets it up itself.
     pub begin: Option<Arc<Trace>>,
+    /// It is a live peer: it has no programs.
+    pub peer: Option<Arc<PeerConfig>>,
 }
 
 /// What surrounds the hosts of a world, and when it is cut off.
@@ -39,6 +43,8 @@ pub struct NativeNetwork<'n> {
     pub network: &'n Network,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
+    /// Answers for live peers; without it their answers are those of the trace.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 /// Where the answers to a host's questions come from, and who watches it.
@@ -65,6 +71,8 @@ pub struct WorldRun {
     pub is_cut: bool,
     /// Why checks could not be evaluated, if some could not.
     pub unevaluated: BTreeSet<String>,
+    /// Why a live peer did not answer, if one did not.
+    pub unanswered: Option<String>,
 }
 
 /// When invariants are evaluated.
@@ -95,6 +103,8 @@ struct HostMachine<'c> {
     /// Inputs that its program sets it up with.
     set_up_with: usize,
     max_calls: u64,
+    /// What a live peer has instead of processes.
+    peer: Option<(NativeOracle, Arena)>,
 }
 
 impl<'c> HostMachine<'c> {
@@ -105,8 +115,11 @@ impl<'c> HostMachine<'c> {
 
     /// The concrete bytes of a packet under the inputs of the run.
     fn bytes(&mut self, packet: &Packet) -> Option<Vec<u8>> {
-        let world = self.world.as_mut()?;
         let bytes = packet.payload()?;
+        if let Some((oracle, arena)) = &mut self.peer {
+            return Some(oracle.inputs.bytes(bytes, arena));
+        }
+        let world = self.world.as_mut()?;
         Some(world.oracle.inputs.bytes(bytes, &mut world.arena))
     }
 }
@@ -157,6 +170,16 @@ impl Machine for HostMachine<'_> {
         &mut self,
         question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
     ) -> Result<T, NativeError> {
+        let unanswered = |_| NativeError::Boot("a question has no answer in the trace".to_owned());
+        if let Some((oracle, arena)) = &mut self.peer {
+            let host = None;
+            let mut questions = Questions {
+                oracle,
+                arena,
+                host,
+            };
+            return question(&mut questions).map_err(unanswered);
+        }
         let is_on = self.is_on;
         let world = self.world()?;
         let mut questions = Questions {
@@ -164,7 +187,6 @@ impl Machine for HostMachine<'_> {
             arena: &mut world.arena,
             host: Some(&world.host).filter(|_| is_on),
         };
-        let unanswered = |_| NativeError::Boot("a question has no answer in the trace".to_owned());
         question(&mut questions).map_err(unanswered)
     }
 
@@ -230,7 +252,7 @@ pub fn run_world<'c>(
     let _pinned = Pinned::here();
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut all = Loop {
-        hosts: boot_all(hosts, network.network, guides)?,
+        hosts: boot_all(hosts, network, guides)?,
         messages: MessageLog::between(names.clone()),
         names,
         lookahead_ns: network.network.lookahead_ns(),
@@ -247,11 +269,14 @@ pub fn run_world<'c>(
     all.each_world(NativeMachine::kill_all);
     ran?;
     let histories = all.histories();
+    let mut unanswered = None;
     let mut runs = BTreeMap::new();
     for (name, host) in all.names.into_iter().zip(all.hosts) {
         if let Some(world) = host.machine.world {
             let run = world.finish_run(host.end.unwrap_or(NativeEnd::Idle))?;
             runs.insert(name, run);
+        } else if let Some(NativeEnd::Diverged(why)) = host.end {
+            unanswered = Some(format!("peer {name}: {why}"));
         }
     }
     Ok(WorldRun {
@@ -262,15 +287,17 @@ pub fn run_world<'c>(
         messages: all.messages.in_order(),
         is_cut: all.is_cut,
         unevaluated: BTreeSet::new(),
+        unanswered,
     })
 }
 
 /// Makes all hosts. The first one answers for the faults of the whole world.
 fn boot_all<'c>(
     hosts: &'c [NativeHost],
-    network: &Network,
+    around: &NativeNetwork<'_>,
     guides: Vec<Guide<'c>>,
 ) -> Result<Vec<Running<'c>>, NativeError> {
+    let network = around.network;
     let mut all = Vec::with_capacity(hosts.len());
     let mut world_faults = Vec::new();
     let max_calls = hosts.iter().map(|host| host.config.max_calls).max();
@@ -285,14 +312,24 @@ fn boot_all<'c>(
         for (fault, happens) in &world_faults {
             counters.decide(*fault, *happens);
         }
-        let mut world = NativeMachine::with_oracle(&host.config, oracle, guide.watcher)?;
-        world.oracle.is_free = true;
+        oracle.is_free = true;
+        let (mut world, mut peer) = (None, None);
+        if host.peer.is_some() {
+            oracle.outside = around.outside.clone();
+            peer = Some((oracle, Arena::new()));
+        } else {
+            let mut machine = NativeMachine::with_oracle(&host.config, oracle, guide.watcher)?;
+            machine.oracle.is_free = true;
+            world = Some(machine);
+        }
         let start = Start::new(at as usize, host.start_ns);
         let times = network.faults.times(HostIndex(at));
         let sim = SimHost::new(start, times, host.begin.is_some());
+        let sim = sim.with_peer(host.peer.as_ref());
         all.push(Running {
             machine: HostMachine {
-                world: Some(world),
+                world,
+                peer,
                 is_on: false,
                 set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
                 max_calls: max_calls.unwrap_or(0),
@@ -419,6 +456,11 @@ impl<'c> Loop<'c, '_, '_> {
             Step::Livelock(_) => {
                 host.sim.run_state = RunState::Ended;
                 host.end = Some(NativeEnd::Hang);
+                false
+            }
+            Step::Unanswered(message) => {
+                host.sim.run_state = RunState::Ended;
+                host.end = Some(NativeEnd::Diverged(message));
                 false
             }
             Step::Stopped(end) => {

@@ -1,11 +1,14 @@
 //! The oracle of a native run: answers come from a trace, or at random from a seed.
 
 use everett_engine::{
-    NativePoint, SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named,
+    NativePoint, SourceFrame, Trace, TraceAnswer, TraceChoice, TraceInput, input_of, is_named,
 };
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
-use everett_vm::{Buffer, BugKind, ChoiceSite, Oracle, Suspend};
+use everett_vm::{
+    Buffer, BugKind, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
+};
+use std::sync::Arc;
 
 use crate::priorities::Priorities;
 
@@ -81,6 +84,8 @@ pub struct NativeOracle {
     pub diverged: Option<String>,
     /// What the trace demands that cannot be done natively.
     pub beyond: Option<String>,
+    /// Answers for a live peer instead of the trace.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 impl NativeOracle {
@@ -108,6 +113,7 @@ impl NativeOracle {
             used_up: Vec::new(),
             diverged: None,
             beyond: None,
+            outside: None,
         }
     }
 
@@ -468,6 +474,25 @@ impl Oracle for NativeOracle {
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
         let at = self.take_input(arena, name, size);
         Ok(self.inputs.0[at].0)
+    }
+
+    fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
+        let answer = match (&self.outside, &self.source) {
+            (Some(live), _) => live.answer(question),
+            (None, Source::Trace(trace) | Source::Begun(trace, _)) => {
+                let answer = trace.answer(question.id, self.made.answers.len());
+                let missing = "the trace has no answer to what the hosts send to it";
+                answer.cloned().ok_or_else(|| missing.to_owned())
+            }
+            (None, Source::Random(_)) => Err("it has no recording".to_owned()),
+        };
+        if let Ok(bytes) = &answer {
+            self.made.answers.push(TraceAnswer {
+                question: question.id,
+                bytes: bytes.clone(),
+            });
+        }
+        Ok(answer)
     }
 
     fn prefer(&mut self, _: &mut Arena, _: ExprId) {}

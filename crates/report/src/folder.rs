@@ -23,6 +23,17 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     }
 }
 
+/// Reads a file of a run. A folder may come from anybody: something else than a file, like a pipe, could block for ever.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a file",
+        ));
+    }
+    fs::read(path)
+}
+
 /// Bytes of the disk that are kept for the end of a run: summary and findings are small.
 const RESERVE: usize = 1 << 20;
 

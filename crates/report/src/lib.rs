@@ -15,7 +15,7 @@ mod sqlite;
 mod writer;
 
 pub use dtest::{DTest, TestHost, TestInterface, TestNode, dtest_files};
-pub use folder::{Folder, WriteError};
+pub use folder::{Folder, WriteError, read_file};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
 pub use lcov::{FileCoverage, FunctionCoverage, LcovError, LineCoverage};

@@ -117,6 +117,7 @@ impl HostReader<'_> {
             }),
             options: read_options("host", &mut table, values, self.context, diagnostics),
             watches: self.watches(&mut table, values, diagnostics),
+            peer: None,
         };
         table.finish(diagnostics);
         Some((setup, place))
@@ -446,7 +447,11 @@ impl HostReader<'_> {
     }
 }
 
-fn start(table: &mut Table<'_>, values: ValueReader, diagnostics: &mut Diagnostics) -> Start {
+pub(crate) fn start(
+    table: &mut Table<'_>,
+    values: ValueReader,
+    diagnostics: &mut Diagnostics,
+) -> Start {
     let Some(node) = table.get("start") else {
         return Start::default();
     };

@@ -12,6 +12,7 @@ mod faults;
 mod hosts;
 mod model;
 mod options;
+mod peers;
 mod placement;
 mod read;
 mod reader;
@@ -24,7 +25,8 @@ mod units;
 
 pub use model::{
     Accept, Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource,
-    HostSetup, MessageField, OtherProgram, Process, Scenario, Start, Stdin, Trojans, Watch,
+    Fresh, HostSetup, MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process,
+    Ready, Scenario, Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};
@@ -45,6 +47,8 @@ pub enum NameKind {
     Invariant,
     /// A pattern of replies.
     ReplyPattern,
+    /// A regular expression.
+    Regex,
 }
 
 /// The context of a scenario: the files, names and options it refers to.

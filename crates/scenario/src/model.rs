@@ -1,5 +1,6 @@
 //! The content of a scenario, with all defaults filled in: plain data.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use everett_net::{Faults, HostIndex, Topology};
@@ -137,6 +138,92 @@ pub struct HostSetup {
     pub options: Vec<OptionSetting>,
     /// Program data that invariants observe.
     pub watches: Vec<Watch>,
+    /// It is a live peer, which has no programs.
+    pub peer: Option<PeerSetup>,
+}
+
+/// A live peer: something that runs outside and is not explored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerSetup {
+    /// The command that starts it; empty if it runs already.
+    pub command: Vec<String>,
+    /// Variables of its environment besides the few that it always has.
+    pub env: Vec<(String, String)>,
+    /// Files and folders that are copied into its folder.
+    pub files: Vec<PathBuf>,
+    /// When it is ready.
+    pub ready: Ready,
+    /// Where the real one is reached, or where it reaches us.
+    pub listen: PeerListen,
+    /// Its port as hosts see it; for a client, that of the host that it connects to.
+    pub port: u16,
+    /// The path of a Unix socket at which hosts reach it, too.
+    pub path: Option<String>,
+    /// It speaks UDP.
+    pub is_udp: bool,
+    /// The host that it connects to, if it is a client.
+    pub connects: Option<HostIndex>,
+    /// What makes it as new.
+    pub fresh: Fresh,
+    /// How many of them run at most.
+    pub instances: u32,
+    /// Each connection has a recording of its own.
+    pub is_independent: bool,
+    /// What hosts send counts as the same in any order.
+    pub any_order: bool,
+    /// Regular expressions for what may differ in what it says.
+    pub varies: Vec<String>,
+    /// Real time after which it counts as silent.
+    pub patience_ns: u64,
+    /// Virtual time after which it is asked what it does.
+    pub think_ns: Option<u64>,
+    /// How often in a row it is silent until it is not asked again before a host does something.
+    pub silences: u32,
+    /// What becomes of symbolic bytes that are sent to it.
+    pub symbolic: PeerSymbolic,
+    /// Bytes of its recording at most.
+    pub max_bytes: u64,
+}
+
+/// Where a live peer is reached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerListen {
+    /// At an address; port 0 for a free one.
+    Internet(SocketAddr),
+    /// At a Unix socket, relative to its folder.
+    Unix(String),
+}
+
+/// When a live peer is ready.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ready {
+    /// When its port is open.
+    Port,
+    /// When it has printed a line that contains this.
+    Line(String),
+    /// After this time.
+    After(u64),
+}
+
+/// What makes a live peer as new.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fresh {
+    /// Another connection to the same process.
+    Connection,
+    /// Another process.
+    Process,
+}
+
+/// What becomes of symbolic bytes that are sent to a live peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PeerSymbolic {
+    /// They get one value.
+    #[default]
+    One,
+    /// They get all values.
+    All,
+    /// The path ends.
+    Refuse,
 }
 
 /// A process.

@@ -18,11 +18,14 @@ use crate::units;
 pub(crate) fn networks(
     entries: &[TomlEntry],
     hosts: usize,
+    is_wide: bool,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Network>, Vec<SourceSpan>) {
     if entries.is_empty() {
         // The conventional size, unless that is too small.
-        let subnet = if hosts < 250 {
+        let subnet = if is_wide {
+            "10.0.0.0/8"
+        } else if hosts < 250 {
             "10.0.0.0/24"
         } else {
             "10.0.0.0/16"

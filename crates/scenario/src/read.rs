@@ -8,6 +8,7 @@ use crate::faults::faults;
 use crate::hosts::{HostReader, expand};
 use crate::model::{Check, CheckTime, HostSetup, Scenario};
 use crate::options::{OptionSetting, read_options};
+use crate::peers::{PeerReader, need_wide_network};
 use crate::placement::{KnownNames, NodeRequest, networks, read_placement, topology};
 use crate::reader::{Table, ValueReader};
 use crate::source::{Diagnostics, Problems, SourceSpan};
@@ -79,8 +80,11 @@ fn read(
         let help = "a world needs at least one: [host.NAME] with program = \"./PROGRAM\"";
         diagnostics.help(SourceSpan::default(), "there is no host", help);
     }
+    let peer_entries = table.below("peer", diagnostics);
     let network_entries = table.below("network", diagnostics);
-    let (networks, network_spots) = networks(network_entries, host_entries.len(), diagnostics);
+    let count = host_entries.len() + peer_entries.len();
+    let is_wide = need_wide_network(peer_entries);
+    let (networks, network_spots) = networks(network_entries, count, is_wide, diagnostics);
     let router_entries = table.below("router", diagnostics);
     let router_names: Vec<&str> = router_entries.iter().map(|e| e.key.as_str()).collect();
     let known = KnownNames {
@@ -97,6 +101,19 @@ fn read(
     check_defaults(defaults, diagnostics);
     let mut hosts: Vec<HostSetup> = Vec::new();
     for entry in &host_entries {
+        let index = HostIndex(hosts.len() as u32);
+        if let Some((setup, place)) = reader.read(entry, index, &known, diagnostics) {
+            hosts.push(setup);
+            places.push(place);
+        }
+    }
+    let explored = hosts.clone();
+    let reader = PeerReader {
+        folder: &folder,
+        context,
+        hosts: &explored,
+    };
+    for entry in peer_entries {
         let index = HostIndex(hosts.len() as u32);
         if let Some((setup, place)) = reader.read(entry, index, &known, diagnostics) {
             hosts.push(setup);

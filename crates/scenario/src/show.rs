@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Value};
 
 use crate::model::{
-    Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario,
-    Stdin, Trojans,
+    Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, PeerListen,
+    PeerSetup, Process, Scenario, Stdin, Trojans,
 };
 use crate::options::OptionSetting;
 use crate::units::show_ns;
@@ -138,6 +138,38 @@ fn place(scenario: &Scenario, interfaces: &[Interface], routes: &[StaticRoute], 
     }
 }
 
+fn show_peer(scenario: &Scenario, peer: &PeerSetup, out: &mut String) {
+    let protocol = if peer.is_udp { "udp" } else { "tcp" };
+    match &peer.connects {
+        Some(host) => {
+            let name = &scenario.hosts[host.index()].name;
+            let _ = writeln!(out, "  connects to {protocol} port {} of {name}", peer.port);
+        }
+        None => {
+            let _ = writeln!(out, "  serves {protocol} port {}", peer.port);
+        }
+    }
+    let listen = match &peer.listen {
+        PeerListen::Internet(address) => address.to_string(),
+        PeerListen::Unix(path) => format!("unix:{path}"),
+    };
+    let what = match peer.command.as_slice() {
+        [] => "runs already".to_owned(),
+        words => format!("is started by {words:?}"),
+    };
+    let _ = writeln!(out, "  {what}, reached at {listen}");
+    let patience = show_ns(peer.patience_ns);
+    let _ = writeln!(
+        out,
+        "  counts as silent after {patience}, {} times",
+        peer.silences
+    );
+    let varies = peer.varies.iter();
+    for text in varies {
+        let _ = writeln!(out, "  may differ in {text:?}");
+    }
+}
+
 fn relative(scenario: &Scenario, path: &std::path::Path) -> String {
     let inside = path.strip_prefix(&scenario.folder).unwrap_or(path);
     inside.display().to_string()
@@ -145,12 +177,16 @@ fn relative(scenario: &Scenario, path: &std::path::Path) -> String {
 
 fn host(scenario: &Scenario, setup: &HostSetup, start_ns: Option<u64>, out: &mut String) {
     let host = scenario.topology.host(setup.index);
-    let _ = write!(out, "host {}", setup.name);
+    let what = if setup.peer.is_some() { "peer" } else { "host" };
+    let _ = write!(out, "{what} {}", setup.name);
     if !host.aliases.is_empty() {
         let _ = write!(out, " ({})", host.aliases.join(", "));
     }
     out.push('\n');
     place(scenario, &host.interfaces, &host.routes, out);
+    if let Some(peer) = &setup.peer {
+        show_peer(scenario, peer, out);
+    }
     for process in &setup.processes {
         show_process(scenario, process, out);
     }

@@ -279,3 +279,75 @@ fn every_wrong_thing_has_its_words() {
     assert!(said("", &[]).contains("there is no host"));
     assert!(said("host = 1", &[]).contains("expected a table"));
 }
+
+/// The errors of a peer with these lines; they begin at line 5.
+fn of_peer(lines: &str) -> String {
+    let text = "[host.a]\nprogram = \"server\"\n\n[peer.db]\n";
+    said(&format!("{text}{lines}\n"), &[])
+}
+
+#[test]
+fn errors_of_peers_point_at_what_is_wrong() {
+    let whole = "listen = \"127.0.0.1:7000\"\nport = 7";
+    assert_eq!(of_peer(whole), "");
+    assert_eq!(of_peer("listen = \"unix:db\"\npath = \"/run/db\""), "");
+    let cases = [
+        (
+            "port = 7",
+            "s.toml:4:7",
+            "does not say where the real peer is reached",
+        ),
+        ("listen = \"127.0.0.1:7000\"", "s.toml:4:7", "has no port"),
+        (
+            "port = 7\nlisten = \"db:7000\"",
+            "s.toml:6:10",
+            "is not an address with a port",
+        ),
+        (
+            "port = 7\nlisten = \"127.0.0.1:0\"",
+            "s.toml:6:10",
+            "a peer that runs already has a port",
+        ),
+        (
+            "port = 70000\nlisten = \"127.0.0.1:1\"",
+            "s.toml:5:8",
+            "70000 is not between 0 and 65535",
+        ),
+    ];
+    for (lines, place, message) in cases {
+        let said = of_peer(lines);
+        assert!(
+            said.contains(place) && said.contains(message),
+            "{lines}: {said}"
+        );
+    }
+    let more = [
+        ("fresh = \"process\"", "cannot be started afresh"),
+        ("fresh = \"snapshot\"", "\"snapshot\" is no word"),
+        ("varies = \"(\"", "there is no Regex ("),
+        ("connects = \"a\"", "only a client connects to a host"),
+        ("role = \"client\"\nconnects = \"b\"", "\"b\" is no host"),
+        (
+            "role = \"client\"\nprotocol = \"udp\"",
+            "cannot send datagrams",
+        ),
+        (
+            "role = \"client\"\nindependent = true",
+            "no independent connections",
+        ),
+        ("patience = 5", "it has no unit"),
+        ("files = \"nothing\"", "there is no file"),
+        ("lsten = \"x\"", "did you mean \"listen\"?"),
+    ];
+    for (lines, message) in more {
+        let said = of_peer(&format!("{whole}\n{lines}"));
+        let is_placed =
+            said.contains("s.toml:7:") || said.contains("s.toml:8:") || said.contains("s.toml:4:");
+        assert!(is_placed && said.contains(message), "{lines}: {said}");
+    }
+    let both = said(
+        "[host.a]\nprogram = \"server\"\n[peer.a]\nlisten = \"127.0.0.1:1\"\nport = 7\n",
+        &[],
+    );
+    assert!(both.contains("\"a\" is the name of a host"), "{both}");
+}

@@ -13,6 +13,7 @@ use crate::host_faults::{
 };
 use crate::inbox::{Inbox, NextEvent, RunState};
 use crate::observation::{History, Observation, ObservationLog};
+use crate::peer::{Peer, PeerConfig};
 use crate::start::Start;
 use crate::transit::{Arrival, Delivery, Routed, deliver, packet_info, route};
 
@@ -144,6 +145,8 @@ pub struct SimHost {
     pub exposures: u64,
     /// Its program sets the host up by itself (`netklee.h`): until that is done it takes no part in the world.
     pub sets_itself_up: bool,
+    /// It is no machine of the world but a live peer.
+    pub peer: Option<Peer>,
 }
 
 impl SimHost {
@@ -167,7 +170,25 @@ impl SimHost {
             observed: ExposedData::default(),
             exposures: 0,
             sets_itself_up,
+            peer: None,
         }
+    }
+
+    /// The same host as a live peer, where it is one.
+    pub fn with_peer(self, peer: Option<&Arc<PeerConfig>>) -> SimHost {
+        let Some(config) = peer else { return self };
+        SimHost {
+            peer: Some(Peer::new(config.clone())),
+            // No fault of a host can be carried out on it.
+            inbox: Inbox::default(),
+            ..self
+        }
+    }
+
+    /// The clock of a host whose kernel is this one.
+    pub fn clock_ns(&self, host: Option<&Host>) -> u64 {
+        let peer_ns = self.peer.as_ref().map_or(0, Peer::clock_ns);
+        host.map_or(peer_ns, Host::clock_ns)
     }
 
     /// It is powered off.
@@ -195,7 +216,7 @@ impl SimHost {
         match (host, self.run_state) {
             (None, RunState::Running) => self.start.at_ns,
             (host, run_state) => {
-                let clock_ns = host.map_or(0, Host::clock_ns);
+                let clock_ns = self.clock_ns(host);
                 self.inbox.next_event_ns(run_state, clock_ns)
             }
         }
@@ -313,6 +334,9 @@ impl SimHost {
         if let Some(disk) = &self.disk {
             disk.for_each_term(visit);
         }
+        if let Some(peer) = &self.peer {
+            peer.for_each_term(visit);
+        }
     }
 
     /// The host loses its power, and boots again where the fault says so.
@@ -379,6 +403,10 @@ pub enum Step<S> {
     Livelock(u64),
     /// Its programs ended.
     Stopped(S),
+    /// A live peer was asked. So many symbolic bytes that hosts sent to it got one value.
+    Asked(u64),
+    /// A live peer was asked, and there is no answer: why.
+    Unanswered(String),
 }
 
 impl<S> Step<S> {
@@ -406,8 +434,11 @@ pub fn step<M: Machine>(
     horizon_ns: u64,
     stop_at_waits: bool,
 ) -> Result<(Step<M::Stop>, u64), M::Error> {
-    let clock_ns = machine.host().map_or(0, Host::clock_ns);
+    let clock_ns = sim.clock_ns(machine.host());
     let events = sim.inbox.events();
+    if sim.peer.is_some() && sim.run_state == RunState::Running {
+        return Ok(start_peer(sim, horizon_ns));
+    }
     if sim.run_state == RunState::Running && network.max_events.is_some_and(|most| events >= most) {
         return Ok((Step::Livelock(events), clock_ns));
     }
@@ -422,6 +453,9 @@ pub fn step<M: Machine>(
         return Ok((step, clock_ns.max(next_ns)));
     }
     match sim.run_state {
+        RunState::Waiting(Some(until_ns)) if sim.peer.is_some() && until_ns <= horizon_ns => {
+            ask_peer(network, sim, machine)
+        }
         RunState::Running => {
             let until_ns = match is_setting_up {
                 true => u64::MAX,
@@ -441,6 +475,46 @@ pub fn step<M: Machine>(
         }
         _ => Ok((Step::Blocked, clock_ns)),
     }
+}
+
+/// A live peer starts when its time comes.
+fn start_peer<S>(sim: &mut SimHost, horizon_ns: u64) -> (Step<S>, u64) {
+    let now_ns = sim.start.at_ns;
+    let Some(peer) = sim.peer.as_mut().filter(|_| now_ns <= horizon_ns) else {
+        return (Step::Blocked, 0);
+    };
+    peer.start(now_ns);
+    sim.run_state = RunState::Waiting(peer.ask_ns());
+    sim.start.begin();
+    (Step::Ran, now_ns)
+}
+
+/// A live peer is asked what it does.
+fn ask_peer<M: Machine>(
+    network: &Network,
+    sim: &mut SimHost,
+    machine: &mut M,
+) -> Result<(Step<M::Stop>, u64), M::Error> {
+    let Some(peer) = &mut sim.peer else {
+        return Ok((Step::Blocked, 0));
+    };
+    if network
+        .max_events
+        .is_some_and(|most| sim.inbox.events() >= most)
+    {
+        return Ok((Step::Livelock(sim.inbox.events()), peer.clock_ns()));
+    }
+    let acted = machine.ask(|questions| peer.act(questions.oracle, questions.arena))?;
+    let step = match acted {
+        Err(message) => Step::Unanswered(message),
+        Ok(acted) => {
+            sim.inbox.count_waits(1);
+            sim.unsent.extend(acted.packets);
+            sim.run_state = RunState::Waiting(peer.ask_ns());
+            Step::Asked(acted.concretised)
+        }
+    };
+    Ok((step, peer.clock_ns()))
 }
 
 /// Boots the host, or runs its programs.
@@ -544,8 +618,9 @@ fn arrive<M: Machine>(
         return Ok(Step::FoundOff(arrival));
     }
     network.faults.learn(&mut sim.counters, &arrival.known);
-    if !arrival.host_faults_decided && network.faults.has_message_faults(here) {
-        let clock_ns = machine.host().map_or(0, Host::clock_ns);
+    if !arrival.host_faults_decided && sim.peer.is_none() && network.faults.has_message_faults(here)
+    {
+        let clock_ns = sim.clock_ns(machine.host());
         let now_ns = arrival.at_ns.max(clock_ns);
         let packet = packet_info(&arrival, here, sim.run_state);
         let point = HostFaultPoint::Message(&packet);
@@ -582,10 +657,14 @@ fn arrive_packet<M: Machine>(
             host.pass_time(arrival.at_ns);
             machine.receive(packet);
         }
-        if let RunState::Waiting(_) = sim.run_state {
+        if let Some(peer) = &mut sim.peer {
+            let answers = peer.receive(packet, arrival.at_ns);
+            sim.unsent.extend(answers);
+            sim.run_state = RunState::Waiting(peer.ask_ns());
+        } else if let RunState::Waiting(_) = sim.run_state {
             sim.run_state = RunState::Running;
         }
-        let now_ns = machine.host().map_or(0, Host::clock_ns);
+        let now_ns = sim.clock_ns(machine.host());
         sim.inbox.release_held(now_ns);
     }
     Ok(Step::Delivered(arrival, Box::new(delivery)))

@@ -17,6 +17,7 @@ mod inbox;
 mod list;
 mod message_log;
 mod observation;
+mod peer;
 mod received;
 mod start;
 mod transit;
@@ -33,6 +34,10 @@ pub use message_log::{Message, MessageLog};
 pub use observation::{
     History, KnownData, Observation, ObservationLog, broken_message, never_held, read_by, timeline,
     view,
+};
+pub use peer::{
+    Acted, ConnectionId, FLUSH_BYTES, HostAct, Peer, PeerAct, PeerConfig, SymbolicBytes,
+    position_after, question_id,
 };
 pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;

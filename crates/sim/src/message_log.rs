@@ -138,6 +138,8 @@ impl MessageLog {
             | Step::Exposed
             | Step::Called(_)
             | Step::Livelock(_)
+            | Step::Asked(_)
+            | Step::Unanswered(_)
             | Step::Stopped(_) => {}
         }
     }

@@ -21,9 +21,7 @@ impl ByteSet {
 
     /// The values from 0 to `most`.
     pub fn up_to(most: u64) -> ByteSet {
-        let mut set = ByteSet([0; 4]);
-        (0..=most.min(255) as u8).for_each(|value| set.insert(value));
-        set
+        (0..=most.min(255) as u8).collect()
     }
 
     /// How many values there are.
@@ -50,16 +48,36 @@ impl ByteSet {
     }
 }
 
+impl FromIterator<u8> for ByteSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(values: I) -> ByteSet {
+        let mut set = ByteSet([0; 4]);
+        values.into_iter().for_each(|value| set.insert(value));
+        set
+    }
+}
+
 /// The value of a term for each value of its byte.
 pub type Column = [u64; 256];
 
 /// Larger terms are left to the other layers.
 const MAX_PARTS: usize = 512;
 
+/// Values of a byte for which large terms are evaluated, too.
+const FEW: usize = 8;
+/// Values of so many terms are kept.
+const MAX_KEPT: usize = 1 << 18;
+
+/// Values of terms for a few values of their byte, by term.
+type FewColumns = FxHashMap<ExprId, [u64; FEW]>;
+
 /// Truth tables of conditions, by term. Valid until terms are swept from the arena.
 #[derive(Default)]
 pub struct ByteTables {
     tables: FxHashMap<ExprId, Option<ByteSet>>,
+    /// By byte and the values that are left of it: the queries of a path ask about the same large terms again and
+    /// again.
+    few: FxHashMap<(Variable, [u64; 4]), FewColumns>,
+    kept: usize,
     /// Scratch space: the columns of the subterms.
     columns: Vec<Column>,
     column_of: FxHashMap<ExprId, usize>,
@@ -70,6 +88,74 @@ pub struct ByteTables {
 impl ByteTables {
     pub fn clear(&mut self) {
         self.tables.clear();
+        self.few.clear();
+        self.kept = 0;
+    }
+
+    /// Those of the allowed values of the byte for which the condition holds. The condition must depend on no other
+    /// byte; `None` if it is too large, unless few values are allowed.
+    pub fn among(
+        &mut self,
+        arena: &Arena,
+        e: ExprId,
+        variable: Variable,
+        allowed: ByteSet,
+    ) -> Option<ByteSet> {
+        if let Some(table) = self.table(arena, e) {
+            return Some(allowed.intersection(table));
+        }
+        (allowed.len() <= FEW as u64).then(|| self.few_among(arena, e, variable, allowed))
+    }
+
+    /// The same for at most eight values.
+    pub fn few_among(
+        &mut self,
+        arena: &Arena,
+        e: ExprId,
+        variable: Variable,
+        allowed: ByteSet,
+    ) -> ByteSet {
+        let values: Vec<u8> = allowed.iter().collect();
+        let column = self.few_column(arena, e, variable, allowed, &values);
+        let holds = |&(at, value): &(usize, u8)| match &column {
+            Some(column) => column[at] != 0,
+            None => arena.eval_bool(e, &|_, _| value, &mut self.scratch),
+        };
+        let held = values.iter().copied().enumerate().filter(holds);
+        held.map(|(_, value)| value).collect()
+    }
+
+    /// The value of a term for each of the values; `None` if a part is wide or a float.
+    fn few_column(
+        &mut self,
+        arena: &Arena,
+        root: ExprId,
+        variable: Variable,
+        allowed: ByteSet,
+        values: &[u8],
+    ) -> Option<[u64; FEW]> {
+        if self.kept > MAX_KEPT {
+            self.few.clear();
+            self.kept = 0;
+        }
+        let columns = self.few.entry((variable, allowed.0)).or_default();
+        self.stack.clear();
+        self.stack.push(root);
+        while let Some(&e) = self.stack.last() {
+            let before = self.stack.len();
+            if !columns.contains_key(&e) {
+                let missing = |child: &ExprId| !columns.contains_key(child);
+                self.stack.extend(arena.node(e).children().filter(missing));
+                if self.stack.len() > before {
+                    continue;
+                }
+                let column = few_of_node(arena, e, columns, values)?;
+                columns.insert(e, column);
+                self.kept += 1;
+            }
+            self.stack.pop();
+        }
+        columns.get(&root).copied()
     }
 
     /// The values of the byte for which the condition holds. The condition must depend on no other
@@ -79,13 +165,9 @@ impl ByteTables {
             return *known;
         }
         let table = self.column(arena, e).map(|column| {
-            let mut set = ByteSet([0; 4]);
-            for (value, &truth) in (0..=255u8).zip(column.iter()) {
-                if truth != 0 {
-                    set.insert(value);
-                }
-            }
-            set
+            let values = (0..=255u8).zip(column.iter());
+            let held = values.filter(|(_, truth)| **truth != 0);
+            held.map(|(value, _)| value).collect()
         });
         self.tables.insert(e, table);
         table
@@ -146,6 +228,31 @@ impl ByteTables {
         self.columns.push(column);
         self.columns.last()
     }
+}
+
+/// `None` for wide terms and floats.
+fn few_of_node(
+    arena: &Arena,
+    e: ExprId,
+    columns: &FewColumns,
+    values: &[u8],
+) -> Option<[u64; FEW]> {
+    let width = arena.width(e);
+    if width > 64 {
+        return None;
+    }
+    let node = arena.node(e);
+    if let Node::Read { .. } = node {
+        return Some(std::array::from_fn(|at| {
+            values.get(at).copied().unwrap_or_default().into()
+        }));
+    }
+    let (mut operands, mut last) = ([&[0; FEW]; 3], 0);
+    for (operand, child) in operands.iter_mut().zip(node.children()) {
+        *operand = &columns[&child];
+        last = arena.width(child);
+    }
+    lanes::apply(node, width, last, operands)
 }
 
 /// The byte that a term depends on, if it is exactly one.

@@ -3,7 +3,7 @@
 use crate::blast::{Blaster, Cdcl, Sat, SatAnswer};
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
-use crate::config::{SolverConfig, SolverError, SolverStatistics};
+use crate::config::{Asker, Layer, SolverConfig, SolverError, SolverStatistics};
 use crate::constraints::{Constraints, Group};
 use crate::enumerate::Effort;
 use crate::interrupt::Interrupt;
@@ -36,7 +36,8 @@ pub struct Solver {
     pub(crate) light: Blaster<Cdcl>,
     heavy: Blaster<Sat>,
     smt: Option<SmtProcess>,
-    log: Option<QueryLog>,
+    logs: Vec<QueryLog>,
+    asker: Asker,
     interrupt: Interrupt,
 }
 
@@ -48,7 +49,10 @@ const MAX_TRIAL_CONSTRAINTS: usize = 32;
 impl Solver {
     /// Creates a solver. The SMT process is started when first needed.
     pub fn new(config: SolverConfig) -> Result<Solver, SolverError> {
-        let log = config.solver_log.clone().map(QueryLog::new).transpose()?;
+        let slow = config.solver_log.clone();
+        let slow = slow.map(|directory| QueryLog::of_slow(directory, config.slow_query));
+        let all = config.log_queries.clone().map(QueryLog::of_all);
+        let logs = slow.into_iter().chain(all).collect::<Result<_, _>>()?;
         Ok(Solver {
             statistics: SolverStatistics::default(),
             scratch: EvalScratch::new(),
@@ -57,7 +61,8 @@ impl Solver {
             light: Blaster::new(),
             heavy: Blaster::new(),
             smt: config.smt.clone().map(SmtProcess::new),
-            log,
+            logs,
+            asker: Asker::default(),
             interrupt: Interrupt {
                 stop: config.stop.clone(),
                 clock: config.clock,
@@ -75,6 +80,11 @@ impl Solver {
     /// Whether queries are stopped, by the deadline or from outside: an answer `Unknown` says nothing then.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_due()
+    }
+
+    /// Says whom the queries to come are for.
+    pub fn set_asker(&mut self, asker: Asker) {
+        self.asker = asker;
     }
 
     /// Queries so far, by the layer that answered them.
@@ -173,10 +183,11 @@ impl Solver {
         model: &Model,
     ) -> Option<Verdict> {
         let variable = single_byte(arena, query.condition)?;
-        let mut allowed = self.tables.table(arena, query.condition)?;
         let alone = query.groups.iter().all(|group| group.variables.len() == 1);
-        allowed =
-            allowed.intersection(self.allowed_values(arena, query.groups, variable, alone)?);
+        let allowed = self.allowed_values(arena, query.groups, variable, alone)?;
+        let allowed = self
+            .tables
+            .among(arena, query.condition, variable, allowed)?;
         if allowed.is_empty() {
             return Some(Verdict::Unsat);
         }
@@ -202,12 +213,20 @@ impl Solver {
         exact: bool,
     ) -> Option<ByteSet> {
         let mut allowed = ByteSet::ALL;
+        let mut large = Vec::new();
         for &e in groups.iter().flat_map(|group| &group.ordered) {
             if single_byte(arena, e) != Some(variable) {
                 continue;
             }
             match self.tables.table(arena, e) {
                 Some(table) => allowed = allowed.intersection(table),
+                None => large.push(e),
+            }
+        }
+        // Large terms are evaluated where the others have left few values.
+        for e in large {
+            match self.tables.among(arena, e, variable, allowed) {
+                Some(left) => allowed = left,
                 None if exact => return None,
                 None => {}
             }
@@ -281,33 +300,66 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Verdict {
-        if let Some(verdict) =
-            self.solve_by_enumeration(arena, query, support, model, Effort::First)
-        {
-            return verdict;
-        }
         let started = self.config.clock.now();
-        self.statistics.sat_queries += 1;
-        let verdict = self
-            .solve_light(arena, query, support, model)
-            .or_else(|| self.solve_by_enumeration(arena, query, support, model, Effort::Hard))
-            .or_else(|| self.solve_heavy(arena, query, support, model));
-        self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
-        let verdict = match verdict {
-            Some(verdict) => verdict,
-            None if self.interrupt.is_due() => Verdict::Unknown("the run ends".to_owned()),
-            None => self.ask_smt(arena, query, support, model),
-        };
+        let (verdict, layer) = self
+            .evaluate(arena, query, support, model, Effort::First)
+            .unwrap_or_else(|| self.search(arena, query, support, model));
         let taken = self.config.clock.now().saturating_sub(started);
-        if taken >= self.config.slow_query
-            && let Some(log) = &mut self.log
-        {
-            log.write(arena, query, &verdict, taken);
+        for log in &mut self.logs {
+            log.write(arena, query, &verdict, layer, taken);
         }
+        let cost = self.statistics.askers.entry(self.asker).or_default();
+        cost.queries += 1;
+        cost.time += taken;
         if matches!(verdict, Verdict::Unknown(_)) {
             self.statistics.unknown += 1;
         }
         verdict
+    }
+
+    /// Decides a query by evaluation.
+    fn evaluate(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+        effort: Effort,
+    ) -> Option<(Verdict, Layer)> {
+        if let Some(verdict) = self.solve_by_enumeration(arena, query, support, model, effort) {
+            return Some((verdict, Layer::Enumeration));
+        }
+        let verdict = self.solve_by_samples(arena, query, support, model, effort)?;
+        Some((verdict, Layer::Samples))
+    }
+
+    /// Decides a query by search, in the SAT solvers and in the SMT process.
+    fn search(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> (Verdict, Layer) {
+        let started = self.config.clock.now();
+        self.statistics.sat_queries += 1;
+        let small = self.solve_light(arena, query, support, model);
+        let answer = small
+            .map(|verdict| (verdict, Layer::Small))
+            .or_else(|| self.evaluate(arena, query, support, model, Effort::Hard))
+            .or_else(|| {
+                let verdict = self.solve_heavy(arena, query, support, model)?;
+                Some((verdict, Layer::Cadical))
+            });
+        self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
+        match answer {
+            Some(answer) => answer,
+            None if self.interrupt.is_due() => {
+                let late = Verdict::Unknown("the run ends".to_owned());
+                (late, Layer::Cadical)
+            }
+            None => (self.ask_smt(arena, query, support, model), Layer::Smt),
+        }
     }
 
     /// CaDiCaL on the whole query; `None` if the budget ran out or floats are involved.
@@ -413,6 +465,19 @@ impl Solver {
         query
             .terms()
             .all(|e| arena.eval_bool(e, model, &mut self.scratch))
+    }
+}
+
+/// Whether all terms can hold, by CaDiCaL alone and from the beginning: what the layers are held against, in tests
+/// and in figures. `None` if that takes more conflicts, or if it has floats and is not refuted without looking into
+/// them.
+pub fn cadical_alone(arena: &Arena, terms: &[ExprId], conflicts: u32) -> Option<bool> {
+    let mut blaster = Blaster::<Sat>::new();
+    let terms = terms.iter().copied();
+    match blaster.solve(arena, terms, std::iter::empty(), &mut { conflicts }) {
+        SatAnswer::Sat => (!blaster.saw_floats()).then_some(true),
+        SatAnswer::Unsat => Some(false),
+        SatAnswer::OverBudget => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Configuration and statistics of a solver.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,8 +28,10 @@ pub struct SolverConfig {
     pub smt: Option<SmtConfig>,
     /// A directory for queries slower than `slow_query`, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
-    /// Minimal time of a query that is logged.
+    /// Minimal time of a query that is logged there.
     pub slow_query: Duration,
+    /// A directory for all queries that no cheap layer answers, as SMT-LIB files and as encoded terms.
+    pub log_queries: Option<PathBuf>,
 }
 
 impl Default for SolverConfig {
@@ -43,6 +46,7 @@ impl Default for SolverConfig {
             smt: None,
             solver_log: None,
             slow_query: Duration::from_millis(100),
+            log_queries: None,
         }
     }
 }
@@ -152,6 +156,33 @@ pub enum SolverError {
     },
 }
 
+/// A layer that answers what the cheap ones leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Evaluation of all combinations of values.
+    Enumeration,
+    /// Evaluation of some.
+    Samples,
+    /// The small SAT solver.
+    Small,
+    /// CaDiCaL.
+    Cadical,
+    /// The SMT process; also where none could answer.
+    Smt,
+}
+
+/// Whom queries are for: numbers that mean something to whoever asks.
+pub type Asker = [u32; 3];
+
+/// What the queries of one asker cost that no cheap layer answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AskerCost {
+    /// Number of queries.
+    pub queries: u64,
+    /// Time that they took.
+    pub time: Duration,
+}
+
 /// Queries by the layer that answered them, and the time in the expensive layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SolverStatistics {
@@ -167,6 +198,8 @@ pub struct SolverStatistics {
     pub by_bytes: u64,
     /// Decided by evaluating all combinations of values.
     pub by_enumeration: u64,
+    /// Decided by evaluating some combinations of values, one of which is a solution.
+    pub by_samples: u64,
     /// The same query was asked before.
     pub by_cache: u64,
     /// A model of another query fits.
@@ -189,6 +222,8 @@ pub struct SolverStatistics {
     pub smt_time: Duration,
     /// Queries without an answer.
     pub unknown: u64,
+    /// Who asked what no cheap layer answered.
+    pub askers: BTreeMap<Asker, AskerCost>,
 }
 
 impl SolverStatistics {
@@ -200,6 +235,7 @@ impl SolverStatistics {
         self.by_ranges += other.by_ranges;
         self.by_bytes += other.by_bytes;
         self.by_enumeration += other.by_enumeration;
+        self.by_samples += other.by_samples;
         self.by_cache += other.by_cache;
         self.by_cached_model += other.by_cached_model;
         self.by_core += other.by_core;
@@ -211,6 +247,11 @@ impl SolverStatistics {
         self.smt_queries += other.smt_queries;
         self.smt_time += other.smt_time;
         self.unknown += other.unknown;
+        for (&asker, cost) in &other.askers {
+            let own = self.askers.entry(asker).or_default();
+            own.queries += cost.queries;
+            own.time += cost.time;
+        }
     }
 
     /// What was counted since an earlier look.
@@ -223,6 +264,7 @@ impl SolverStatistics {
             by_ranges: self.by_ranges - earlier.by_ranges,
             by_bytes: self.by_bytes - earlier.by_bytes,
             by_enumeration: self.by_enumeration - earlier.by_enumeration,
+            by_samples: self.by_samples - earlier.by_samples,
             by_cache: self.by_cache - earlier.by_cache,
             by_cached_model: self.by_cached_model - earlier.by_cached_model,
             by_core: self.by_core - earlier.by_core,
@@ -234,6 +276,22 @@ impl SolverStatistics {
             smt_queries: self.smt_queries - earlier.smt_queries,
             smt_time: self.smt_time - earlier.smt_time,
             unknown: self.unknown - earlier.unknown,
+            askers: self.askers_since(earlier),
         }
+    }
+
+    fn askers_since(&self, earlier: &SolverStatistics) -> BTreeMap<Asker, AskerCost> {
+        let mut since = BTreeMap::new();
+        for (&asker, cost) in &self.askers {
+            let before = earlier.askers.get(&asker).copied().unwrap_or_default();
+            if *cost != before {
+                let cost = AskerCost {
+                    queries: cost.queries - before.queries,
+                    time: cost.time - before.time,
+                };
+                since.insert(asker, cost);
+            }
+        }
+        since
     }
 }

@@ -1,13 +1,12 @@
 //! Queries with few combinations of values, decided by evaluation: the terms are compiled to a list of operations, and
 //! each operation works on the values of 64 combinations at once.
 
-use crate::bytes::{ByteSet, single_byte};
 use crate::cache::Query;
 use crate::chain::{Solver, Verdict, solution, with_solution};
-use crate::lanes;
+use crate::domains::Domains;
 use crate::model::Model;
-use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
-use rustc_hash::FxHashMap;
+use crate::program::{Byte, HARD_ARITHMETIC, Program};
+use everett_expr::{Arena, ExprId, Support, Variable};
 
 /// Queries with more combinations are left to the other layers.
 const MAX_COMBINATIONS: u64 = 1 << 16;
@@ -15,16 +14,24 @@ const MAX_COMBINATIONS: u64 = 1 << 16;
 const MAX_VARIABLES: usize = 256;
 /// Combinations that are evaluated together.
 const LANES: usize = 64;
+/// So few combinations are evaluated one by one.
+const FEW_LANES: u64 = 8;
 /// Operations on 64 values that cost less than making a SAT instance.
 const MAX_WORK_FIRST: u64 = 1 << 11;
+/// The same where the terms have so much arithmetic that a SAT solver would have to search.
+const MAX_WORK_ARITHMETIC: u64 = 1 << 15;
+/// Combinations that cost less than a SAT instance however large the terms are, because that grows with them, too.
+const FEW_COMBINATIONS: u64 = 256;
 /// The same where the small SAT solver gave up; CaDiCaL and the SMT solver are expected to take longer.
 const MAX_WORK: u64 = 1 << 23;
-/// Terms of floats and wide terms are evaluated one combination at a time; so many parts of them at most.
-const MAX_PARTS_EVALUATED: u64 = 1 << 22;
-const MAX_PARTS_FIRST: u64 = 1 << 10;
-
-/// The values of a term for the combinations under way.
-type Lanes = [u64; LANES];
+/// An evaluation of one term for one combination takes this part of an operation on 64 values.
+const EVALUATIONS_A_WORK: u64 = 4;
+/// A program may have so many times as many operations as one combination takes: in tables, most are not needed.
+const MAX_WASTE: u64 = 8;
+/// Combinations of the condition's own bytes that are tried on the other constraints.
+const MAX_TRIALS: usize = 8;
+/// Maximal number of bytes of the condition for which it is looked at alone.
+const MAX_OWN_VARIABLES: usize = 16;
 
 /// How much a query may cost this layer.
 #[derive(Clone, Copy, PartialEq)]
@@ -35,301 +42,214 @@ pub enum Effort {
     Hard,
 }
 
-/// The values that are left of each byte of a query.
-struct Domains {
-    /// In the order of the arena, which no other path influences.
-    variables: Vec<Variable>,
-    values: Vec<Vec<u8>>,
-    combinations: u64,
-}
-
-/// One operation.
-enum Operation {
-    /// The byte with this number.
-    Byte(usize),
-    /// A node with its width, that of its last operand, and positions of the operands: those of earlier operations.
-    Of(Node, u32, u32, [usize; 3]),
-}
-
-/// The terms of a query as operations.
-#[derive(Default)]
-struct Program {
-    operations: Vec<Operation>,
-    /// Positions of terms that must hold.
-    roots: Vec<usize>,
-    position: FxHashMap<ExprId, usize>,
-}
-
 impl Solver {
     /// Decides a query that has few combinations of values; `None` if it has many, or too much to evaluate.
     pub(crate) fn solve_by_enumeration(
         &mut self,
-        arena: &Arena,
+        arena: &mut Arena,
         query: &Query<'_>,
         support: &Support,
         model: &Model,
         effort: Effort,
     ) -> Option<Verdict> {
-        let (domains, open) = self.domains(arena, query, support)?;
-        let found = match Program::compile(arena, &open, &domains, effort)? {
-            Some(program) => first_by_lanes(&program, &domains),
-            None => self.first_by_evaluation(arena, &open, &domains, effort)?,
+        let alone = if support.len() <= MAX_OWN_VARIABLES {
+            let domains = Domains::of(arena, &mut self.tables, query.terms(), support, false);
+            if !domains.partial {
+                return self.enumerate_all(arena, query, support, model, domains, effort);
+            }
+            self.enumerate_own(arena, query, support, model, &domains, effort)
+        } else {
+            None
         };
-        self.statistics.by_enumeration += 1;
-        let Some(values) = found else {
-            self.cache.remember_unsat(query, None);
-            return Some(Verdict::Unsat);
-        };
-        let value = |variable: Variable| {
-            let at = domains.variables.iter().position(|&one| one == variable);
-            at.map_or_else(|| model.value(variable), |at| values[at])
-        };
-        let solution = solution(query, support, value);
-        let found = with_solution(model, &solution);
-        self.cache.remember_sat(query, solution, &found);
-        Some(Verdict::Sat(found))
-    }
-
-    /// The values that terms over single bytes and bounds leave, and the terms that must be evaluated all the same.
-    fn domains(
-        &mut self,
-        arena: &Arena,
-        query: &Query<'_>,
-        support: &Support,
-    ) -> Option<(Domains, Vec<ExprId>)> {
+        if alone.is_some() {
+            return alone;
+        }
         let grouped = query.groups.iter().map(|group| group.variables.len());
         if grouped.sum::<usize>() > MAX_VARIABLES {
             return None;
         }
         let mut variables = support.variables().to_vec();
         variables.extend(query.groups.iter().flat_map(|group| &group.variables));
-        variables.sort_unstable();
-        variables.dedup();
-        variables.sort_by_key(|&variable| arena.variable_order(variable));
-        let number: FxHashMap<Variable, usize> = (0..)
-            .zip(&variables)
-            .map(|(at, &variable)| (variable, at))
-            .collect();
-        let mut allowed = vec![ByteSet::ALL; variables.len()];
-        let mut open = Vec::new();
-        for e in query.terms() {
-            let table = single_byte(arena, e)
-                .and_then(|variable| Some((number[&variable], self.tables.table(arena, e)?)));
-            match table {
-                Some((at, set)) => allowed[at] = allowed[at].intersection(set),
-                None => open.push(e),
-            }
-        }
-        // Bounds go by the sign of values, which terms over single bytes may have decided.
-        for &e in &open {
-            narrow(arena, e, &mut |variable, set| {
-                let set = allowed[number[&variable]].intersection(set);
-                allowed[number[&variable]] = set;
-                set
-            });
-        }
-        let mut combinations = 1u64;
-        for set in &allowed {
-            combinations = combinations.saturating_mul(set.len());
-        }
-        if combinations > MAX_COMBINATIONS {
-            return None;
-        }
-        let domains = Domains {
-            values: allowed.iter().map(|set| set.iter().collect()).collect(),
-            variables,
-            combinations,
-        };
-        Some((domains, open))
+        let all = Support::from_variables(variables);
+        let domains = Domains::of(arena, &mut self.tables, query.terms(), &all, true);
+        self.enumerate_all(arena, query, support, model, domains, effort)
     }
 
-    /// The first combination under which all terms hold, tried one by one. `None` if that is too much.
-    fn first_by_evaluation(
+    /// Decides a query by all combinations of the values of all its bytes.
+    fn enumerate_all(
         &mut self,
         arena: &Arena,
-        open: &[ExprId],
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+        domains: Domains,
+        effort: Effort,
+    ) -> Option<Verdict> {
+        let found = self.solutions(arena, query, &domains, effort, 1)?;
+        self.statistics.by_enumeration += 1;
+        let Some(values) = found.first() else {
+            self.cache.remember_unsat(query, None);
+            return Some(Verdict::Unsat);
+        };
+        Some(self.enumerated(query, support, model, &domains, values))
+    }
+
+    /// Looks at the bytes of the condition alone: without a solution the query has none; one that fits the rest of the
+    /// model is one of the query.
+    fn enumerate_own(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
         domains: &Domains,
         effort: Effort,
-    ) -> Option<Option<Vec<u8>>> {
-        let most = match effort {
-            Effort::First => MAX_PARTS_FIRST,
-            Effort::Hard => MAX_PARTS_EVALUATED,
+    ) -> Option<Verdict> {
+        let found = self.solutions(arena, query, domains, effort, MAX_TRIALS)?;
+        if found.is_empty() {
+            self.statistics.by_enumeration += 1;
+            let own = domains.inner.iter().copied();
+            let core = own.filter(|&e| e != query.condition).collect();
+            self.cache.remember_unsat(query, Some(core));
+            return Some(Verdict::Unsat);
+        }
+        let fitting = found.iter().find(|values| {
+            let bytes = domains.variables.iter().zip(*values);
+            let trial = model.with(bytes.map(|(one, &value)| (one.array, one.index, value)));
+            let touched = query
+                .terms()
+                .filter(|&e| arena.support_mask(e) & support.mask() != 0);
+            let mut holds = |e: ExprId| arena.eval_bool(e, &trial, &mut self.scratch);
+            touched.into_iter().all(&mut holds)
+        })?;
+        self.statistics.by_enumeration += 1;
+        Some(self.enumerated(query, support, model, domains, fitting))
+    }
+
+    /// The answer with these values of the bytes.
+    fn enumerated(
+        &mut self,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+        domains: &Domains,
+        values: &[u8],
+    ) -> Verdict {
+        let value = |variable: Variable| {
+            let at = domains.number(variable);
+            at.map_or_else(|| model.value(variable), |at| values[at])
         };
-        let parts = parts(arena, open, most / domains.combinations.max(1))?;
-        debug_assert!(parts * domains.combinations <= most);
-        let number: FxHashMap<Variable, usize> = (0..)
-            .zip(&domains.variables)
-            .map(|(at, &variable)| (variable, at))
-            .collect();
-        let mut values = vec![0; domains.variables.len()];
-        Some((0..domains.combinations).find_map(|combination| {
-            domains.decode(combination, &mut values);
-            let byte = |array, index| values[number[&Variable { array, index }]];
-            let holds = |&e: &ExprId| arena.eval(e, &byte, &mut self.scratch) & 1 == 1;
-            open.iter().all(holds).then(|| values.clone())
-        }))
+        let solution = solution(query, support, value);
+        let found = with_solution(model, &solution);
+        self.cache.remember_sat(query, solution, &found);
+        Verdict::Sat(found)
     }
-}
 
-impl Domains {
-    /// The values of all bytes in a combination: its digits.
-    fn decode(&self, combination: u64, values: &mut [u8]) {
-        let mut rest = combination;
-        for (value, all) in values.iter_mut().zip(&self.values) {
-            *value = all[(rest % all.len() as u64) as usize];
-            rest /= all.len() as u64;
+    /// The first combinations, `count` at most, under which the open terms hold. `None` if that is too much work.
+    fn solutions(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        domains: &Domains,
+        effort: Effort,
+        count: usize,
+    ) -> Option<Vec<Vec<u8>>> {
+        if domains.combinations > MAX_COMBINATIONS {
+            return None;
         }
-    }
-}
-
-/// How many different parts the terms have; `None` if more than `most`.
-fn parts(arena: &Arena, terms: &[ExprId], most: u64) -> Option<u64> {
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut stack = terms.to_vec();
-    while let Some(e) = stack.pop() {
-        if seen.insert(e) {
-            if seen.len() as u64 > most {
-                return None;
-            }
-            stack.extend(arena.node(e).children());
+        if domains.combinations == 0 {
+            return Some(Vec::new());
         }
-    }
-    Some(seen.len() as u64)
-}
-
-/// Narrows bytes by a comparison of them, put together, with a constant.
-fn narrow(arena: &Arena, e: ExprId, keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet) {
-    let Node::Compare { op, a, b } = arena.node(e) else {
-        return;
-    };
-    let (CompareOp::Ult | CompareOp::Slt | CompareOp::Ule | CompareOp::Sle, Some(bound)) =
-        (op, arena.as_const(b))
-    else {
-        return;
-    };
-    let sign = 1u64 << (arena.width(b) - 1);
-    if matches!(op, CompareOp::Slt | CompareOp::Sle)
-        && (bound & sign != 0 || !is_not_negative(arena, a, keep))
-    {
-        return;
-    }
-    let strict = matches!(op, CompareOp::Ult | CompareOp::Slt);
-    if let Some(most) = bound.checked_sub(u64::from(strict)) {
-        narrow_to(arena, a, most, keep);
-    }
-}
-
-/// Whether the highest bit of a term is 0 whatever is left of its highest byte.
-fn is_not_negative(
-    arena: &Arena,
-    e: ExprId,
-    keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet,
-) -> bool {
-    match arena.node(e) {
-        Node::Concat { hi, .. } => is_not_negative(arena, hi, keep),
-        Node::ZeroExtend { .. } => true,
-        Node::Read { array, index } => {
-            let left = keep(Variable { array, index }, ByteSet::ALL);
-            left.iter().all(|value| value < 128)
-        }
-        _ => false,
-    }
-}
-
-/// Leaves the bytes of a term the values with which it is at most `most`, as far as each byte alone tells.
-fn narrow_to(
-    arena: &Arena,
-    e: ExprId,
-    most: u64,
-    keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet,
-) {
-    match arena.node(e) {
-        Node::Read { array, index } => {
-            keep(Variable { array, index }, ByteSet::up_to(most));
-        }
-        Node::ZeroExtend { e } => narrow_to(arena, e, most, keep),
-        Node::Concat { hi, lo } if arena.width(e) <= 64 => {
-            let width = arena.width(lo);
-            narrow_to(arena, hi, most >> width, keep);
-            if most >> width == 0 {
-                narrow_to(arena, lo, most & scalar::mask(width), keep);
+        let rounds = domains.combinations.div_ceil(LANES as u64);
+        let work = match effort {
+            Effort::First if domains.combinations <= FEW_COMBINATIONS => MAX_WORK,
+            Effort::First => MAX_WORK_ARITHMETIC,
+            Effort::Hard => MAX_WORK,
+        };
+        let is_first = work == MAX_WORK_ARITHMETIC;
+        // The condition first: most combinations end with it.
+        let (mut terms, others): (Vec<ExprId>, Vec<ExprId>) =
+            domains.open.iter().partition(|&&e| e == query.condition);
+        terms.extend(others);
+        let one = self.cost_of_one(arena, &terms, domains);
+        if domains.combinations > FEW_LANES {
+            let byte = |variable| match domains.number(variable) {
+                Some(number) => Byte::Varies(number),
+                None => unreachable!("open terms have no other bytes"),
+            };
+            let most = (work / rounds).min(one.saturating_mul(MAX_WASTE));
+            if let Some(program) = Program::compile(arena, terms.iter().copied(), &byte, most) {
+                let is_cheap = program.len() * rounds <= MAX_WORK_FIRST;
+                if is_first && !is_cheap && program.arithmetic() < HARD_ARITHMETIC {
+                    return None;
+                }
+                return Some(by_lanes(&program, domains, count));
             }
         }
-        _ => {}
+        let evaluations = match is_first {
+            true => MAX_WORK_FIRST * EVALUATIONS_A_WORK,
+            false => work * EVALUATIONS_A_WORK,
+        };
+        if one.saturating_mul(domains.combinations) > evaluations {
+            return None;
+        }
+        self.by_evaluation(arena, &terms, domains, count, evaluations)
     }
-}
 
-impl Program {
-    /// Compiles the terms. `None` if they are too much to evaluate, `Some(None)` if an operation is not of this kind.
-    fn compile(
+    /// Evaluations of terms that the first combination takes, if all hold.
+    fn cost_of_one(&mut self, arena: &Arena, terms: &[ExprId], domains: &Domains) -> u64 {
+        let before = self.scratch.evaluated();
+        let byte = |array, index| match domains.number(Variable { array, index }) {
+            Some(number) => domains.values[number][0],
+            None => unreachable!("open terms have no other bytes"),
+        };
+        for &e in terms {
+            arena.eval(e, &byte, &mut self.scratch);
+        }
+        (self.scratch.evaluated() - before).max(1)
+    }
+
+    /// The first combinations under which all terms hold, tried one by one. `None` if that is too much.
+    fn by_evaluation(
+        &mut self,
         arena: &Arena,
         terms: &[ExprId],
         domains: &Domains,
-        effort: Effort,
-    ) -> Option<Option<Program>> {
-        let rounds = domains.combinations.div_ceil(LANES as u64).max(1);
-        let most = match effort {
-            Effort::First => MAX_WORK_FIRST,
-            Effort::Hard => MAX_WORK,
-        };
-        let mut program = Program::default();
-        let mut stack = Vec::new();
-        for &root in terms {
-            stack.push(root);
-            while let Some(&e) = stack.last() {
-                let before = stack.len();
-                if !program.position.contains_key(&e) {
-                    let missing = |child: &ExprId| !program.position.contains_key(child);
-                    stack.extend(arena.node(e).children().filter(missing));
-                    if stack.len() > before {
-                        continue;
-                    }
-                    if program.operations.len() as u64 >= most / rounds {
-                        return None;
-                    }
-                    let Some(operation) = program.operation(arena, e, domains) else {
-                        return Some(None);
-                    };
-                    program.operations.push(operation);
-                    program.position.insert(e, program.operations.len() - 1);
+        most: usize,
+        evaluations: u64,
+    ) -> Option<Vec<Vec<u8>>> {
+        let before = self.scratch.evaluated();
+        let mut values = vec![0; domains.variables.len()];
+        let mut found = Vec::new();
+        for combination in 0..domains.combinations {
+            domains.decode(combination, &mut values);
+            let byte = |array, index| match domains.number(Variable { array, index }) {
+                Some(number) => values[number],
+                None => unreachable!("open terms have no other bytes"),
+            };
+            let mut holds = |&e: &ExprId| arena.eval(e, &byte, &mut self.scratch) & 1 == 1;
+            if terms.iter().all(&mut holds) {
+                found.push(values.clone());
+                if found.len() == most {
+                    break;
                 }
-                stack.pop();
             }
-            program.roots.push(program.position[&root]);
+            if self.scratch.evaluated() - before > evaluations {
+                return None;
+            }
         }
-        Some(Some(program))
-    }
-
-    /// `None` for wide terms and floats.
-    fn operation(&self, arena: &Arena, e: ExprId, domains: &Domains) -> Option<Operation> {
-        if arena.width(e) > 64 {
-            return None;
-        }
-        let node = arena.node(e);
-        if let Node::Read { array, index } = node {
-            let variable = Variable { array, index };
-            let number = domains.variables.iter().position(|&one| one == variable)?;
-            return Some(Operation::Byte(number));
-        }
-        let (mut operands, mut last) = ([0; 3], 0);
-        for (operand, child) in operands.iter_mut().zip(node.children()) {
-            *operand = self.position[&child];
-            last = arena.width(child);
-        }
-        let width = arena.width(e);
-        // Whether the operation is of this kind does not depend on values.
-        lanes::apply(node, width, last, [&[0]; 3])?;
-        Some(Operation::Of(node, width, last, operands))
+        Some(found)
     }
 }
 
-/// The first combination under which all terms hold.
-fn first_by_lanes(program: &Program, domains: &Domains) -> Option<Vec<u8>> {
+/// The first combinations under which all terms hold: one of each round, `most` at most.
+fn by_lanes(program: &Program, domains: &Domains, most: usize) -> Vec<Vec<u8>> {
     let mut bytes = vec![[0u64; LANES]; domains.variables.len()];
-    let mut columns = vec![[0u64; LANES]; program.operations.len()];
+    let mut columns = Vec::new();
     let mut values = vec![0; domains.variables.len()];
+    let mut found = Vec::new();
     let mut first = 0;
-    while first < domains.combinations {
+    while first < domains.combinations && found.len() < most {
         for lane in 0..LANES as u64 {
             // Beyond the end the last combination is evaluated again.
             domains.decode((first + lane).min(domains.combinations - 1), &mut values);
@@ -337,43 +257,11 @@ fn first_by_lanes(program: &Program, domains: &Domains) -> Option<Vec<u8>> {
                 column[lane as usize] = u64::from(value);
             }
         }
-        if let Some(lane) = first_lane(program, &bytes, &mut columns) {
+        if let Some(lane) = program.first_lane(&bytes, &mut columns) {
             domains.decode(first + lane as u64, &mut values);
-            return Some(values);
+            found.push(values.clone());
         }
         first += LANES as u64;
     }
-    None
-}
-
-/// The first of the combinations under way under which all terms hold. A term is evaluated while one is left.
-fn first_lane(program: &Program, bytes: &[Lanes], columns: &mut [Lanes]) -> Option<usize> {
-    let mut holds = [1u64; LANES];
-    let mut done = 0;
-    for &root in &program.roots {
-        while done <= root {
-            let (before, rest) = columns.split_at_mut(done);
-            rest[0] = evaluate(&program.operations[done], bytes, before);
-            done += 1;
-        }
-        for (holds, truth) in holds.iter_mut().zip(&columns[root]) {
-            *holds &= truth;
-        }
-        if holds.iter().all(|&one| one == 0) {
-            return None;
-        }
-    }
-    holds.iter().position(|&one| one != 0)
-}
-
-fn evaluate(operation: &Operation, bytes: &[Lanes], columns: &[Lanes]) -> Lanes {
-    const UNUSED: Lanes = [0; LANES];
-    match *operation {
-        Operation::Byte(number) => bytes[number],
-        Operation::Of(node, width, last, operands) => {
-            // The first operation has no operands, and nothing before it.
-            let operands = operands.map(|at| columns.get(at).unwrap_or(&UNUSED));
-            lanes::apply(node, width, last, operands).unwrap_or(UNUSED)
-        }
-    }
+    found
 }

@@ -2,8 +2,8 @@
 
 use everett_expr::{Node, scalar};
 
-/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has the values of each, in
-/// their order. `None` for floats, wide constants and bytes.
+/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has the values of
+/// each, in their order. `None` for floats, wide constants and bytes.
 pub fn apply<const N: usize>(
     node: Node,
     width: u32,

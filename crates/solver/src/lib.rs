@@ -12,6 +12,7 @@ mod chain;
 mod clock;
 mod config;
 mod constraints;
+mod domains;
 mod enumerate;
 mod interrupt;
 mod lanes;
@@ -19,14 +20,19 @@ mod light;
 mod log;
 mod model;
 mod persistent;
+mod program;
+mod sample;
 mod smt;
 #[cfg(test)]
 mod tests;
 mod values;
 
-pub use chain::{Solver, Verdict};
+pub use chain::{Solver, Verdict, cadical_alone};
 pub use clock::Clock;
-pub use config::{FindProgram, SmtConfig, SmtProgram, SolverConfig, SolverError, SolverStatistics};
+pub use config::{
+    Asker, AskerCost, FindProgram, Layer, SmtConfig, SmtProgram, SolverConfig, SolverError,
+    SolverStatistics,
+};
 pub use constraints::Constraints;
 pub use interrupt::Interrupt;
 pub use model::Model;

@@ -1,24 +1,45 @@
-//! The log of slow queries, as SMT-LIB files.
+//! The log of queries, as SMT-LIB files; with the terms themselves, encoded, where all queries are logged.
 
 use crate::cache::Query;
 use crate::chain::Verdict;
-use crate::config::SolverError;
+use crate::config::{Layer, SolverError};
 use crate::smt;
-use everett_expr::{Arena, ExprId};
-use std::fs;
-use std::path::PathBuf;
+use everett_expr::{Arena, ExprId, codec};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// A folder of queries.
 pub struct QueryLog {
     directory: PathBuf,
+    /// Faster queries are not written.
+    slowest: Duration,
+    with_terms: bool,
     written: u32,
 }
 
 impl QueryLog {
-    pub fn new(directory: PathBuf) -> Result<QueryLog, SolverError> {
+    /// The log of queries that take at least this time.
+    pub fn of_slow(directory: PathBuf, slowest: Duration) -> Result<QueryLog, SolverError> {
+        QueryLog::new(directory, slowest, false)
+    }
+
+    /// The log of all queries that no cheap layer answers.
+    pub fn of_all(directory: PathBuf) -> Result<QueryLog, SolverError> {
+        QueryLog::new(directory, Duration::ZERO, true)
+    }
+
+    fn new(
+        directory: PathBuf,
+        slowest: Duration,
+        with_terms: bool,
+    ) -> Result<QueryLog, SolverError> {
         match fs::create_dir_all(&directory) {
             Ok(()) => Ok(QueryLog {
                 directory,
+                slowest,
+                with_terms,
                 written: 0,
             }),
             Err(reason) => Err(SolverError::LogDirectory { directory, reason }),
@@ -26,20 +47,49 @@ impl QueryLog {
     }
 
     /// Writes a query. Ignores write errors: a full disk must not stop the search.
-    pub fn write(&mut self, arena: &Arena, query: &Query<'_>, verdict: &Verdict, taken: Duration) {
+    pub fn write(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        verdict: &Verdict,
+        layer: Layer,
+        taken: Duration,
+    ) {
+        if taken < self.slowest {
+            return;
+        }
         let terms: Vec<ExprId> = query.terms().collect();
         let status = match verdict {
             Verdict::Sat(_) => "sat",
             Verdict::Unsat => "unsat",
             Verdict::Unknown(_) => "unknown",
         };
-        let milliseconds = taken.as_millis();
         let text = format!(
-            "; {milliseconds} ms\n(set-info :status {status})\n{}(check-sat)\n",
+            "; {layer:?}, {} us\n(set-info :status {status})\n{}(check-sat)\n",
+            taken.as_micros(),
             smt::script(arena, &terms).text
         );
-        let name = format!("query-{:06}-{milliseconds}ms.smt2", self.written);
-        self.written += 1;
-        let _ = fs::write(self.directory.join(name), text);
+        // Several workers write into one folder.
+        while self.written < u32::MAX {
+            let path = self
+                .directory
+                .join(format!("query-{:06}.smt2", self.written));
+            self.written += 1;
+            match File::create_new(&path) {
+                Ok(mut file) => {
+                    let _ = file.write_all(text.as_bytes());
+                    self.write_terms(arena, &terms, &path);
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn write_terms(&self, arena: &Arena, terms: &[ExprId], beside: &Path) {
+        if self.with_terms {
+            let _ = fs::write(beside.with_extension("terms"), codec::encode(arena, terms));
+        }
     }
 }

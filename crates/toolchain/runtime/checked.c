@@ -9,28 +9,10 @@
 
 typedef uintptr_t word;
 
-enum { SYS_WRITE = 1, SYS_MMAP = 9, SYS_MPROTECT = 10, SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_GETPID = 39 };
-enum { SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_TGKILL = 234 };
+enum { SYS_WRITE = 1, SYS_MMAP = 9, SYS_MPROTECT = 10 };
+enum { SYS_EXIT_GROUP = 231 };
 enum { OWN_REPORT = 0x10000 + 101 };
-enum { SIGABRT_NUMBER = 6, ENOMEM_NUMBER = 12, EINVAL_NUMBER = 22 };
-
-// Values of the shadow: 0 all eight bytes may be used, 1 to 7 so many of them, and why none may.
-enum {
-  HEAP_GAP = 0xfa,
-  HEAP_FREED = 0xfd,
-  STACK_LEFT = 0xf1,
-  STACK_MIDDLE = 0xf2,
-  STACK_RIGHT = 0xf3,
-  AFTER_RETURN = 0xf5,
-  AFTER_SCOPE = 0xf8,
-  GLOBAL_GAP = 0xf9,
-  ALLOCA_LEFT = 0xca,
-  ALLOCA_RIGHT = 0xcb,
-};
-
-#define SHADOW_START 0x7fff8000ul
-#define SHADOW_SIZE 0x100000000000ul
-#define ADDRESSES 0x800000000000ul
+enum { ENOMEM_NUMBER = 12, EINVAL_NUMBER = 22 };
 
 static unsigned char *shadow_of(word address) {
   return (unsigned char *)((address >> 3) + SHADOW_START);
@@ -63,17 +45,6 @@ static void say_number(word number) {
   say(text);
 }
 
-__attribute__((noreturn)) static void die(void) {
-  long action[4] = {0, 0, 0, 0};
-  uint64_t mask = (uint64_t)1 << (SIGABRT_NUMBER - 1);
-  system_call(SYS_RT_SIGACTION, SIGABRT_NUMBER, (long)action, 0, 8, 0, 0);
-  system_call(SYS_RT_SIGPROCMASK, 1, (long)&mask, 0, 8, 0, 0);
-  long process = system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
-  long thread = system_call(SYS_GETTID, 0, 0, 0, 0, 0, 0);
-  system_call(SYS_TGKILL, process, thread, SIGABRT_NUMBER, 0, 0, 0);
-  for (;;) system_call(SYS_EXIT_GROUP, 134, 0, 0, 0, 0, 0);
-}
-
 // Something is wrong, at the instruction before `place`. Everett's kernel ends the run here.
 __attribute__((noreturn)) static void report(const char *kind, word address, word place) {
   system_call(OWN_REPORT, (long)kind, (long)address, (long)place, 0, 0, 0);
@@ -84,7 +55,7 @@ __attribute__((noreturn)) static void report(const char *kind, word address, wor
   say(", by the instruction before ");
   say_number(place);
   say("\n");
-  die();
+  abort_process();
 }
 
 // All of the shadow can be read; a part of it can be written once something was. So its size does

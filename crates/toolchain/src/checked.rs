@@ -63,6 +63,7 @@ impl Checks {
         match self {
             Checks::Memory => Some(concat!(
                 include_str!("../runtime/system_call.h"),
+                include_str!("../runtime/shadow_values.h"),
                 include_str!("../runtime/checked.c")
             )),
             Checks::Bounds => None,

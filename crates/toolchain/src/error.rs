@@ -58,9 +58,9 @@ pub enum ToolchainError {
         binary: &'static str,
     },
 
-    /// The program that sends messages could not be built.
-    #[error("the program that stands for a client cannot be built; the compiler says why")]
-    Sender,
+    /// A program of our own could not be built.
+    #[error("the program `{0}`, which belongs to Everett, cannot be built; the compiler says why")]
+    OwnProgram(&'static str),
 
     /// The toolchain is not there, and must not be installed now.
     #[error("the toolchain is not installed, which a run does not do: `everett confirm` does")]
@@ -114,6 +114,15 @@ pub enum ToolchainError {
     /// The checked build could not be linked.
     #[error("cannot link the checked build of {}\n{reason}", program.display())]
     Checked {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        reason: String,
+    },
+
+    /// A hardened build could not be made.
+    #[error("cannot harden {}\n{reason}", program.display())]
+    Hard {
         /// The program.
         program: PathBuf,
         /// The cause.

@@ -12,14 +12,15 @@ mod cache;
 mod checked;
 mod driver;
 mod error;
+pub mod hard;
 mod install;
 mod keep;
 mod link;
+mod own_programs;
 mod process;
 mod response;
 mod roots;
 mod rust;
-mod sender;
 mod sysroot;
 mod traps;
 mod wheel;
@@ -29,7 +30,7 @@ use std::ffi::OsString;
 pub use checked::{BuildLimits, Checks, checked_build, checked_path};
 pub use error::ToolchainError;
 pub use install::install_tools;
-pub use sender::sender;
+pub use own_programs::{meter, sender};
 pub use wheel::{ensure_z3, ensure_zig};
 
 /// Hears of what takes long or may surprise: tools that are installed first, libraries that are not found.

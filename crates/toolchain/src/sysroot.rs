@@ -146,6 +146,11 @@ impl Sysroot {
         self.folder.join("resource")
     }
 
+    /// The folder with the sources of the libraries.
+    pub fn sources(&self) -> PathBuf {
+        probe::zig_library(&self.zig)
+    }
+
     /// The shim program of a tool of Everett.
     pub fn shim(&self, tool: &str) -> PathBuf {
         self.folder.join("bin").join(tool)

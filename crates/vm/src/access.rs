@@ -149,7 +149,7 @@ impl Vm<'_> {
         if let Some(offset) = self.arena.as_const(offset) {
             return Ok(AccessTarget::At(start + offset));
         }
-        if self.positions(offset, size, len).is_none() {
+        if self.positions(offset, size, len, write).is_none() {
             let offset = self.concretize(Value {
                 bits: 0,
                 term: Some(offset),
@@ -379,14 +379,25 @@ impl Vm<'_> {
     }
 
     /// The possible positions of an access as (first, step, count); `None` if there are too many.
-    fn positions(&self, offset: ExprId, size: u64, len: u64) -> Option<(u64, u64, u64)> {
+    fn positions(
+        &self,
+        offset: ExprId,
+        size: u64,
+        len: u64,
+        write: bool,
+    ) -> Option<(u64, u64, u64)> {
         let (zeros, ones) = self.arena.known_bits(offset);
         let step = 1u64 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12);
         let (min, max) = self.arena.unsigned_range(offset);
         let first = min.next_multiple_of(step).min(size);
         let last = max.min(size - len);
         let count = last.saturating_sub(first) / step + 1;
-        (count <= self.options.max_positions).then_some((first, step, count))
+        let most = if write {
+            self.options.max_positions
+        } else {
+            self.options.max_positions_read
+        };
+        (count <= most).then_some((first, step, count))
     }
 
     /// Start and size of the accessible extent at `start` that a pointer must stay in.
@@ -402,7 +413,7 @@ impl Vm<'_> {
         let Some((base, size)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
+        let Some((first, step, count)) = self.positions(offset, size, len as u64, false) else {
             return Err(Interrupt::EndPath);
         };
         let mut leaves = Vec::with_capacity(count as usize);
@@ -449,7 +460,7 @@ impl Vm<'_> {
         let Some((base, size)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
+        let Some((first, step, count)) = self.positions(offset, size, len as u64, true) else {
             return Err(Interrupt::EndPath);
         };
         let width = 8 * len as u32;

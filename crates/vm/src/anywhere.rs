@@ -19,6 +19,8 @@ use crate::vm::{Interrupt, Vm};
 const MAX_OBJECTS: usize = 4096;
 /// Terms with more nodes than this are not searched for constants.
 const MAX_LEAVES: usize = 4096;
+/// A pointer with at most so many values is concretised.
+const MAX_VALUES: u64 = 1024;
 /// Addresses below this are null pointers, possibly with a small offset.
 const NULL_END: u64 = 0x10000;
 
@@ -32,7 +34,7 @@ impl Vm<'_> {
     ) -> Result<AccessTarget, Interrupt> {
         let (min, max) = self.arena.unsigned_range(term);
         let objects = self.memory.live_between(min, max, len);
-        if max - min <= self.options.max_positions || objects.len() > MAX_OBJECTS {
+        if max - min <= MAX_VALUES || objects.len() > MAX_OBJECTS {
             let value = Value {
                 bits: 0,
                 term: Some(term),

@@ -19,7 +19,7 @@ struct Cursor<'a> {
     registers: *mut Value,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
     #[inline(always)]
     fn read(&self, operand: Operand) -> Value {
         // SAFETY: `Image::new` verified that each operand of the code is a valid index of a
@@ -42,9 +42,10 @@ impl Cursor<'_> {
     }
 
     #[inline(always)]
-    fn fetch(&self, pc: u32) -> Inst {
-        // SAFETY: the verified code ends in a terminator, and all branch targets are in range.
-        unsafe { *self.instructions.add(pc as usize) }
+    fn fetch(&self, pc: u32) -> &'a Inst {
+        // By reference: a copy of all fields would go through the stack. SAFETY: the verified code
+        // ends in a terminator, and all branch targets are in range.
+        unsafe { &*self.instructions.add(pc as usize) }
     }
 
     /// The consecutive registers or constants of a wide operand.
@@ -114,7 +115,7 @@ impl<'a> Vm<'a> {
         }
 
         loop {
-            match at.fetch(pc) {
+            match *at.fetch(pc) {
                 Inst::Segment { count, id } => {
                     self.instructions += u64::from(count);
                     self.coverage.mark(self.first_segment + id.0);

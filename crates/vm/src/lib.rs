@@ -19,6 +19,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod oracle;
+mod outside;
 mod preemption;
 mod races;
 mod rare_floats;
@@ -43,6 +44,7 @@ pub use memory::{
     MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection,
 };
 pub use oracle::{ConcreteOracle, Oracle, Suspend};
+pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
 pub use preemption::PreemptionPoints;
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};

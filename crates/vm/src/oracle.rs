@@ -7,6 +7,8 @@
 use everett_expr::{Arena, ArrayId, ExprId};
 
 use crate::choice::ChoiceSite;
+use crate::outside::{OutsideAnswer, OutsideQuestion};
+use crate::stacks::CallSite;
 
 /// The question has several answers: leave everything as it is and run again when told.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -14,6 +16,9 @@ pub struct Suspend;
 
 /// Answers questions about what is not determined.
 pub trait Oracle {
+    /// Says where in the program the questions to come are asked.
+    fn asks_from(&mut self, _site: CallSite) {}
+
     /// Whether this condition holds. If both answers are feasible, both are explored.
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 
@@ -38,6 +43,11 @@ pub trait Oracle {
     /// Switches forks on data off or on again: while they are off, a question about data has one answer, and the others
     /// are not explored.
     fn set_forking(&mut self, _on: bool) {}
+
+    /// What a live peer does next.
+    fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
+        Ok(Err(format!("nobody answers for peer {}", question.peer)))
+    }
 
     /// The instruction has completed: forget the answers given to it.
     fn commit(&mut self);

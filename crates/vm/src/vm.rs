@@ -29,9 +29,11 @@ pub struct VmOptions {
     pub max_symbolic_size: u64,
     /// A single larger allocation is reported.
     pub max_allocation: u64,
-    /// Maximal number of positions that an access through a symbolic pointer may cover in one
+    /// Maximal number of positions that a write through a symbolic pointer may cover in one
     /// expression.
     pub max_positions: u64,
+    /// The same for a read, which makes one term, where a write makes one for each position.
+    pub max_positions_read: u64,
     /// Report results that `nsw` and `nuw` exclude, in unoptimised code.
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
@@ -57,7 +59,8 @@ impl Default for VmOptions {
             max_stack_bytes: 8 << 20,
             max_symbolic_size: 4096,
             max_allocation: 1 << 32,
-            max_positions: 1024,
+            max_positions: 4096,
+            max_positions_read: 16_384,
             check_overflow: false,
             max_heap: 8 << 30,
             check_uninitialised: false,
@@ -362,8 +365,20 @@ impl<'a> Vm<'a> {
         if let Some(bit) = self.arena.as_const(condition) {
             return Ok(bit != 0);
         }
-        self.asked = true;
+        self.asks();
         Ok(self.oracle.branch(self.arena, condition)?)
+    }
+
+    /// The oracle is about to be asked.
+    pub(crate) fn asks(&mut self) {
+        self.asked = true;
+        if let Some(frame) = self.thread.frames.last() {
+            self.oracle.asks_from(CallSite {
+                image: self.image.number(),
+                function: frame.function,
+                pc: frame.pc,
+            });
+        }
     }
 
     /// The innermost frames of the thread, as places.
@@ -387,7 +402,7 @@ impl<'a> Vm<'a> {
                 if let Some(bits) = self.arena.as_const(term) {
                     return Ok(bits);
                 }
-                self.asked = true;
+                self.asks();
                 Ok(self.oracle.concretize(self.arena, term)?)
             }
         }

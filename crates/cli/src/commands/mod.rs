@@ -1,18 +1,21 @@
 //! The subcommands, one file each: flags that become a spec, a call of the library, and an exit code. A subcommand is one
 //! file here, and one row in [`subcommands!`].
 
+mod cluster;
 mod confirm;
 mod coverage;
 mod exec;
 mod export;
 mod faults;
 mod follow;
+mod harden;
 mod install_tools;
 mod native;
 mod replay;
 mod run;
 mod scenario;
 mod shrink;
+mod submit;
 mod test;
 mod trojans;
 
@@ -74,6 +77,22 @@ subcommands! {
     Trojans(trojans::TrojansArgs),
     /// Searches the faults that can hit a program for those that hurt most.
     Faults(faults::FaultsArgs),
+    /// The broker of a search on several machines.
+    Cluster(cluster::ClusterArgs),
+    /// Joins a cluster and explores jobs of its runs.
+    Worker(cluster::WorkerArgs),
+    /// Submits a run to a cluster. Takes the arguments of `run`.
+    Submit(submit::SubmitArgs),
+    /// Shows where a submitted run stands, and that nothing of it is lost.
+    Status(submit::StatusArgs),
+    /// Shows where a submitted run stands until it is at its end.
+    Watch(submit::WatchArgs),
+    /// Writes the results of a submitted run into its folder, as `run` would, as far as it has come.
+    Results(submit::ResultsArgs),
+    /// Cancels a submitted run. What was explored stays.
+    Cancel(submit::CancelArgs),
+    /// Builds a program for production with as many checks as fit into a stated overhead.
+    Harden(harden::HardenArgs),
     /// Looks at scenario files: worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.

@@ -26,6 +26,9 @@ pub struct ReplayArgs {
     /// Replay each trace so many times and compare everything that happens, event by event.
     #[arg(long, value_name = "N")]
     times: Option<NonZeroU32>,
+    /// Let the live peers of the scenario answer, not the recording: they are started and contacted.
+    #[arg(long)]
+    live: bool,
 }
 
 /// `everett replay`.
@@ -43,6 +46,7 @@ impl Subcommand for ReplayArgs {
             steps: self.look.needs_log(),
             pcap: self.look.pcap.clone(),
             times: self.times,
+            live: self.live,
         };
         let mut display = Display::of_replay(Steps {
             are_printed: self.look.strace,

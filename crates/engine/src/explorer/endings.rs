@@ -368,6 +368,8 @@ impl Explorer<'_> {
             ending,
             trace,
             covered_new: state.covered_new,
+            digest: state.path.digest,
+            weight: state.path.weight,
             depth: state.path.depth,
             instructions: state.instructions(),
             output,

@@ -29,6 +29,7 @@ use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, searcher};
+use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile};
 use crate::state::State;
 use crate::team::{Counted, Elsewhere, Job, Member, TeamStatistics};
@@ -127,6 +128,8 @@ pub enum Start {
     World(BTreeMap<String, Trace>),
     /// With nothing: states come from elsewhere.
     Nothing,
+    /// With these states of a program, as pending traces.
+    States(Vec<Trace>),
     /// Where an earlier search was saved; its files lie beside the spill file.
     Saved(Box<Saved>),
     /// With these worlds.
@@ -216,7 +219,10 @@ impl<'a> Explorer<'a> {
         };
         let is_followed = matches!(start, Start::World(_));
         let mut explorer = Explorer {
-            worker: Worker::new(images, config.vm.clone(), solver)?,
+            worker: Worker {
+                outside: config.outside.clone(),
+                ..Worker::new(images, config.vm.clone(), solver)?
+            },
             frontier: match config.world {
                 Some(_) => Frontier::of_worlds(),
                 None => Frontier::default(),
@@ -262,6 +268,10 @@ impl<'a> Explorer<'a> {
             Start::World(traces) => explorer.begin_worlds(Some(&traces)),
             Start::Beginning => explorer.add_path(Path::default()),
             Start::Nothing => {}
+            Start::States(traces) => {
+                let paths = traces.into_iter().map(Arc::new).map(Path::following);
+                paths.for_each(|path| explorer.add_path(path));
+            }
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
             Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
             Start::Pending(worlds) => explorer.take_up(worlds)?,
@@ -520,6 +530,11 @@ impl<'a> Explorer<'a> {
         let mut all = self.worker.solver.statistics().clone();
         all.add(&self.others_solver);
         all
+    }
+
+    /// The lines whose queries took longest, `most` at most, longest first.
+    pub fn solver_lines(&self, most: usize) -> Vec<SolverLine> {
+        solver_lines(self.images(), &self.solver_statistics(), most)
     }
 
     /// What was executed.

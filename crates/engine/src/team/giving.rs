@@ -41,7 +41,7 @@ impl Explorer<'_> {
                 break;
             }
             given += weight(halvings);
-            jobs.extend(self.give(id));
+            jobs.extend(self.give(id).map(Job::state));
         }
         team.add_jobs(jobs);
     }
@@ -99,21 +99,20 @@ impl Explorer<'_> {
     }
 
     /// Takes a state out of the frontier, as the trace that leads to it.
-    fn give(&mut self, id: StateId) -> Option<Job> {
-        let job = self.copy(id);
+    fn give(&mut self, id: StateId) -> Option<Trace> {
+        let trace = self.copy(id);
         self.frontier.take(id);
         self.frontier.remove(id);
         self.searcher.removed(id);
-        job
+        trace
     }
 
     /// The trace that leads to a state.
-    fn copy(&mut self, id: StateId) -> Option<Job> {
-        let job = |trace| Some(Job::State(Box::new(trace)));
+    fn copy(&mut self, id: StateId) -> Option<Trace> {
         match self.frontier.get(id)? {
-            Stored::Live(state) => job(state.path.pending_trace(&mut Sharing::default())),
+            Stored::Live(state) => Some(state.path.pending_trace(&mut Sharing::default())),
             Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
-                Ok(trace) => job(trace),
+                Ok(trace) => Some(trace),
                 Err(error) => {
                     self.note_lost(1, &error.to_string());
                     None
@@ -133,7 +132,10 @@ impl Explorer<'_> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         Elsewhere {
-            jobs: ids.into_iter().filter_map(|id| self.copy(id)).collect(),
+            jobs: {
+                let copies = ids.into_iter().filter_map(|id| self.copy(id));
+                copies.map(Job::state).collect()
+            },
             snapshots: Vec::new(),
         }
     }
@@ -146,6 +148,11 @@ impl Explorer<'_> {
                 .into_iter()
                 .collect();
         }
+        self.take_states().into_iter().map(Job::state).collect()
+    }
+
+    /// Takes all states of a program out of the search, as pending traces. The search has nothing left then.
+    pub fn take_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         ids.into_iter().filter_map(|id| self.give(id)).collect()

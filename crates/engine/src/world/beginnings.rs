@@ -119,7 +119,8 @@ impl Explorer<'_> {
         path.owner = Some(told.name.as_str().into());
         let start = Start::new(host.index(), told.start_ns);
         let times = self.world.network.faults.times(host);
-        let mut sim = SimHost::new(start, times, told.sets_itself_up());
+        let sim = SimHost::new(start, times, told.sets_itself_up());
+        let mut sim = sim.with_peer(told.peer.as_ref());
         for (fault, answer) in answers {
             sim.counters.decide(*fault, *answer);
         }

@@ -76,7 +76,8 @@ impl Machine for Explored<'_, '_> {
     ) -> Result<T, Option<Fork>> {
         let State { path, host, .. } = &mut *self.state;
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-        let mut oracle = PathOracle::new(path, solver, scratch, self.deadline);
+        let oracle = PathOracle::new(path, solver, scratch, self.deadline);
+        let mut oracle = oracle.with_outside(self.worker.outside.as_deref());
         let mut questions = Questions {
             oracle: &mut oracle,
             arena: &mut self.worker.arena,

@@ -437,6 +437,14 @@ impl Explorer<'_> {
                 return !self.ended(id, state, Ending::Bug(Box::new(bug)), listener);
             }
             Step::Stopped(ending) => return !self.ended(id, state, ending, listener),
+            Step::Asked(concretised) => self.note_concretised(id, concretised),
+            Step::Unanswered(message) => {
+                let name = &self.host(self.world.table.host(id)).name;
+                self.warn(format!("peer {name} does not answer: {message}"));
+                self.note_limit("peers");
+                self.cut_worlds_with(id);
+                return false;
+            }
             Step::Delivered(_, delivery) => {
                 if let Some(packet) = &delivery.delivered {
                     let view = &mut StateView::new(id, state, &mut self.worker);
@@ -449,6 +457,17 @@ impl Explorer<'_> {
             _ => {}
         }
         true
+    }
+
+    /// Symbolic bytes that were sent to a live peer got one value.
+    fn note_concretised(&mut self, id: StateId, bytes: u64) {
+        if bytes > 0 {
+            self.world.counted.concretised += bytes;
+            let name = &self.host(self.world.table.host(id)).name;
+            self.warn(format!(
+                "symbolic bytes that are sent to peer {name} get one value; others are not explored (see `symbolic`)"
+            ));
+        }
     }
 
     /// One step of a state, with its instructions, coverage and warnings counted.

@@ -156,6 +156,7 @@ impl Explorer<'_> {
                 state.net_mut().ending = Some(ending);
             }
             Ok((Step::Livelock(_), _)) => return Err("it does not end".to_owned()),
+            Ok((Step::Unanswered(message), _)) => return Err(message),
             Ok(_) => {}
         }
         if state.sim().is_off() && !was_off {

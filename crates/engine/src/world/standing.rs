@@ -67,6 +67,9 @@ impl Explorer<'_> {
                 format!("is off until {:.6} s", until as f64 / 1e9)
             }
             (None, RunState::Off(None), _) => "is off".to_owned(),
+            (None, RunState::Waiting(_), None) if state.sim().peer.is_some() => {
+                "is a live peer, and has nothing to say".to_owned()
+            }
             (None, _, None) => "has not started".to_owned(),
             (None, RunState::Running, _) => "runs".to_owned(),
             (None, RunState::Waiting(Some(until)), _) => {

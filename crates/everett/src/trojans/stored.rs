@@ -68,7 +68,7 @@ pub(super) fn write(
 /// Whether a message is one of the Trojan messages that an analysis has found.
 pub fn contains(folder: &Path, message: &[u8]) -> Result<Contains> {
     let file = folder.join(FILE);
-    let text = std::fs::read(&file).with_context(|| {
+    let text = everett_report::read_file(&file).with_context(|| {
         format!(
             "{} is not the folder of `everett trojans`",
             folder.display()

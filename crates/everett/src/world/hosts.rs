@@ -21,6 +21,7 @@ use crate::input::expect_feasible;
 use crate::layers::Mount;
 use crate::load::{Lowering, load};
 use crate::native_world::native_config;
+use crate::peers::{peer_config, peer_paths};
 use crate::session::Session;
 use crate::trace::read_trace;
 use crate::watched::Modules;
@@ -93,6 +94,7 @@ pub(crate) fn native_hosts(
             start_ns: host.start_ns,
             expects: host.expects,
             begin: host.begin,
+            peer: host.peer,
         });
         modules = programs.modules;
     }
@@ -160,6 +162,14 @@ fn host(
     programs: &mut Programs,
     session: &Session,
 ) -> Result<WorldHost> {
+    if let Some(peer) = &setup.peer {
+        return Ok(WorldHost {
+            name: setup.name.clone(),
+            start_ns,
+            peer: Some(peer_config(scenario, setup, peer)),
+            ..WorldHost::alone(HostConfig::default())
+        });
+    }
     let named = || format!("host {}", setup.name);
     let mut config = config((scenario, seed), setup, programs, session).with_context(named)?;
     let begin = match &setup.begin {
@@ -187,6 +197,7 @@ fn host(
         start_ns: if begin.is_some() { Some(0) } else { start_ns },
         expects: expected(setup),
         begin,
+        peer: None,
     })
 }
 
@@ -241,6 +252,7 @@ fn config(
         .insert(0, FileSpec::concrete("/etc/hosts", names));
     let options = &mut config.options;
     options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
+    options.peer_paths = Arc::new(peer_paths(scenario));
     HostSpec::of_scenario(&setup.options)?.apply_options(options)?;
     options.waits_for_all |= !others.is_empty();
     expect_feasible(&config)?;

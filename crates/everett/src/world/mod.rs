@@ -54,6 +54,7 @@ pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConf
     let config = ExplorerConfig {
         hosts,
         world: Some(world),
+        outside: crate::peers::outside(&scenario, args)?,
         search: args.search.clone(),
         ..explorer_config(args, session, None)?
     };

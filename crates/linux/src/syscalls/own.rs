@@ -88,7 +88,7 @@ fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let kind = Scheduler::at(call.args[0], call.args[1]).ok_or(Errno::EINVAL)?;
     kernel.host.schedule.change(kind);
     if kernel.host.options.preempt_at == PreemptAt::Quantum {
-        kernel.host.options.preempt_at = PreemptAt::Atomics;
+        Arc::make_mut(&mut kernel.host.options).preempt_at = PreemptAt::Atomics;
     }
     Ok(Value::ZERO)
 }

@@ -192,6 +192,12 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     let kind = kernel.socket_of(socket.open())?.kind;
     let open = socket.open();
+    if let (SocketType::Stream, Some(to)) = (kind, kernel.peer_at(&bytes)) {
+        // A live peer behind a path is reached as if it had an address.
+        kernel.socket_of(open)?.domain = Domain::Inet;
+        kernel.connect_tcp(open, to)?;
+        return Ok(Value::ZERO);
+    }
     match (domain, kind) {
         (Domain::Netlink, _) => {
             kernel.refuse("connect", "connect of a netlink socket");
@@ -212,6 +218,21 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ => kernel.connect_tcp(open, Address::parse_internet(domain, &bytes)?)?,
     }
     Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// The address of the live peer behind a path.
+    fn peer_at(&self, address: &[u8]) -> Option<SocketAddr> {
+        let paths = &self.host.options.peer_paths;
+        if paths.is_empty() {
+            return None;
+        }
+        let Ok(Address::Path(path)) = Address::parse_unix(address) else {
+            return None;
+        };
+        let known = paths.iter().find(|(known, _)| *known == path);
+        known.map(|(_, address)| *address)
+    }
 }
 
 fn accept(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

@@ -57,6 +57,8 @@ pub struct Cdcl {
     learned_limit: usize,
     heap: ActivityHeap,
     failed: Vec<Code>,
+    /// The assumptions of the last query: the level of each is its position, plus one.
+    assumed: Vec<Lit>,
     divisions: Vec<Division>,
     contradictory: bool,
     visits: usize,
@@ -105,7 +107,12 @@ impl Backend for Cdcl {
     }
 
     fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer {
-        self.backtrack(0);
+        // What follows from the assumptions that the last query had, too, stands, if no clause was added since.
+        let same = self.assumed.iter().zip(assumptions);
+        let common = same.take_while(|(one, other)| one == other).count();
+        self.backtrack(common as u32);
+        self.assumed.clear();
+        self.assumed.extend_from_slice(assumptions);
         self.failed.clear();
         self.heap.clear();
         for &lit in inputs.iter().chain(assumptions) {
@@ -122,9 +129,11 @@ impl Backend for Cdcl {
             if *conflicts == 0 {
                 break;
             }
-            self.backtrack(0);
             if self.learned.len() > self.learned_limit {
+                self.backtrack(0);
                 self.forget_half();
+            } else {
+                self.backtrack(assumptions.len() as u32);
             }
         }
         self.backtrack(0);

@@ -20,6 +20,18 @@ fn as_bools(word: &[Lit]) -> Option<Vec<bool>> {
         .collect()
 }
 
+/// The number of bits up to the highest one that is not known to be 0.
+pub fn length(word: &[Lit]) -> usize {
+    word.iter()
+        .rposition(|&lit| lit != FALSE)
+        .map_or(0, |at| at + 1)
+}
+
+/// The number of bits that are not known to be 0.
+fn open_bits(word: &[Lit]) -> usize {
+    word.iter().filter(|&&lit| lit != FALSE).count()
+}
+
 /// The complement of a word.
 pub fn not_word(a: &[Lit]) -> Word {
     a.iter().map(|lit| -lit).collect()
@@ -54,7 +66,7 @@ impl<B: Backend> Gates<B> {
         self.and_all(&mut same)
     }
 
-    fn is_zero(&mut self, a: &[Lit]) -> Lit {
+    pub fn is_zero(&mut self, a: &[Lit]) -> Lit {
         self.and_all(&mut not_word(a))
     }
 
@@ -106,13 +118,19 @@ impl<B: Backend> Gates<B> {
     }
 
     pub fn multiply(&mut self, a: &[Lit], b: &[Lit]) -> Word {
-        match (as_bools(a), as_bools(b)) {
+        // The product of short words is short.
+        let width = a.len();
+        let needed = (length(a) + length(b)).min(width);
+        let (a, b) = (&a[..needed], &b[..needed]);
+        let mut product = match (as_bools(a), as_bools(b)) {
             (_, Some(factor)) => self.multiply_constant(a, &factor),
             (Some(factor), _) => self.multiply_constant(b, &factor),
-            // A canonical operand order makes both orders the same circuit.
-            _ if a <= b => self.multiply_rows(a, b),
+            // One row for each bit that is not known to be 0. A canonical order makes both orders the same circuit.
+            _ if (open_bits(b), a) <= (open_bits(a), b) => self.multiply_rows(a, b),
             _ => self.multiply_rows(b, a),
-        }
+        };
+        product.resize(width, FALSE);
+        product
     }
 
     /// Adds one shifted row for each bit of `b`.
@@ -156,17 +174,40 @@ impl<B: Backend> Gates<B> {
 
     /// Quotient and remainder as fresh words, constrained by `a = quotient * b + remainder` without
     /// overflow and `remainder < b`. If `b` is zero, the quotient is all ones and the remainder is
-    /// `a`.
+    /// `a`. Bits that the lengths of `a` and `b` rule out are constants.
     pub fn divide(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
         let width = a.len();
-        let quotient = self.fresh_word(width);
-        let remainder = self.fresh_word(width);
+        let (dividend, divisor) = (length(a), length(b));
+        let highest_one = b.iter().rposition(|&lit| lit == TRUE);
         let zero = self.is_zero(b);
+        let quotient = self.fresh_word(dividend.saturating_sub(highest_one.unwrap_or(0)));
+        let remainder = self.fresh_word(match highest_one {
+            Some(_) => dividend.min(divisor),
+            None => dividend,
+        });
         for &bit in &quotient {
             self.clause(&[-zero, bit]);
         }
-        self.divisor_rows(a, b, &quotient, &remainder);
-        let below = self.less(&remainder, b, FALSE);
+        let needed = dividend.max(divisor);
+        let (a, b) = (&a[..needed], &b[..needed]);
+        let padded = |word: &[Lit], width: usize| [word, &vec![FALSE; width - word.len()]].concat();
+        match as_bools(b) {
+            Some(factor) if highest_one.is_some() => {
+                // Two bits more, and nothing overflows: the product is below 2^(needed + 1).
+                let wide = needed + 2;
+                let factor = [factor, vec![false; 2]].concat();
+                let product = self.multiply_constant(&padded(&quotient, wide), &factor);
+                let sum = self.add(&product, &padded(&remainder, wide));
+                self.assert_equal(&sum, &padded(a, wide));
+            }
+            _ => self.divisor_rows(
+                a,
+                b,
+                &padded(&quotient, needed),
+                &padded(&remainder, needed),
+            ),
+        }
+        let below = self.less(&padded(&remainder, needed), b, FALSE);
         self.clause(&[zero, below]);
         self.sat.add_division(Division {
             dividend: a.to_vec(),
@@ -174,7 +215,18 @@ impl<B: Backend> Gates<B> {
             quotient: quotient.clone(),
             remainder: remainder.clone(),
         });
-        (quotient, remainder)
+        let above = vec![zero; width - quotient.len()];
+        ([quotient, above].concat(), padded(&remainder, width))
+    }
+
+    /// Asserts that two words are the same.
+    fn assert_equal(&mut self, a: &[Lit], b: &[Lit]) {
+        for (&have, &want) in a.iter().zip(b) {
+            if have != want {
+                self.clause(&[-have, want]);
+                self.clause(&[have, -want]);
+            }
+        }
     }
 
     /// Asserts `quotient * b + remainder == a`, with no partial product and no carry past the
@@ -198,10 +250,7 @@ impl<B: Backend> Gates<B> {
             sum.truncate(shift);
             sum.extend(high);
         }
-        for (&have, &want) in sum.iter().zip(a) {
-            self.clause(&[-have, want]);
-            self.clause(&[have, -want]);
-        }
+        self.assert_equal(&sum, a);
     }
 
     /// Signed quotient and remainder, from the unsigned ones of the magnitudes.
@@ -222,7 +271,7 @@ impl<B: Backend> Gates<B> {
         self.negate_if(sign, a)
     }
 
-    fn negate_if(&mut self, condition: Lit, a: &[Lit]) -> Word {
+    pub fn negate_if(&mut self, condition: Lit, a: &[Lit]) -> Word {
         if condition == FALSE {
             return a.to_vec();
         }
@@ -376,6 +425,38 @@ mod tests {
             .checked_rem(y)
             .unwrap_or(x));
         exhaustive!(|g, a, _| g.divide(a, &constant(3, 4)).0, |x, _| x / 3);
+        exhaustive!(|g, a, _| g.divide(a, &constant(3, 4)).1, |x, _| x % 3);
+        exhaustive!(|g, a, _| g.divide(a, &constant(11, 4)).0, |x, _| x / 11);
+        exhaustive!(|g, a, _| g.divide(a, &constant(0, 4)).0, |_, _| 15);
+        exhaustive!(|g, a, _| g.divide(a, &constant(0, 4)).1, |x, _| x);
+    }
+
+    /// Words whose upper bits are known to be 0.
+    #[test]
+    fn short_words() {
+        fn short(word: &[Lit], bits: usize) -> Word {
+            [&word[..bits], &vec![FALSE; word.len() - bits]].concat()
+        }
+        exhaustive!(|g, a, b| g.multiply(&short(a, 2), &short(b, 1)), |x, y| (x
+            & 3)
+            * (y & 1));
+        exhaustive!(|g, a, b| g.multiply(&short(a, 3), b), |x, y| (x & 7) * y);
+        exhaustive!(|g, a, b| g.divide(&short(a, 2), b).0, |x, y| (x & 3)
+            .checked_div(y)
+            .unwrap_or(15));
+        exhaustive!(|g, a, b| g.divide(&short(a, 2), b).1, |x, y| (x & 3)
+            .checked_rem(y)
+            .unwrap_or(x & 3));
+        exhaustive!(|g, a, b| g.divide(a, &short(b, 2)).0, |x, y| x
+            .checked_div(y & 3)
+            .unwrap_or(15));
+        exhaustive!(|g, a, b| g.divide(a, &short(b, 2)).1, |x, y| x
+            .checked_rem(y & 3)
+            .unwrap_or(x));
+        exhaustive!(
+            |g, a, _| g.divide(&short(a, 2), &constant(9, 4)).1,
+            |x, _| x & 3
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The first tier: bit-blasting of terms to an incremental SAT instance.
 //!
 //! Constraints and conditions are never asserted, only assumed, so one instance serves all states
-//! of a worker and every term is translated once. Float operations are unconstrained here.
+//! of a worker and every term is translated once. Most float operations are unconstrained here.
 
 mod cdcl;
 mod circuits;
+mod floats;
 mod gates;
 mod heap;
 mod sat;
@@ -14,7 +15,7 @@ pub use cdcl::Cdcl;
 use circuits::{Word, not_word};
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
 use gates::{FALSE, Gates, TRUE};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sat::Lit;
 pub use sat::{Backend, Sat, SatAnswer};
 
@@ -23,7 +24,7 @@ pub use sat::{Backend, Sat, SatAnswer};
 struct Span {
     start: u32,
     width: u32,
-    /// Whether the term contains floats.
+    /// Whether the term contains unconstrained floats.
     float: bool,
 }
 
@@ -33,18 +34,20 @@ pub struct Blaster<B> {
     spans: FxHashMap<ExprId, Span>,
     pool: Vec<Lit>,
     inputs: FxHashMap<Variable, Span>,
+    /// Terms that are unconstrained.
+    inexact: FxHashSet<ExprId>,
     /// Quotient and remainder of operands that were already divided.
     divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
     stack: Vec<ExprId>,
     assumptions: Vec<Lit>,
     guesses: Vec<Lit>,
     met_floats: bool,
-    /// The number of clauses after the first query.
-    first: Option<usize>,
+    /// The most clauses that one query added.
+    largest: usize,
 }
 
-/// An instance is kept while it is at most so many times as large as its first query alone made it: a new one would
-/// soon be as large again.
+/// An instance is kept while it is at most so many times as large as one query alone made it: a new one would soon be
+/// as large again.
 const GROWTH: usize = 4;
 
 impl<B: Backend> Blaster<B> {
@@ -54,22 +57,23 @@ impl<B: Backend> Blaster<B> {
             spans: FxHashMap::default(),
             pool: Vec::new(),
             inputs: FxHashMap::default(),
+            inexact: FxHashSet::default(),
             divisions: FxHashMap::default(),
             stack: Vec::new(),
             assumptions: Vec::new(),
             guesses: Vec::new(),
             met_floats: false,
-            first: None,
+            largest: 0,
         }
     }
 
     /// Whether a new instance would be better: this one has more clauses than `limit`, most of them of other queries.
     pub fn is_outgrown(&self, limit: usize) -> bool {
-        let own = self.first.unwrap_or_default().saturating_mul(GROWTH);
+        let own = self.largest.saturating_mul(GROWTH);
         self.gates.clauses() > limit.max(own)
     }
 
-    /// Whether the last query contained floats, which are unconstrained: then `Sat` may be wrong.
+    /// Whether the last query contained floats that are unconstrained: then `Sat` may be wrong.
     pub fn saw_floats(&self) -> bool {
         self.met_floats
     }
@@ -90,11 +94,12 @@ impl<B: Backend> Blaster<B> {
     ) -> SatAnswer {
         self.assumptions.clear();
         self.met_floats = false;
+        let before = self.gates.clauses();
         for e in terms {
             let literal = self.literal(arena, e);
             self.assumptions.push(literal);
         }
-        self.first.get_or_insert(self.gates.clauses());
+        self.largest = self.largest.max(self.gates.clauses() - before);
         self.guesses.clear();
         for (variable, value) in guesses {
             let Some(span) = self.inputs.get(&variable) else {
@@ -169,7 +174,8 @@ impl<B: Backend> Blaster<B> {
             }
             stack.pop();
             if !self.spans.contains_key(&e) {
-                let word = self.translate_node(arena, e);
+                let mut word = self.translate_node(arena, e);
+                set_known_bits(arena, e, &mut word);
                 self.store(arena, e, &word);
             }
         }
@@ -179,7 +185,8 @@ impl<B: Backend> Blaster<B> {
     fn store(&mut self, arena: &Arena, e: ExprId, word: &[Lit]) -> Span {
         let node = arena.node(e);
         let span = Span {
-            float: is_float(&node) || node.children().any(|child| self.spans[&child].float),
+            float: self.inexact.contains(&e)
+                || node.children().any(|child| self.spans[&child].float),
             start: u32::try_from(self.pool.len()).expect("the clause limit is far below"),
             width: word.len() as u32,
         };
@@ -199,7 +206,7 @@ impl<B: Backend> Blaster<B> {
                 word
             }
             Node::Not { e } => not_word(self.bits(e)),
-            Node::Binary { op, a, b } => self.binary(op, a, b),
+            Node::Binary { op, a, b } => self.binary(arena, e, op, a, b),
             Node::Compare { op, a, b } => vec![self.compare(op, a, b)],
             Node::Ite { c, a, b } => {
                 let (yes, no) = (self.word(a), self.word(b));
@@ -212,17 +219,43 @@ impl<B: Backend> Blaster<B> {
                 let sign = self.bits(e).last().copied().unwrap_or(FALSE);
                 extended(self.word(e), width, sign)
             }
-            // Unconstrained: sound for `Unsat`, and models are checked by evaluation.
             node => {
                 debug_assert!(is_float(&node));
-                self.gates.fresh_word(width)
+                self.exact_float(node).unwrap_or_else(|| {
+                    // Unconstrained: sound for `Unsat`, and models are checked by evaluation.
+                    self.inexact.insert(e);
+                    self.gates.fresh_word(width)
+                })
             }
         }
     }
 
-    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Word {
-        let (x, y) = (self.word(a), self.word(b));
-        match op {
+    /// The circuit of a float operation, if there is one.
+    fn exact_float(&mut self, node: Node) -> Option<Word> {
+        match node {
+            Node::FloatCompare { op, format, a, b } => {
+                let (x, y) = (self.word(a), self.word(b));
+                let holds = self.gates.compare_floats(op, format, &x, &y)?;
+                Some(vec![holds])
+            }
+            Node::FloatFromInt { signed, format, e } => {
+                let word = self.word(e);
+                self.gates.float_from_integer(signed, format, &word)
+            }
+            _ => None,
+        }
+    }
+
+    fn binary(&mut self, arena: &Arena, e: ExprId, op: BinaryOp, a: ExprId, b: ExprId) -> Word {
+        let (mut x, mut y) = (self.word(a), self.word(b));
+        let width = x.len();
+        if matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul) {
+            // Lower bits do not depend on higher ones, and the highest are known to be 0.
+            let needed = known_length(arena, e);
+            x.truncate(needed);
+            y.truncate(needed);
+        }
+        let word = match op {
             BinaryOp::Add => self.gates.add(&x, &y),
             BinaryOp::Sub => self.gates.sub(&x, &y),
             BinaryOp::Mul => self.gates.multiply(&x, &y),
@@ -239,7 +272,8 @@ impl<B: Backend> Blaster<B> {
                 let sign = x.last().copied().unwrap_or(FALSE);
                 self.gates.shift_right(&x, &y, sign)
             }
-        }
+        };
+        extended(word, width, FALSE)
     }
 
     fn division(&mut self, a: ExprId, b: ExprId, signed: bool) -> (Word, Word) {
@@ -278,6 +312,29 @@ fn is_float(node: &Node) -> bool {
             | Node::FloatFromInt { .. }
             | Node::FloatToInt { .. }
     )
+}
+
+/// The number of bits of a term up to the highest one that is not known to be 0.
+fn known_length(arena: &Arena, e: ExprId) -> usize {
+    match arena.width(e) {
+        0..=64 => 64 - arena.unsigned_range(e).1.leading_zeros() as usize,
+        width => width as usize,
+    }
+}
+
+/// Bits that are known whatever the bytes are become constants of the circuits that use the word.
+fn set_known_bits(arena: &Arena, e: ExprId, word: &mut [Lit]) {
+    if word.len() > 64 || arena.is_const(e) {
+        return;
+    }
+    let (zeros, ones) = arena.known_bits(e);
+    for (position, lit) in word.iter_mut().enumerate() {
+        if zeros >> position & 1 == 1 {
+            *lit = FALSE;
+        } else if ones >> position & 1 == 1 {
+            *lit = TRUE;
+        }
+    }
 }
 
 fn extended(mut word: Word, width: usize, fill: Lit) -> Word {

@@ -1,8 +1,7 @@
 //! The whole chain against the plain back end, and its guarantees about models.
 
 use super::{Step, Terms, steps};
-use crate::blast::{Blaster, Sat, SatAnswer};
-use crate::{Constraints, Model, Solver, SolverConfig, Verdict};
+use crate::{Constraints, Model, Solver, SolverConfig, Verdict, cadical_alone};
 use everett_expr::{Arena, EvalScratch, ExprId};
 use proptest::prelude::*;
 
@@ -15,13 +14,9 @@ fn solver() -> Solver {
 }
 
 /// Solves from scratch: no simplification, no cache.
-fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
-    let terms = added.iter().copied().chain([condition]);
-    match Blaster::<Sat>::new().solve(arena, terms, std::iter::empty(), &mut { u32::MAX }) {
-        SatAnswer::Sat => true,
-        SatAnswer::Unsat => false,
-        SatAnswer::OverBudget => unreachable!("there is no budget"),
-    }
+pub fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
+    let terms = [added, &[condition]].concat();
+    cadical_alone(arena, &terms, u32::MAX).expect("there is no budget")
 }
 
 /// A state as the engine keeps it.

@@ -1,8 +1,13 @@
 //! Queries with few combinations of values.
 
-use super::Terms;
+use super::chain::plain;
+use super::{Terms, steps};
+use crate::bytes::{ByteSet, ByteTables};
+use crate::cache::Query;
+use crate::enumerate::Effort;
 use crate::{Constraints, Model, Solver, SolverConfig, SolverStatistics, Verdict};
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, EvalScratch, ExprId, Variable};
+use proptest::prelude::*;
 
 /// Asks one question about the bytes of a path; what was counted comes back.
 fn ask(
@@ -74,4 +79,148 @@ fn bounds_of_signed_numbers_count_where_the_sign_is_known() {
     };
     let counted = ask(4, below, square(11), false);
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
+}
+
+/// A hash of a byte so large that no table is made of it.
+fn large_hash(arena: &mut Arena, byte: ExprId) -> ExprId {
+    let byte = arena.zext(byte, 32);
+    let (factor, shift) = (arena.constant(32, 0x0100_0193), arena.constant(32, 7));
+    (0..400u64).fold(byte, |hash, round| {
+        let salted = arena.constant(32, round * 0x9e37_79b9);
+        let sum = arena.add(hash, salted);
+        let product = arena.mul(sum, factor);
+        let high = arena.binary(everett_expr::BinaryOp::LShr, product, shift);
+        let mixed = arena.xor(product, high);
+        arena.add(mixed, byte)
+    })
+}
+
+#[test]
+fn a_byte_with_two_values_needs_no_search_however_large_the_term_is() {
+    let either = |arena: &mut Arena, reads: &[ExprId]| {
+        let (upper, lower) = (arena.constant(8, 0x48), arena.constant(8, 0x68));
+        let (upper, lower) = (arena.eq(reads[0], upper), arena.eq(reads[0], lower));
+        vec![arena.or(upper, lower)]
+    };
+    let odd = |arena: &mut Arena, reads: &[ExprId]| {
+        let hash = large_hash(arena, reads[0]);
+        let (modulus, rest) = (arena.constant(32, 7), arena.constant(32, 3));
+        let hash = arena.urem(hash, modulus);
+        arena.eq(hash, rest)
+    };
+    let mut arena = Arena::new();
+    let array = arena.array(0, "input", 1);
+    let reads = [arena.read(array, 0)];
+    let condition = odd(&mut arena, &reads);
+    let holds = |value| arena.eval_bool(condition, &|_, _| value, &mut EvalScratch::new());
+    let counted = ask(1, either, odd, holds(0x48) || holds(0x68));
+    assert_eq!((counted.by_bytes, counted.sat_queries), (1, 0));
+}
+
+#[test]
+fn the_bytes_of_a_condition_are_looked_at_alone() {
+    // The byte that is asked about is tied to seven that are not.
+    let sum = |arena: &mut Arena, reads: &[ExprId]| {
+        let words: Vec<ExprId> = reads.iter().map(|&byte| arena.zext(byte, 16)).collect();
+        let sum = words[1..]
+            .iter()
+            .fold(words[0], |sum, &word| arena.add(sum, word));
+        let bound = arena.constant(16, 2000);
+        vec![arena.ult(sum, bound)]
+    };
+    let pair = |k: u64| move |arena: &mut Arena, reads: &[ExprId]| square(k)(arena, &reads[..2]);
+    let counted = ask(8, sum, pair(11), false);
+    assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
+    let counted = ask(8, sum, pair(300 * 300 % 1009), true);
+    assert_eq!(counted.cadical_queries, 0);
+}
+
+#[test]
+fn a_hash_falls_into_each_bucket() {
+    let none = |_: &mut Arena, _: &[ExprId]| vec![];
+    for bucket in 0..13 {
+        let fnv = |arena: &mut Arena, reads: &[ExprId]| {
+            let start = arena.constant(32, 2_166_136_261);
+            let hash = reads.iter().fold(start, |hash, &byte| {
+                let byte = arena.zext(byte, 32);
+                let mixed = arena.xor(hash, byte);
+                let prime = arena.constant(32, 16_777_619);
+                arena.mul(mixed, prime)
+            });
+            let (count, bucket) = (arena.constant(32, 13), arena.constant(32, bucket));
+            let hash = arena.urem(hash, count);
+            arena.eq(hash, bucket)
+        };
+        let counted = ask(8, none, fnv, true);
+        assert_eq!(counted.sat_queries, 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Each layer that evaluates says what the plain back end says, or nothing.
+    #[test]
+    fn evaluation_agrees_with_the_plain_back_end(steps in steps(2..14, 12), values in any::<[u8; 3]>()) {
+        let mut terms = Terms::new(3);
+        let model = terms.model(&values);
+        let mut scratch = EvalScratch::new();
+        let mut constraints = Constraints::new();
+        let mut added = Vec::new();
+        let (last, path) = steps.split_last().expect("two steps");
+        for step in path {
+            let e = terms.condition(step);
+            let holds = terms.arena.eval_bool(e, &model, &mut scratch);
+            let e = if holds { e } else { terms.arena.not(e) };
+            constraints.add(&mut terms.arena, e);
+            added.push(e);
+        }
+        let condition = terms.condition(last);
+        let condition = constraints.simplify(&mut terms.arena, condition);
+        prop_assume!(!terms.arena.is_const(condition));
+        let expected = plain(&terms.arena, &added, condition);
+        let support = terms.arena.support(condition);
+        let mut groups = Vec::new();
+        constraints.groups_for(support.variables(), &mut groups);
+        let query = Query { groups: &groups, condition };
+        let mut solver = Solver::new(SolverConfig::default()).expect("no directory to make");
+        for effort in [Effort::First, Effort::Hard] {
+            let arena = &mut terms.arena;
+            let verdicts = [
+                solver.solve_by_enumeration(arena, &query, &support, &model, effort),
+                solver.solve_by_samples(arena, &query, &support, &model, effort),
+            ];
+            for verdict in verdicts.into_iter().flatten() {
+                prop_assert_eq!(matches!(verdict, Verdict::Sat(_)), expected);
+                if let Verdict::Sat(found) = verdict {
+                    let all = added.iter().chain([&condition]);
+                    for &e in all {
+                        prop_assert!(terms.arena.eval_bool(e, &found, &mut scratch));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a byte with few values left makes of a term is what its table says.
+    #[test]
+    fn few_values_agree_with_the_table(steps in steps(1..14, 64), low in 0u8..248, mask in 1u8..) {
+        let mut terms = Terms::new(1);
+        for step in &steps {
+            terms.build(step);
+        }
+        let condition = terms.condition(&steps[0]);
+        let variable = Variable { array: terms.array, index: 0 };
+        let allowed = ByteSet::up_to(255).iter().filter(|&value| {
+            value >= low && value - low < 8 && mask >> (value - low) & 1 == 1
+        });
+        let allowed: ByteSet = allowed.collect();
+        let among = ByteTables::default().few_among(&terms.arena, condition, variable, allowed);
+        let mut scratch = EvalScratch::new();
+        let expected: ByteSet = allowed
+            .iter()
+            .filter(|&value| terms.arena.eval_bool(condition, &|_, _| value, &mut scratch))
+            .collect();
+        prop_assert_eq!(among, expected);
+    }
 }

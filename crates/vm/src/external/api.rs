@@ -129,7 +129,7 @@ impl Vm<'_> {
         let holds = match self.arena.as_const(condition) {
             Some(bit) => bit != 0,
             None => {
-                self.asked = true;
+                self.asks();
                 self.oracle.assume(self.arena, condition)?
             }
         };

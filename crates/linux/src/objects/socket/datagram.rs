@@ -101,6 +101,32 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
     }
 
+    /// Where a packet goes: to the address that is given, or else to the one that the socket is connected to.
+    pub(super) fn target_of(
+        &mut self,
+        open: OpenObject<'_>,
+        to: Option<&Address>,
+        flags: u32,
+    ) -> Result<SocketAddr, Stop> {
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        match to.unwrap_or(&self.socket_of(open)?.remote) {
+            Address::Internet(to) => Ok(*to),
+            _ => Err(Errno::EDESTADDRREQ.into()),
+        }
+    }
+
+    /// Fails where an error is pending, or the socket was shut down for sending.
+    pub(super) fn expect_sendable(&mut self, open: OpenObject<'_>) -> Result<(), Stop> {
+        let socket = self.socket_of(open)?;
+        match socket.take_error() {
+            Some(error) => Err(error.into()),
+            None if socket.write_shut => Err(Errno::EPIPE.into()),
+            None => Ok(()),
+        }
+    }
+
     /// Sends a UDP datagram.
     pub(super) fn send_udp(
         &mut self,
@@ -113,17 +139,11 @@ impl Kernel<'_, '_> {
         if len > MAX_UDP {
             return Err(Errno::EMSGSIZE.into());
         }
-        if flags & message_flag::OUT_OF_BAND != 0 {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
-        let socket = self.socket_of(open)?;
-        let to = match to.unwrap_or(&socket.remote) {
-            Address::Internet(to) => *to,
-            _ => return Err(Errno::EDESTADDRREQ.into()),
-        };
+        let to = self.target_of(open, to, flags)?;
         if to.port() == 0 {
             return Err(Errno::EINVAL.into());
         }
+        let socket = self.socket_of(open)?;
         if socket.options.only_v6 && to.is_ipv4() {
             return Err(Errno::ENETUNREACH.into());
         }
@@ -135,13 +155,8 @@ impl Kernel<'_, '_> {
         let socket = self.host.socket(open.object).ok_or(Errno::ENOTSOCK)?;
         let way = self.host.way(socket, to.ip())?;
         let to = SocketAddr::new(way.to, to.port());
+        self.expect_sendable(open)?;
         let socket = self.socket_of(open)?;
-        if let Some(error) = socket.take_error() {
-            return Err(error.into());
-        }
-        if socket.write_shut {
-            return Err(Errno::EPIPE.into());
-        }
         let port = socket.local.internet().map_or(0, |local| local.port());
         let from = SocketAddr::new(source_of(socket, &way), port);
         let bytes = join(parts.to_vec());

@@ -9,7 +9,7 @@ use everett_vm::Buffer;
 use super::inbox::join;
 use super::netlink::LOOPBACK;
 use super::way::Way;
-use super::{Address, ReceivedMessage, Socket, SocketType, level, message_flag};
+use super::{Address, ReceivedMessage, Socket, SocketType, level};
 use crate::errno::Errno;
 use crate::frames::{
     Frame, IP_HEADER, IpHeader, UDP_HEADER, ethertype, header_len, icmp, protocol, put_checksum,
@@ -77,26 +77,13 @@ impl Kernel<'_, '_> {
         if len > MAX_PACKET {
             return Err(Errno::EMSGSIZE.into());
         }
-        if flags & message_flag::OUT_OF_BAND != 0 {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
-        let socket = self.socket_of(open)?;
-        let to = match to.unwrap_or(&socket.remote) {
-            Address::Internet(to) => to.ip(),
-            _ => return Err(Errno::EDESTADDRREQ.into()),
-        };
+        let to = self.target_of(open, to, flags)?.ip();
         let socket = self.host.socket(open.object).ok_or(Errno::ENOTSOCK)?;
         let way = self.host.way(socket, to)?;
         if self.host.network.is_broadcast(to) && !socket.options.broadcast {
             return Err(Errno::EACCES.into());
         }
-        let socket = self.socket_of(open)?;
-        if let Some(error) = socket.take_error() {
-            return Err(error.into());
-        }
-        if socket.write_shut {
-            return Err(Errno::EPIPE.into());
-        }
+        self.expect_sendable(open)?;
         Ok(way)
     }
 

@@ -1,0 +1,252 @@
+//! `everett cluster` and `everett worker`: the broker and the workers of a search on several machines.
+
+use anyhow::{Context, Result, bail};
+use everett::{Session, parse_time};
+use everett_cluster::{
+    Broker, Build, Did, Hash, LocalServer, Secrets, ServerSpec, Worker, WorkerSpec, connect,
+};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::EXIT_CLEAN;
+use crate::commands::Subcommand;
+use crate::display::print;
+use crate::session::{notice, stoppable_session};
+
+/// The address of the broker, where no option says it.
+const BROKER: &str = "EVERETT_BROKER";
+/// Its token, or the file that holds it.
+const TOKEN: &str = "EVERETT_BROKER_TOKEN";
+const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
+/// Certificates of authorities.
+const AUTHORITIES: &str = "EVERETT_BROKER_CA";
+
+/// What the environment says about the broker's secrets.
+pub fn secrets() -> Result<Secrets> {
+    let token = match std::env::var_os(TOKEN_FILE) {
+        Some(path) => {
+            let text = std::fs::read_to_string(&path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            Some(text.trim_end().to_owned())
+        }
+        None => std::env::var(TOKEN).ok(),
+    };
+    Ok(Secrets {
+        token,
+        authorities: std::env::var_os(AUTHORITIES).map(PathBuf::from),
+    })
+}
+
+/// The address of the broker: that of an option, or that of the environment.
+pub fn broker_url(option: Option<&str>) -> Result<String> {
+    let Some(url) = option else {
+        return std::env::var(BROKER)
+            .with_context(|| format!("no broker: give its address, or set {BROKER}"));
+    };
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let is_nats = !url.starts_with("postgres");
+    if user.is_some_and(|user| user.contains(':') || is_nats) {
+        bail!(
+            "others can read command lines: put the token or password into {TOKEN} or a file, {TOKEN_FILE}"
+        );
+    }
+    Ok(url.to_owned())
+}
+
+/// This build, by its version and its bytes.
+pub fn build() -> Result<Build> {
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let bytes = std::fs::read(&program);
+    let bytes = bytes.with_context(|| format!("cannot read {}", program.display()))?;
+    Ok(Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest: Hash::of(&bytes).to_string()[..16].to_owned(),
+    })
+}
+
+/// Arguments of `everett cluster`.
+#[derive(clap::Args)]
+pub struct ClusterArgs {
+    #[command(subcommand)]
+    command: ClusterCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum ClusterCommand {
+    /// Starts a NATS server for local use, prints its address, and ends it when interrupted.
+    Up(UpArgs),
+}
+
+#[derive(clap::Args)]
+struct UpArgs {
+    /// Folder for what the server stores.
+    #[arg(long, value_name = "DIR", default_value = "everett-cluster")]
+    dir: PathBuf,
+    /// The port, on 127.0.0.1; default: any free one.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+}
+
+impl Subcommand for ClusterArgs {
+    fn run(&self) -> Result<u8> {
+        let ClusterCommand::Up(args) = &self.command;
+        let session = stoppable_session()?;
+        let mut server = LocalServer::start(&ServerSpec {
+            dir: args.dir.clone(),
+            port: args.port,
+            token: secrets()?.token,
+        })?;
+        print(server.url());
+        if !server.syncs_always() {
+            notice(
+                "note: this nats-server is older than 2.10: what it stores survives its end, but perhaps not a loss of \
+                 power",
+            );
+        }
+        while !session.stop.load(Ordering::SeqCst) {
+            if !server.is_running()? {
+                bail!(
+                    "nats-server has ended; its log is in {}",
+                    args.dir.display()
+                );
+            }
+            sleep(Duration::from_millis(100));
+        }
+        Ok(EXIT_CLEAN)
+    }
+}
+
+/// Arguments of `everett worker`.
+#[derive(clap::Args)]
+pub struct WorkerArgs {
+    /// The address of the broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE; default:
+    /// EVERETT_BROKER.
+    #[arg(long, value_name = "URL")]
+    join: Option<String>,
+    /// Its name in the status of runs; default: the name of the machine and the number of the process.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// How many workers; default: as many as there are processors.
+    #[arg(long, value_name = "N")]
+    workers: Option<u64>,
+    /// Memory of the process, over which states are spilled, e.g. 4G; default: what the run says.
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    max_memory: Option<u64>,
+    /// A job whose worker was not heard of for so long is handed out again.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    lease: Duration,
+    /// Leave after waiting so long for a job; default: never.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    idle: Option<Duration>,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Parses a size as `everett run` does.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let option = everett::option("max-memory").ok_or("there is no such limit")?;
+    let mut spec = everett::RunSpec::default();
+    (option.set)(&mut spec, text.as_ref())?;
+    spec.max_memory.ok_or_else(|| "this is no limit".to_owned())
+}
+
+/// A folder that is removed with this value.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Subcommand for WorkerArgs {
+    fn run(&self) -> Result<u8> {
+        let session = stoppable_session()?;
+        let url = broker_url(self.join.as_deref())?;
+        let (secrets, build) = (secrets()?, build()?);
+        let name = self.name.clone().unwrap_or_else(machine_name);
+        let folder = format!("everett-worker-{}", std::process::id());
+        let scratch = Scratch(std::env::temp_dir().join(folder));
+        std::fs::create_dir_all(&scratch.0)?;
+        let count = self.workers.unwrap_or(session.workers).max(1);
+        let worker = |number: u64| -> Result<()> {
+            let broker = connect(&url, &secrets, Some(self.lease))?;
+            let name = match count {
+                1 => name.clone(),
+                _ => format!("{name}-{number}"),
+            };
+            let scratch = scratch.0.join(number.to_string());
+            std::fs::create_dir_all(&scratch)?;
+            let spec = WorkerSpec {
+                name,
+                build: build.clone(),
+                max_memory: self.max_memory,
+                scratch: Some(scratch),
+                idle: self.idle,
+            };
+            self.work(spec, broker, &session)
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (1..=count)
+                .map(|number| {
+                    let worker = &worker;
+                    let session = &session;
+                    scope.spawn(move || {
+                        let worked = worker(number);
+                        if worked.is_err() {
+                            // One that cannot go on ends the others, with what they have done so far.
+                            session.stop.store(true, Ordering::SeqCst);
+                        }
+                        worked
+                    })
+                })
+                .collect();
+            let ends = threads.into_iter().map(|thread| match thread.join() {
+                Ok(worked) => worked,
+                Err(_) => bail!("a worker panicked"),
+            });
+            ends.collect::<Result<Vec<()>>>()
+        })?;
+        Ok(EXIT_CLEAN)
+    }
+}
+
+impl WorkerArgs {
+    fn work(&self, spec: WorkerSpec, broker: Box<dyn Broker>, session: &Session) -> Result<()> {
+        let name = spec.name.clone();
+        if !self.quiet {
+            notice(&format!("worker {name} waits for jobs"));
+        }
+        let mut tell = |did: &Did| {
+            let Did::Explored(outcome) = did else { return };
+            if let Some(failure) = &outcome.failure {
+                notice(&format!(
+                    "worker {name}: a job could not be explored: {failure}"
+                ));
+            } else if !self.quiet {
+                let (paths, left) = (outcome.paths, outcome.children.len());
+                notice(&format!(
+                    "worker {name}: {paths} paths ended, {left} jobs left"
+                ));
+            }
+        };
+        let mut worker = Worker::new(spec, session);
+        Ok(worker.run(&Mutex::new(broker), &mut tell)?)
+    }
+}
+
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = if name.trim().is_empty() {
+        "worker"
+    } else {
+        name.trim()
+    };
+    format!("{name}-{}", std::process::id())
+}

@@ -1,0 +1,284 @@
+//! `everett submit`, `status`, `watch`, `results` and `cancel`: runs on a cluster.
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use everett::{Parcel, new_folder};
+use everett_cluster::{
+    Broker, RunId, Status, Submission, Submitted, cancel, connect, results, status, submit,
+};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::args::RunArgs;
+use crate::commands::cluster::{broker_url, build, secrets};
+use crate::commands::{Subcommand, code_of};
+use crate::display::{Display, Mode, print};
+use crate::session::stoppable_session;
+use crate::{EXIT_CLEAN, EXIT_INTERRUPTED};
+
+/// How often `watch` looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Which broker.
+#[derive(clap::Args)]
+struct BrokerArgs {
+    /// The address of the broker; default: EVERETT_BROKER.
+    #[arg(long, value_name = "URL")]
+    broker: Option<String>,
+}
+
+impl BrokerArgs {
+    fn connect(&self) -> Result<Box<dyn Broker>> {
+        let url = broker_url(self.broker.as_deref())?;
+        Ok(connect(&url, &secrets()?, None)?)
+    }
+}
+
+/// Arguments of `everett submit`: those of `everett run`, and the broker.
+pub struct SubmitArgs {
+    run: RunArgs,
+    broker: BrokerArgs,
+    sizes: SizeArgs,
+}
+
+#[derive(clap::Args)]
+struct SizeArgs {
+    /// Instructions that a job executes before it is divided, if a worker waits; default: 20000000.
+    #[arg(long, value_name = "N")]
+    job_work: Option<u64>,
+}
+
+impl Args for SubmitArgs {
+    fn augment_args(command: Command) -> Command {
+        RunArgs::augment_args(SizeArgs::augment_args(BrokerArgs::augment_args(command)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        SubmitArgs::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SubmitArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SubmitArgs, clap::Error> {
+        Ok(SubmitArgs {
+            run: RunArgs::from_arg_matches(matches)?,
+            broker: BrokerArgs::from_arg_matches(matches)?,
+            sizes: SizeArgs::from_arg_matches(matches)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = SubmitArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for SubmitArgs {
+    fn run(&self) -> Result<u8> {
+        let session = stoppable_session()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let nonce = format!("{:?} {}", now.unwrap_or_default(), std::process::id());
+        let submission = Submission {
+            spec: self.run.spec.clone(),
+            build: build()?,
+            work: self.sizes.job_work,
+            nonce: nonce.into_bytes(),
+        };
+        let mut broker = self.broker.connect()?;
+        // Errors of the program are reported before the folder is created, and errors of the folder before it begins.
+        Parcel::of(&submission.spec, &session)?;
+        let dir = new_folder(&self.run.spec)?;
+        let (run, manifest) = submit(&mut *broker, &submission, &session)?;
+        let submitted = Submitted {
+            run: run.clone(),
+            build: submission.build,
+            manifest,
+            work: submission.work,
+        };
+        submitted.write(&dir)?;
+        match self.run.mode {
+            Mode::Quiet => {}
+            Mode::Json => print(&json!({"run": run, "folder": dir}).to_string()),
+            Mode::Text => print(&format!("run {run}, results will be in {}", dir.display())),
+        }
+        Ok(EXIT_CLEAN)
+    }
+}
+
+/// A run that was submitted.
+#[derive(clap::Args)]
+struct TargetArgs {
+    /// The folder that `everett submit` made, or the name of the run.
+    run: PathBuf,
+    #[command(flatten)]
+    broker: BrokerArgs,
+}
+
+impl TargetArgs {
+    fn id(&self) -> Result<RunId> {
+        let name = self.run.to_str().and_then(RunId::parse);
+        match Submitted::of(&self.run) {
+            Ok(submitted) => Ok(submitted.run),
+            Err(error) => name.map_or_else(|| Err(error.into()), Ok),
+        }
+    }
+}
+
+/// Arguments of `everett status`.
+#[derive(clap::Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Subcommand for StatusArgs {
+    fn run(&self) -> Result<u8> {
+        let status = status(&mut *self.target.broker.connect()?, &self.target.id()?)?;
+        print(&match self.json {
+            true => as_json(&status).to_string(),
+            false => as_text(&status),
+        });
+        Ok(EXIT_CLEAN)
+    }
+}
+
+/// Weights by their names. They sum to 1, which was checked.
+fn weights(status: &Status) -> [(&'static str, f64); 6] {
+    [
+        ("finished", &status.finished),
+        ("unknown", &status.unknown),
+        ("pruned", &status.pruned),
+        ("excluded", &status.excluded),
+        ("leased", &status.leased),
+        ("pending", &status.pending),
+    ]
+    .map(|(name, weight)| (name, weight.to_f64()))
+}
+
+fn as_json(status: &Status) -> serde_json::Value {
+    let weights = weights(status).into_iter();
+    let weights: serde_json::Map<String, serde_json::Value> = weights
+        .map(|(name, weight)| (name.to_owned(), weight.into()))
+        .collect();
+    json!({
+        "over": status.is_over(), "complete": status.is_complete(), "cancelled": status.is_cancelled,
+        "jobs": {"explored": status.jobs, "leased": status.jobs_leased, "pending": status.jobs_pending},
+        "weight": weights, "paths": status.paths, "findings": status.findings,
+        "states_moved": status.states_moved, "bytes_sent": status.bytes,
+        "instructions": status.instructions, "replay_share": status.replay_share(),
+        "workers": status.workers, "failures": status.failures,
+    })
+}
+
+fn as_text(status: &Status) -> String {
+    let shown = weights(status).into_iter();
+    let shown = shown.filter(|(name, weight)| *weight > 0.0 || *name == "finished");
+    let shown: Vec<String> = shown
+        .map(|(name, weight)| format!("{name} {weight:.6}"))
+        .collect();
+    let state = match (status.is_over(), status.is_cancelled) {
+        (true, _) => "at its end",
+        (false, true) => "cancelled",
+        (false, false) => "under way",
+    };
+    let mut text = format!(
+        "{state}: {} jobs explored, {} with workers, {} waiting\n{} paths, {} findings of jobs, {} workers\n\
+         weight {} = 1, exactly\n{} states moved, {} bytes sent, replay {:.1} % of instructions",
+        status.jobs,
+        status.jobs_leased,
+        status.jobs_pending,
+        status.paths,
+        status.findings,
+        status.workers.len(),
+        shown.join(" + "),
+        status.states_moved,
+        status.bytes,
+        100.0 * status.replay_share(),
+    );
+    for failure in &status.failures {
+        text += &format!("\na job could not be explored: {failure}");
+    }
+    text
+}
+
+/// Arguments of `everett watch`.
+#[derive(clap::Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Print nothing.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Subcommand for WatchArgs {
+    fn run(&self) -> Result<u8> {
+        let session = stoppable_session()?;
+        let (mut broker, run) = (self.target.broker.connect()?, self.target.id()?);
+        let mut last = String::new();
+        while !session.stop.load(Ordering::SeqCst) {
+            let status = status(&mut *broker, &run)?;
+            let line = format!(
+                "{:.3} % explored, {} jobs, {} with workers, {} waiting, {} paths",
+                100.0 * (status.finished.to_f64() + status.excluded.to_f64()),
+                status.jobs,
+                status.jobs_leased,
+                status.jobs_pending,
+                status.paths
+            );
+            if !self.quiet && line != last {
+                print(&line);
+            }
+            last = line;
+            if status.is_over() || status.is_cancelled {
+                return Ok(EXIT_CLEAN);
+            }
+            sleep(PAUSE);
+        }
+        Ok(EXIT_INTERRUPTED)
+    }
+}
+
+/// Arguments of `everett results`.
+#[derive(clap::Args)]
+pub struct ResultsArgs {
+    /// The folder that `everett submit` made.
+    dir: PathBuf,
+    #[command(flatten)]
+    broker: BrokerArgs,
+    /// Print nothing but findings and errors.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Subcommand for ResultsArgs {
+    fn run(&self) -> Result<u8> {
+        let session = stoppable_session()?;
+        let mode = if self.quiet { Mode::Quiet } else { Mode::Text };
+        let mut broker = self.broker.connect()?;
+        let dir: &Path = &self.dir;
+        let result = results(&mut *broker, dir, &session, &mut Display::new(mode));
+        let result = result.with_context(|| format!("no results for {}", dir.display()))?;
+        Ok(code_of(result.summary.conclusion()))
+    }
+}
+
+/// Arguments of `everett cancel`.
+#[derive(clap::Args)]
+pub struct CancelArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl Subcommand for CancelArgs {
+    fn run(&self) -> Result<u8> {
+        cancel(&mut *self.target.broker.connect()?, &self.target.id()?)?;
+        Ok(EXIT_CLEAN)
+    }
+}

@@ -1,0 +1,437 @@
+//! Bad input: an error with the place and the way out, exit code 2, never a panic.
+
+use crate::common::samples::{FORKS, SPIN};
+use crate::common::{build, everett, expect, folder, summary, text};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs Everett; it must refuse with exit code 2 and say all of these words.
+fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    let output = expect(everett(folder).args(arguments), 2);
+    let said = text(&output);
+    assert!(!said.contains("panicked"), "{arguments:?} said:\n{said}");
+    for word in words {
+        assert!(
+            said.contains(word),
+            "{arguments:?} does not say {word:?}:\n{said}"
+        );
+    }
+}
+
+#[test]
+fn programs_that_are_not_there() {
+    let folder = folder("bad-program");
+    refused(
+        &folder,
+        &["run", "./nothing"],
+        &["there is no program ./nothing"],
+    );
+    refused(
+        &folder,
+        &["exec", "./nothing"],
+        &["there is no program ./nothing"],
+    );
+    fs::write(folder.join("script"), "#!/bin/sh\n").expect("written");
+    refused(
+        &folder,
+        &["run", "./script"],
+        &["./script.bc is missing", "everett cc"],
+    );
+    refused(
+        &folder,
+        &["run", "./nothing.bc"],
+        &["cannot read ./nothing.bc", "No such file"],
+    );
+    refused(&folder, &["run", "."], &["bitcode"]);
+    refused(&folder, &["run"], &["PROGRAM"]);
+    refused(
+        &folder,
+        &["follow", "nothing"],
+        &["nothing is not the folder of a run"],
+    );
+    refused(
+        &folder,
+        &["resume", "nothing"],
+        &["nothing is not the folder of a run"],
+    );
+    refused(
+        &folder,
+        &["explore"],
+        &["unrecognized subcommand 'explore'"],
+    );
+    assert!(!folder.join("everett-out").exists(), "nothing was begun");
+}
+
+#[test]
+fn bitcode_that_is_damaged() {
+    let folder = folder("bad-bitcode");
+    build(&folder, "spin", SPIN, &[]);
+    let good = fs::read(folder.join("spin.bc")).expect("bitcode");
+    for (number, length) in [0, 3, 4, 50, good.len() / 2, good.len() - 4]
+        .into_iter()
+        .enumerate()
+    {
+        let name = format!("cut{number}.bc");
+        fs::write(folder.join(&name), &good[..length]).expect("written");
+        refused(&folder, &["run", &name], &[&name]);
+        refused(&folder, &["exec", &name], &[&name]);
+    }
+    fs::write(folder.join("text.bc"), "this is no bitcode at all").expect("written");
+    refused(&folder, &["run", "text.bc"], &["text.bc", "bitcode"]);
+    fs::write(
+        folder.join("elf.bc"),
+        fs::read(folder.join("spin")).expect("a program"),
+    )
+    .expect("written");
+    refused(&folder, &["run", "elf.bc"], &["elf.bc", "bitcode"]);
+    // Damage in the middle: refused, or run as far as it goes; never a panic.
+    for round in 0..24u32 {
+        let mut damaged = good.clone();
+        let at = (round.wrapping_mul(2_654_435_761) as usize) % damaged.len();
+        damaged[at] ^= 1 << (round % 8);
+        fs::write(folder.join("damaged.bc"), damaged).expect("written");
+        let out = format!("out{round}");
+        let limits = [
+            "--max-instructions",
+            "20000",
+            "--max-time",
+            "5s",
+            "--out",
+            &out,
+        ];
+        let mut run = everett(&folder);
+        let output = run
+            .arg("run")
+            .args(limits)
+            .arg("damaged.bc")
+            .output()
+            .expect("it starts");
+        assert!(
+            output.status.code() <= Some(2),
+            "{:?} at byte {at}",
+            output.status
+        );
+        assert!(
+            output.status.code().is_some(),
+            "{:?} at byte {at}",
+            output.status
+        );
+        assert!(
+            !text(&output).contains("panicked"),
+            "byte {at}:\n{}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let folder = folder("bad-options");
+    build(&folder, "spin", SPIN, &[]);
+    let cases: [(&[&str], &[&str]); 20] = [
+        (
+            &["--search", "deepest"],
+            &["\"deepest\" is no searcher", "random-path"],
+        ),
+        (&["--search", ""], &["no searcher"]),
+        (&["--max-time", "soon"], &["\"soon\"", "--max-time"]),
+        (
+            &["--max-time", "3y"],
+            &["\"y\" is not a unit of time", "ms, s, m or h"],
+        ),
+        (&["--max-time", "-1s"], &["--max-time"]),
+        (&["--max-time", "1e30h"], &["--max-time"]),
+        (&["--max-time", "nan"], &["--max-time"]),
+        (
+            &["--max-memory", "4X"],
+            &["not a unit of size", "use K, M or G"],
+        ),
+        (&["--max-memory", "99999999999G"], &["too large"]),
+        (&["--max-memory", "µ"], &["--max-memory"]),
+        (&["--max-paths", "-1"], &["--max-paths"]),
+        (&["--max-paths", "18446744073709551616"], &["--max-paths"]),
+        (&["--max-depth", "x"], &["--max-depth"]),
+        (&["--seed", "1.5"], &["--seed"]),
+        (&["--quiet", "--json"], &["--quiet", "--json"]),
+        (&["--unknown"], &["--unknown"]),
+        (&["--smt-solver", "/nowhere/solver"], &["/nowhere/solver"]),
+        (&["--env", "NOVALUE"], &["NOVALUE", "NAME=VALUE"]),
+        (&["--batch", "0"], &["--batch"]),
+        (&["--solver-time", "later"], &["--solver-time"]),
+    ];
+    for (options, words) in cases {
+        let arguments: Vec<&str> =
+            [&["run", "--max-instructions", "5000"], options, &["./spin"]].concat();
+        refused(&folder, &arguments, words);
+    }
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["--sym-arg"], &["--sym-arg needs a length"]),
+        (
+            &["--sym-arg", "x"],
+            &["--sym-arg needs a length, not \"x\""],
+        ),
+        (
+            &["--sym-args", "3", "1", "2"],
+            &["the least number is above the greatest"],
+        ),
+        (&["--sym-files", "30", "4"], &["at most 26 files"]),
+        (
+            &["--sym-stdin", "-4"],
+            &["--sym-stdin needs a size, not \"-4\""],
+        ),
+        (
+            &["--sym-stdin", "4000000000"],
+            &["a symbolic input of 4000000000 bytes is too large"],
+        ),
+        (
+            &["--sym-file", "name"],
+            &["--sym-file needs a name and a size"],
+        ),
+        (&["--sym-env", "NAME", "x"], &["--sym-env"]),
+    ];
+    for (words_of_program, words) in cases {
+        let run = ["run", "--max-instructions", "5000", "./spin"];
+        refused(&folder, &[&run, words_of_program].concat(), words);
+    }
+}
+
+#[test]
+fn folders_that_cannot_be_written() {
+    let folder = folder("bad-folder");
+    build(&folder, "forks", FORKS, &[]);
+    fs::write(folder.join("file"), "").expect("written");
+    refused(
+        &folder,
+        &["run", "--out", "file", "./forks"],
+        &["cannot write file"],
+    );
+    refused(
+        &folder,
+        &["run", "--out", "/proc/nowhere", "./forks"],
+        &["cannot write /proc/nowhere"],
+    );
+    expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 1);
+    refused(
+        &folder,
+        &["run", "--out", "out", "./forks"],
+        &["out", "holds an earlier run"],
+    );
+    // As another user than root, a folder without permission.
+    let closed = folder.join("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("closed");
+    if fs::write(closed.join("try"), "").is_err() {
+        refused(
+            &folder,
+            &["run", "--out", "closed/out", "./forks"],
+            &["cannot write closed/out"],
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_was_found_is_shown() {
+    let folder = folder("full-disk");
+    // Traces do not fit; `args.json` does, however long the path of the folder is.
+    let large = "static char large[40000]; everett_make_symbolic(large, sizeof large, \"large\");";
+    let forks = FORKS.replace("unsigned n = 0;", &format!("unsigned n = 0; {large}"));
+    build(&folder, "forks", &forks, &[]);
+    // A limit on the size of files is as good as a full disk; the signal for it is ignored.
+    let everett = env!("CARGO_BIN_EXE_everett");
+    let script =
+        format!("trap '' XFSZ; ulimit -f 16; exec '{everett}' run --all-tests --out out ./forks");
+    let mut shell = Command::new("bash");
+    let output = expect(
+        shell
+            .args(["-c", &script])
+            .current_dir(&folder)
+            .env("EVERETT_WORKERS", "1"),
+        2,
+    );
+    let said = text(&output);
+    assert!(!said.contains("panicked"), "{said}");
+    assert!(
+        said.contains("out-of-bounds"),
+        "the finding is shown: {said}"
+    );
+    assert!(said.contains("cannot write out/"), "{said}");
+}
+
+/// Changes a field of a JSON file.
+fn change(path: &Path, pointer: &str, value: Value) {
+    let mut json: Value = serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON");
+    *json
+        .pointer_mut(pointer)
+        .unwrap_or_else(|| panic!("no {pointer}")) = value;
+    fs::write(path, json.to_string()).expect("written");
+}
+
+/// Bytes as text, each a character.
+fn latin(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// A run that stops with states left.
+const START: [&str; 8] = [
+    "run",
+    "--search",
+    "bfs",
+    "--max-paths",
+    "5",
+    "--out",
+    "out",
+    "./forks",
+];
+
+#[test]
+fn checkpoints_that_are_damaged() {
+    let folder = folder("bad-checkpoint");
+    build(&folder, "forks", FORKS, &[]);
+    let output = everett(&folder).args(START).output().expect("it starts");
+    assert!(output.status.code() < Some(2), "{}", text(&output));
+    let (checkpoint, args) = (
+        folder.join("out/checkpoint.json"),
+        folder.join("out/args.json"),
+    );
+    let (good, good_args) = (
+        fs::read(&checkpoint).expect("it"),
+        fs::read(&args).expect("it"),
+    );
+    for length in [0, 1, good.len() / 2, good.len() - 1] {
+        fs::write(&checkpoint, &good[..length]).expect("written");
+        refused(&folder, &["resume", "out"], &["checkpoint.json is damaged"]);
+    }
+    let changes: [(&str, Value); 6] = [
+        ("/saved/statistics/finished", "xyz".into()),
+        ("/wall_seconds", (-1.0).into()),
+        ("/wall_seconds", 1e300.into()),
+        ("/saved/left", 3.into()),
+        ("/saved/left/0", 3.into()),
+        ("/saved/left/0/weight", "xyz".into()),
+    ];
+    for (pointer, value) in changes {
+        fs::write(&checkpoint, &good).expect("written");
+        change(&checkpoint, pointer, value);
+        refused(&folder, &["resume", "out"], &["checkpoint.json is damaged"]);
+    }
+    fs::write(&checkpoint, &good).expect("written");
+    for (pointer, value) in [
+        ("/command", Value::Array(Vec::new())),
+        ("/seed", "x".into()),
+    ] {
+        fs::write(&args, &good_args).expect("written");
+        change(&args, pointer, value);
+        refused(&folder, &["resume", "out"], &["args.json is damaged"]);
+        refused(&folder, &["follow", "out"], &["args.json is damaged"]);
+    }
+    fs::write(&args, "{").expect("written");
+    refused(&folder, &["resume", "out"], &["args.json is damaged"]);
+    fs::write(&args, &good_args).expect("written");
+    // States that cannot be taken up again are told; the run is not complete then.
+    let file = folder.join("out/checkpoint-1.states");
+    let states = fs::read(&file).expect("it");
+    let renamed = latin(&states).replace(r#""name":"b""#, r#""name":"c""#);
+    for damaged in [
+        renamed.chars().map(|byte| byte as u8).collect(),
+        vec![0; states.len()],
+        states[..states.len() / 2].to_vec(),
+        Vec::new(),
+    ] {
+        fs::write(&checkpoint, &good).expect("written");
+        fs::write(&file, damaged).expect("written");
+        let output = everett(&folder)
+            .args(["resume", "out"])
+            .output()
+            .expect("it starts");
+        assert!(!text(&output).contains("panicked"), "{}", text(&output));
+        let summary = summary(&folder.join("out"));
+        assert_eq!(summary["complete"], false, "{summary}");
+        let has_findings = summary["findings"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
+        let code = if has_findings { 1 } else { 2 };
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+        assert!(text(&output).contains(" lost: "), "{}", text(&output));
+    }
+}
+
+#[test]
+fn a_program_that_changed_is_not_resumed() {
+    let folder = folder("changed-resume");
+    build(&folder, "forks", FORKS, &[]);
+    everett(&folder).args(START).output().expect("it starts");
+    build(&folder, "forks", SPIN, &[]);
+    refused(
+        &folder,
+        &["resume", "out"],
+        &["the program has changed", "start a new run"],
+    );
+}
+
+#[test]
+fn traces_that_are_damaged() {
+    let folder = folder("bad-trace");
+    build(&folder, "forks", FORKS, &[]);
+    expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 1);
+    let trace = folder.join("out/tests/000001.trace");
+    let good = fs::read(&trace).expect("a trace");
+    for bad in [
+        "",
+        "{",
+        "[]",
+        r#"{"inputs": [{"name": "b", "bytes": "0"}]}"#,
+    ] {
+        fs::write(&trace, bad).expect("written");
+        refused(
+            &folder,
+            &["follow", "out/tests/000001.trace"],
+            &["000001.trace is no trace"],
+        );
+    }
+    fs::write(&trace, &good).expect("written");
+    change(&trace, "/inputs", Value::Array(Vec::new()));
+    let output = everett(&folder)
+        .args(["follow", "out"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+}
+
+/// The folder of a run may come from anybody: a pipe where a file should be, which nobody writes to, blocks no command.
+#[test]
+fn a_pipe_in_the_folder_of_a_run_blocks_nothing() {
+    let folder = folder("input-pipe");
+    let source = "#include <everett.h>\n#include <stdlib.h>\nint main(void) {\n    int x;\n    \
+                  everett_make_symbolic(&x, sizeof x, \"x\");\n    if (x == 7)\n        abort();\n    return 0;\n}\n";
+    build(&folder, "aborts", source, &["-g"]);
+    expect(
+        everett(&folder).args(["run", "--out", "run", "./aborts"]),
+        1,
+    );
+    for (at, file) in ["summary.json", "args.json", "coverage.lcov"]
+        .iter()
+        .enumerate()
+    {
+        let copy = format!("copy-{at}");
+        expect(
+            Command::new("cp")
+                .current_dir(&folder)
+                .args(["-r", "run", &copy]),
+            0,
+        );
+        let replaced = folder.join(&copy).join(file);
+        fs::remove_file(&replaced).expect("a file of a run");
+        expect(Command::new("mkfifo").arg(&replaced), 0);
+        for command in ["confirm", "coverage", "follow", "resume", "test"] {
+            let ended = everett(&folder).args([command, &copy]).output();
+            let code = ended.expect("it starts").status.code();
+            assert!(
+                code.is_some_and(|code| code <= 3),
+                "{command} with {file}: {code:?}"
+            );
+        }
+    }
+}

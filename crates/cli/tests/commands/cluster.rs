@@ -1,0 +1,757 @@
+//! A search on several machines reaches what a search on one does: with any number of workers, whoever dies and
+//! whatever comes late or twice. Most of it is simulated, with a broker in the process whose clock is logical; the
+//! rest runs the program over real brokers.
+
+#[path = "../common/mortal.rs"]
+mod mortal;
+
+use crate::common::samples::{FORKS, FORKS_PATHS, WORDS};
+use crate::common::{build, endings, everett, expect, folder, summary, text};
+use everett::{Event, Observer, RunSpec, Session, explore, new_folder};
+use everett_cluster::{
+    Broker, Build, Error, Explored, Hash, Key, Kind, RunId, SharedMemory, Status, Submission,
+    Submitted, Taken, TakenJob, Ticket, Worker, WorkerSpec, cancel, results, status, submit,
+};
+use mortal::Mortal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const CLEAN: i32 = 0;
+const FINDINGS: i32 = 1;
+/// So little work a job that there are many.
+const WORK: u64 = 2_000;
+
+/// A sequence of numbers that a seed determines.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// The paths of a run, by digests of their answers.
+#[derive(Default)]
+struct Paths(BTreeSet<u64>);
+
+impl Observer for Paths {
+    fn event(&mut self, event: &Event<'_>) {
+        if let Event::PathDone(end) = event {
+            assert!(self.0.insert(end.digest), "a path ended twice");
+        }
+    }
+}
+
+/// What does not depend on who explored what.
+#[derive(PartialEq, Debug)]
+struct Reached {
+    paths: BTreeSet<u64>,
+    endings: Vec<String>,
+    findings: Vec<[String; 4]>,
+    weight: Value,
+    coverage: Value,
+    completed: Value,
+}
+
+fn reached(paths: Paths, out: &Path) -> Reached {
+    let summary = summary(out);
+    assert_eq!(summary["complete"], true, "{summary}");
+    let findings = summary["findings"].as_array().expect("a list").iter();
+    let field = |finding: &Value, name: &str| finding[name].to_string();
+    let mut findings: Vec<_> = findings
+        .map(|finding| ["kind", "file", "line", "function"].map(|name| field(finding, name)))
+        .collect();
+    findings.sort();
+    Reached {
+        paths: paths.0,
+        endings: endings(out),
+        findings,
+        weight: summary["weight"].clone(),
+        coverage: summary["coverage"].clone(),
+        completed: summary["paths"].clone(),
+    }
+}
+
+fn spec(folder: &Path, name: &str, command: &[&str]) -> RunSpec {
+    let program = folder.join(command[0]);
+    let words = command[1..].iter().map(Into::into);
+    RunSpec {
+        all_tests: true,
+        out: Some(folder.join(name)),
+        batch: Some(50),
+        no_confirm: true,
+        ..RunSpec::new(std::iter::once(program.into_os_string()).chain(words))
+    }
+}
+
+/// What `everett run` reaches.
+fn whole(folder: &Path, name: &str, command: &[&str]) -> Reached {
+    let spec = spec(folder, name, command);
+    let mut paths = Paths::default();
+    explore(&spec, &Session::new(), &mut paths).expect("it can be explored");
+    reached(paths, &folder.join(name))
+}
+
+fn test_build() -> Build {
+    Build {
+        version: "test".to_owned(),
+        digest: "test".to_owned(),
+    }
+}
+
+/// Submits a run to a broker; its folder is made, too.
+fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, PathBuf) {
+    let submission = Submission {
+        spec: spec.clone(),
+        build: test_build(),
+        work: Some(WORK),
+        nonce: Vec::new(),
+    };
+    let (run, manifest) = submit(broker, &submission, &Session::new()).expect("it is submitted");
+    let dir = new_folder(spec).expect("a folder");
+    let file = Submitted {
+        run: run.clone(),
+        build: test_build(),
+        manifest,
+        work: submission.work,
+    };
+    file.write(&dir).expect("it can be written");
+    (run, dir)
+}
+
+/// A worker, and how far it is with a job.
+struct Slot<'s> {
+    worker: Worker<'s>,
+    broker: Mortal,
+    job: Option<(Box<TakenJob>, Option<Explored>)>,
+}
+
+impl<'s> Slot<'s> {
+    fn new(shared: &SharedMemory, session: &'s Session, number: u64) -> Slot<'s> {
+        let spec = WorkerSpec {
+            name: format!("worker {number}"),
+            build: test_build(),
+            max_memory: None,
+            scratch: None,
+            idle: None,
+        };
+        Slot {
+            worker: Worker::new(spec, session),
+            broker: Mortal::new(shared),
+            job: None,
+        }
+    }
+
+    /// Takes a job, explores it, or hands it back. Returns `false` if there was nothing to do.
+    fn step(&mut self, go_on: bool) -> Result<bool, Error> {
+        match self.job.take() {
+            None => match self.worker.take(&mut self.broker)? {
+                Taken::Nothing => return Ok(false),
+                Taken::Over => {}
+                Taken::Job(job) => self.job = Some((job, None)),
+            },
+            Some((job, None)) => {
+                let mut times = 0;
+                let explored = self.worker.explore(&job, &mut || {
+                    times += 1;
+                    go_on && times < 3
+                })?;
+                self.job = Some((job, Some(explored)));
+            }
+            Some((job, Some(explored))) => {
+                self.worker.finish(&mut self.broker, &job, &explored)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What goes wrong in a simulation.
+#[derive(Copy, Clone, Default)]
+struct Trouble {
+    /// Workers that die at some operation.
+    kills: u64,
+    /// Jobs are handed out twice, and leases run out while workers are at them.
+    disorder: bool,
+}
+
+/// Lets workers explore a run to its end. Returns how many died.
+fn simulate(
+    shared: &SharedMemory,
+    run: &RunId,
+    count: u64,
+    seed: u64,
+    trouble: Trouble,
+) -> (Status, u64) {
+    const MOST_STEPS: u32 = 1_000_000;
+    let session = Session::new();
+    let mut numbers = Numbers(seed);
+    let mut slots: Vec<Slot<'_>> = (0..count)
+        .map(|number| Slot::new(shared, &session, number))
+        .collect();
+    let (mut deaths, mut idle) = (0, 0);
+    for _ in 0..MOST_STEPS {
+        if trouble.disorder && numbers.below(10) == 0 {
+            match numbers.below(2) {
+                0 => shared.deliver_again(),
+                _ => shared.expire_leases(),
+            }
+        }
+        let (at, go_on) = (numbers.below(count), numbers.below(2) == 0);
+        let slot = &mut slots[at as usize];
+        if deaths < trouble.kills && numbers.below(4) == 0 && slot.broker.breaths > 1000 {
+            slot.broker.breaths = 1 + numbers.below(12);
+            slot.broker.after = numbers.below(2) == 0;
+        }
+        match slot.step(go_on) {
+            Ok(true) => idle = 0,
+            Ok(false) => idle += 1,
+            Err(error) => {
+                assert!(slot.broker.is_dead, "{error}");
+                *slot = Slot::new(shared, &session, count + deaths);
+                deaths += 1;
+            }
+        }
+        if idle > 4 * count {
+            let status = status(&mut shared.connect(), run).expect("the accounts add up");
+            if status.is_over() {
+                return (status, deaths);
+            }
+            shared.expire_leases();
+        }
+    }
+    panic!("no end after {MOST_STEPS} steps");
+}
+
+const COMMANDS: [&[&str]; 2] = [&["forks"], &["words", "--sym-arg", "2", "--sym-stdin", "4"]];
+
+#[test]
+fn any_number_of_workers_reaches_what_one_machine_does() {
+    let folder = folder("cluster-workers");
+    build(&folder, "forks", FORKS, &[]);
+    build(&folder, "words", WORDS, &[]);
+    for (number, command) in COMMANDS.into_iter().enumerate() {
+        let whole = whole(&folder, &format!("whole-{number}"), command);
+        for workers in [1, 2, 4, 8] {
+            let shared = SharedMemory::new(1000);
+            let spec = spec(&folder, &format!("by-{workers}-{number}"), command);
+            let (run, dir) = submitted(&mut shared.connect(), &spec);
+            let (status, _) = simulate(&shared, &run, workers, 7, Trouble::default());
+            assert!(status.is_complete() && status.jobs > 10, "{}", status.jobs);
+            let mut paths = Paths::default();
+            let result = results(&mut shared.connect(), &dir, &Session::new(), &mut paths);
+            let result = result.expect("results");
+            assert_eq!(reached(paths, &dir), whole, "{workers} workers");
+            let figures = result.summary.cluster.expect("figures");
+            assert_eq!((figures.jobs, figures.jobs_left), (status.jobs, 0));
+            assert!(figures.bytes_sent <= shared.bytes_sent());
+            assert!(figures.states_moved > 0 && figures.replay_share > 0.0);
+        }
+    }
+}
+
+/// Few paths, so that the simulation can be repeated often.
+const FEW: &str = r#"
+#include <everett.h>
+int main(void) {
+  unsigned char b[2];
+  everett_make_symbolic(b, sizeof b, "b");
+  return (b[0] > 7) + (b[1] > 9);
+}
+"#;
+
+/// A worker dies before each operation in turn, which is after the one before has taken effect. Returns how often
+/// jobs were lost, until a worker put them back.
+fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
+    build(folder, "few", FEW, &[]);
+    let whole = whole(folder, "whole", &["few"]);
+    let submission = Submission {
+        spec: RunSpec {
+            batch: Some(200),
+            ..spec(folder, "by", &["few"])
+        },
+        build: test_build(),
+        work: Some(1),
+        nonce: Vec::new(),
+    };
+    let session = Session::new();
+    let mut losses = 0;
+    for at in 1.. {
+        let shared = SharedMemory::new(1000);
+        let mut broker = shared.connect();
+        let (run, _) = submit(&mut broker, &submission, &session).expect("it is submitted");
+        let mut slot = Slot::new(&shared, &session, 0);
+        (slot.broker.breaths, slot.broker.is_hasty) = (at, is_hasty);
+        while let Ok(true) = slot.step(false) {}
+        let (status, lost) = finish_alone(&shared, &run, &session);
+        assert!(status.is_complete());
+        losses += u64::from(lost > 0);
+        let paths = everett_cluster::paths(&mut broker, &run).expect("each path once");
+        assert_eq!(paths, whole.paths, "dead at operation {at}");
+        if !slot.broker.is_dead {
+            assert!(at > 20, "only {at} operations");
+            break;
+        }
+    }
+    losses
+}
+
+/// One worker goes on with a run after another has died. Returns how many jobs had fallen out of the queue.
+fn finish_alone(shared: &SharedMemory, run: &RunId, session: &Session) -> (Status, u64) {
+    let mut slot = Slot::new(shared, session, 1);
+    let mut lost = 0;
+    loop {
+        shared.expire_leases();
+        while slot.step(false).expect("it works") {}
+        let status = status(&mut shared.connect(), run).expect("the accounts add up");
+        if status.is_over() {
+            return (status, lost);
+        }
+        lost += slot.worker.reseed(&mut slot.broker).expect("it looks");
+    }
+}
+
+#[test]
+fn a_worker_may_die_at_any_operation() {
+    let folder = folder("cluster-deaths");
+    assert_eq!(die_at_each_operation(&folder, false), 0);
+}
+
+/// The test can tell: a worker that acknowledges a job before it has handed out what is left loses jobs when it dies.
+#[test]
+fn acknowledging_too_early_is_noticed() {
+    let folder = folder("cluster-hasty");
+    assert!(die_at_each_operation(&folder, true) > 0);
+}
+
+#[test]
+fn deaths_and_disorder_change_nothing() {
+    let folder = folder("cluster-disorder");
+    build(&folder, "forks", FORKS, &[]);
+    let whole = whole(&folder, "whole", &["forks"]);
+    assert_eq!(whole.paths.len() as u64, FORKS_PATHS);
+    for seed in 0..3 {
+        let shared = SharedMemory::new(40);
+        let spec = spec(&folder, &format!("by-{seed}"), &["forks"]);
+        let (run, dir) = submitted(&mut shared.connect(), &spec);
+        let trouble = Trouble {
+            kills: 25,
+            disorder: true,
+        };
+        let (status, deaths) = simulate(&shared, &run, 3, seed, trouble);
+        assert!(status.is_complete());
+        assert!(deaths > 5, "{deaths} deaths");
+        let mut paths = Paths::default();
+        results(&mut shared.connect(), &dir, &Session::new(), &mut paths).expect("results");
+        assert_eq!(reached(paths, &dir), whole, "seed {seed}");
+    }
+}
+
+#[test]
+fn jobs_that_the_broker_loses_are_found_again() {
+    let folder = folder("cluster-lost");
+    build(&folder, "forks", FORKS, &[]);
+    let whole = whole(&folder, "whole", &["forks"]);
+    let shared = SharedMemory::new(1000);
+    let (run, _) = submitted(&mut shared.connect(), &spec(&folder, "by", &["forks"]));
+    let session = Session::new();
+    let mut slot = Slot::new(&shared, &session, 0);
+    for _ in 0..12 {
+        slot.step(false).expect("it works");
+    }
+    shared.lose_queue();
+    let mut broker = shared.connect();
+    assert_eq!(broker.waiting().expect("a number"), 0);
+    let open = status(&mut broker, &run).expect("accounts");
+    assert!(open.jobs_pending > 0);
+    let added = slot.worker.reseed(&mut broker).expect("it looks");
+    assert_eq!(added, open.jobs_pending);
+    simulate(&shared, &run, 2, 3, Trouble::default());
+    let paths = everett_cluster::paths(&mut broker, &run).expect("each path once");
+    assert_eq!(paths, whole.paths);
+}
+
+#[test]
+fn another_build_leaves_the_job_to_others() {
+    let folder = folder("cluster-build");
+    build(&folder, "few", FEW, &[]);
+    let shared = SharedMemory::new(1000);
+    let mut broker = shared.connect();
+    let (run, dir) = submitted(&mut broker, &spec(&folder, "by", &["few"]));
+    let session = Session::new();
+    let spec = WorkerSpec {
+        name: "other".to_owned(),
+        build: Build {
+            version: "1.0".to_owned(),
+            digest: "other".to_owned(),
+        },
+        max_memory: None,
+        scratch: None,
+        idle: None,
+    };
+    let refused = Worker::new(spec, &session).take(&mut broker);
+    let Err(Error::OtherBuild { theirs, ours }) = refused else {
+        panic!("it took a job of another build");
+    };
+    assert!(theirs.contains("test") && ours.contains("1.0"));
+    assert_eq!(broker.waiting().expect("a number"), 1);
+    let (status, _) = simulate(&shared, &run, 1, 0, Trouble::default());
+    assert!(status.is_complete());
+    // Another program in its place is not what was explored.
+    build(&folder, "few", FORKS, &[]);
+    let changed = results(&mut broker, &dir, &session, &mut Paths::default());
+    assert!(matches!(changed, Err(Error::ProgramChanged)));
+}
+
+#[test]
+fn hostile_jobs_are_refused() {
+    let folder = folder("cluster-hostile");
+    build(&folder, "few", FEW, &[]);
+    let session = Session::new();
+    let spec = spec(&folder, "by", &["few"]);
+    let submission = Submission {
+        spec,
+        build: test_build(),
+        work: None,
+        nonce: Vec::new(),
+    };
+    let honest = SharedMemory::new(1000);
+    let (run, _) = submit(&mut honest.connect(), &submission, &session).expect("a run");
+    let key = Key::of_run(Kind::Run, &run);
+    let recorded = honest.connect().look_up(&key).expect("a record");
+    let manifest: Value = serde_json::from_slice(&recorded.expect("a record")).expect("JSON");
+    let states = everett_cluster::pack(&[everett::root_state()]);
+    let one = || serde_json::json!("1.");
+    // What each of them says instead, and what the worker says to that.
+    let mount = serde_json::json!([{"from": "/etc", "to": "/etc"}]);
+    let program = Hash::of(b"no bitcode").to_string();
+    let missing = Hash::of(b"nowhere").to_string();
+    let cases: [(&str, Value, &[u8], Value, &str); 8] = [
+        ("/spec/ro", mount, &states, one(), "paths of this machine"),
+        (
+            "/spec/out",
+            "/tmp/x".into(),
+            &states,
+            one(),
+            "paths of this machine",
+        ),
+        (
+            "/spec/solver_log",
+            "/tmp/x".into(),
+            &states,
+            one(),
+            "not possible",
+        ),
+        (
+            "/spec/smt_solver",
+            "/bin/sh".into(),
+            &states,
+            one(),
+            "not possible",
+        ),
+        (
+            "/programs/0",
+            program.into(),
+            &states,
+            one(),
+            "bitcode at bit",
+        ),
+        ("/programs/0", missing.into(), &states, one(), "is missing"),
+        (
+            "/work",
+            1.into(),
+            b"everett states 1\nxyz",
+            one(),
+            "cannot be decompressed",
+        ),
+        (
+            "/work",
+            1.into(),
+            &states,
+            "0.8000000000000000".into(),
+            "not its weight",
+        ),
+    ];
+    for (pointer, value, states, weight, expected) in cases {
+        let shared = honest_copy(&honest, &run);
+        let mut broker = shared.connect();
+        let mut manifest = manifest.clone();
+        *manifest.pointer_mut(pointer).expect("a field") = value;
+        let run = RunId::parse("bad").expect("a name");
+        let bytes = serde_json::to_vec(&manifest).expect("JSON");
+        let key = Key::of_run(Kind::Run, &run);
+        broker.record(&key, &bytes).expect("recorded");
+        for bytes in [states, b"no bitcode"] {
+            broker.put(Hash::of(bytes), bytes).expect("stored");
+        }
+        let weight = serde_json::from_value(weight).expect("a weight");
+        let ticket = Ticket::new(&run, run.as_str(), Hash::of(states), weight);
+        broker.publish(&ticket).expect("published");
+        let mut slot = Slot::new(&shared, &session, 0);
+        while slot.step(false).expect("it goes on") {}
+        let outcome = broker.look_up(&Key::of_job(Kind::Outcome, &run, &ticket.job));
+        let outcome = outcome.expect("a record").expect("an outcome");
+        let text = String::from_utf8_lossy(&outcome);
+        assert!(
+            text.contains("failure") && text.contains(expected),
+            "{pointer}: {text}"
+        );
+    }
+}
+
+/// A broker with the objects of a run, and nothing else.
+fn honest_copy(honest: &SharedMemory, run: &RunId) -> SharedMemory {
+    let shared = SharedMemory::new(1000);
+    let key = Key::of_run(Kind::Run, run);
+    let recorded = honest.connect().look_up(&key).expect("a record");
+    let manifest: Value = serde_json::from_slice(&recorded.expect("a record")).expect("JSON");
+    let hash = manifest["programs"][0].as_str().and_then(Hash::parse);
+    let hash = hash.expect("a hash");
+    let bytes = honest
+        .connect()
+        .get(hash)
+        .expect("an object")
+        .expect("bytes");
+    shared.connect().put(hash, &bytes).expect("stored");
+    shared
+}
+
+#[test]
+fn a_cancelled_run_can_be_finished_on_one_machine() {
+    let folder = folder("cluster-cancelled");
+    build(&folder, "forks", FORKS, &[]);
+    let whole = whole(&folder, "whole", &["forks"]);
+    let shared = SharedMemory::new(1000);
+    let mut broker = shared.connect();
+    let (run, dir) = submitted(&mut broker, &spec(&folder, "by", &["forks"]));
+    let session = Session::new();
+    let mut slot = Slot::new(&shared, &session, 0);
+    for _ in 0..12 {
+        slot.step(false).expect("it works");
+    }
+    cancel(&mut broker, &run).expect("it is cancelled");
+    while slot.step(false).expect("it drops jobs") {}
+    assert_eq!(broker.waiting().expect("a number"), 0);
+    let open = status(&mut broker, &run).expect("accounts");
+    assert!(open.is_cancelled && !open.is_over());
+    let result = results(&mut broker, &dir, &session, &mut Paths::default()).expect("results");
+    assert!(!result.summary.complete && result.summary.weight.pending > 0.0);
+    crate::common::check_weights(&summary(&dir));
+    expect(everett(&folder).args(["resume", "by"]), FINDINGS);
+    let seen = summary(&dir);
+    assert_eq!(
+        (&seen["complete"], &seen["paths"]),
+        (&Value::Bool(true), &whole.completed)
+    );
+    assert_eq!(endings(&dir), whole.endings);
+}
+
+#[test]
+fn worlds_are_refused() {
+    let folder = folder("cluster-worlds");
+    fs::write(folder.join("world.toml"), "").expect("a file");
+    let shared = SharedMemory::new(1000);
+    let submission = Submission {
+        spec: RunSpec::new([folder.join("world.toml")]),
+        build: test_build(),
+        work: None,
+        nonce: Vec::new(),
+    };
+    let refused = submit(&mut shared.connect(), &submission, &Session::new());
+    let message = refused.expect_err("it is a world").to_string();
+    assert!(message.contains("everett run"), "{message}");
+}
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Looks until something is the case. A loaded machine may take long; what never comes is an error.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..6000 {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what} never happened");
+}
+
+fn start_worker(folder: &Path, url: &str, name: &str) -> Process {
+    let mut worker = everett(folder);
+    worker.args(["worker", "--join", url, "--name", name, "--workers", "1"]);
+    worker.args(["--lease", "3s"]);
+    let log = fs::File::create(folder.join(format!("{name}.log"))).expect("a log");
+    Process(worker.stderr(log).spawn().expect("it starts"))
+}
+
+fn status_of(folder: &Path, url: &str) -> Value {
+    let output = expect(
+        everett(folder).args(["status", "--json", "by", "--broker", url]),
+        CLEAN,
+    );
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Two workers explore a run over a broker; one of them is killed and another takes its place.
+fn explore_over(folder: &Path, url: &str) {
+    build(folder, "forks", FORKS, &[]);
+    let common = ["--all-tests", "--batch", "50", "--out"];
+    expect(
+        everett(folder)
+            .arg("run")
+            .args(common)
+            .args(["whole", "./forks"]),
+        FINDINGS,
+    );
+    let mut submit = everett(folder);
+    submit.args(["submit", "--broker", url, "--job-work", "2000"]);
+    expect(submit.args(common).args(["by", "./forks"]), CLEAN);
+    let explored = |at_least: u64| {
+        let status = status_of(folder, url);
+        let explored = status["jobs"]["explored"].as_u64();
+        (explored >= Some(at_least) || status["over"] == true).then_some(())
+    };
+    let killed = start_worker(folder, url, "killed");
+    wait_for("a job", || explored(2));
+    let _other = start_worker(folder, url, "other");
+    wait_for("more jobs", || explored(5));
+    // SIGKILL: it says nothing to anybody.
+    drop(killed);
+    let _instead = start_worker(folder, url, "instead");
+    expect(
+        everett(folder).args(["watch", "--quiet", "by", "--broker", url]),
+        CLEAN,
+    );
+    let status = status_of(folder, url);
+    assert_eq!(status["complete"], true, "{status}");
+    assert_eq!(status["failures"], serde_json::json!([]));
+    expect(
+        everett(folder).args(["results", "by", "--broker", url]),
+        FINDINGS,
+    );
+    let (whole, by) = (folder.join("whole"), folder.join("by"));
+    assert_eq!(endings(&by), endings(&whole));
+    let [whole, by] = [summary(&whole), summary(&by)];
+    for field in ["complete", "paths", "weight", "coverage", "tests"] {
+        assert_eq!(by[field], whole[field], "{field}");
+    }
+    let found = |summary: &Value| summary["findings"][0]["confirmed"].clone();
+    assert_eq!(found(&by), found(&whole));
+    assert_eq!(found(&by), "confirmed");
+    assert!(by["cluster"]["jobs"].as_u64() > Some(10), "{by}");
+    let refused = everett(folder)
+        .args([
+            "status",
+            "by",
+            "--broker",
+            "nats://user:secret@127.0.0.1:4222",
+        ])
+        .output()
+        .expect("it starts");
+    assert!(
+        text(&refused).contains("others can read"),
+        "{}",
+        text(&refused)
+    );
+}
+
+#[test]
+fn a_killed_worker_costs_nothing_over_nats() {
+    let folder = folder("cluster-nats");
+    let mut up = everett(&folder);
+    let up = up
+        .args(["cluster", "up", "--dir", "broker"])
+        .stdout(Stdio::piped());
+    let mut up = Process(up.spawn().expect("it starts"));
+    let mut url = String::new();
+    let lines = up.0.stdout.take().expect("its output");
+    BufReader::new(lines)
+        .read_line(&mut url)
+        .expect("its address");
+    assert!(url.starts_with("nats://127.0.0.1:"), "{url}");
+    explore_over(&folder, url.trim());
+    // An interrupt ends the server, too.
+    let kill = format!("kill -INT {}", up.0.id());
+    expect(Command::new("sh").args(["-c", &kill]), 0);
+    assert!(up.0.wait().expect("its end").success());
+}
+
+/// A command of PostgreSQL. Its server refuses to run as root, so it runs as the user that the package made then.
+fn postgres(program: &str) -> Command {
+    let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL (./setup installs it)");
+    let mut programs = versions.map(|version| {
+        let version = version.expect("an entry").path();
+        version.join("bin").join(program)
+    });
+    let program = programs.find(|program| program.is_file());
+    let program = program.expect("a program of PostgreSQL");
+    if !nix::unistd::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--reuid=postgres",
+        "--regid=postgres",
+        "--clear-groups",
+        "--",
+    ]);
+    command.arg(program);
+    command
+}
+
+#[test]
+fn a_killed_worker_costs_nothing_over_postgresql() {
+    let folder = folder("cluster-postgres");
+    // The name of a socket must be short.
+    let dir = std::env::temp_dir().join(format!("everett-pg-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a folder");
+    if nix::unistd::geteuid().is_root() {
+        expect(Command::new("chown").arg("postgres").arg(&dir), 0);
+    }
+    let data = dir.join("data");
+    let initdb = ["-A", "trust", "-U", "everett", "--no-sync", "-D"];
+    expect(
+        postgres("initdb").current_dir(&dir).args(initdb).arg(&data),
+        0,
+    );
+    let log = fs::File::create(folder.join("postgres.log")).expect("a log");
+    let mut server = postgres("postgres");
+    server
+        .current_dir(&dir)
+        .args(["-F", "-c", "listen_addresses=", "-k"]);
+    server.arg(&dir).arg("-D").arg(&data);
+    server.stdout(log.try_clone().expect("a log")).stderr(log);
+    let mut server = Process(server.spawn().expect("it starts"));
+    wait_for("the server", || {
+        assert!(
+            server.0.try_wait().expect("a child").is_none(),
+            "it has ended"
+        );
+        let ready = postgres("pg_isready")
+            .current_dir(&dir)
+            .arg("-h")
+            .arg(&dir)
+            .output();
+        ready.expect("it starts").status.success().then_some(())
+    });
+    let socket = dir.to_string_lossy().replace('/', "%2F");
+    explore_over(&folder, &format!("postgres://everett@{socket}/postgres"));
+    drop(server);
+    fs::remove_dir_all(&dir).expect("it can be removed");
+}

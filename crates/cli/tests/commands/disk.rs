@@ -1,0 +1,67 @@
+//! The folder of a run: one run at a time writes to it, and a full disk loses as little as possible.
+
+use crate::common::samples::{FORKS, WORDS};
+use crate::common::{build, everett, expect, folder, summary, text};
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+
+#[test]
+fn a_folder_is_locked_while_a_run_writes_to_it() {
+    let folder = folder("disk-locked");
+    build(&folder, "words", WORDS, &[]);
+    let out = folder.join("out");
+    fs::create_dir(&out).expect("a folder");
+    let run = ["run", "--out", "out", "./words", "--sym-stdin", "2"];
+    {
+        // As another run does it.
+        let other = File::open(&out).expect("the folder");
+        other.try_lock().expect("nobody has it");
+        let said = text(&expect(everett(&folder).args(run), 2));
+        assert!(said.contains("another run is writing to it"), "{said}");
+    }
+    // The lock went with its file, as it goes with a process that is killed.
+    expect(everett(&folder).args(run), 0);
+    let other = File::open(&out).expect("the folder");
+    other.try_lock().expect("the run has ended");
+    let said = text(&expect(everett(&folder).args(["resume", "out"]), 2));
+    assert!(said.contains("another run is writing to it"), "{said}");
+}
+
+#[test]
+fn a_full_disk_leaves_summary_and_findings() {
+    let folder = folder("disk-full");
+    build(&folder, "forks", FORKS, &["-g"]);
+    // Writing to this device fails as on a full disk, without one.
+    let full = "/dev/full";
+    let out = folder.join("out");
+    for dir in ["tests", "findings/0001"] {
+        fs::create_dir_all(out.join(dir)).expect("a folder");
+    }
+    symlink(full, out.join("tests/000001.trace")).expect("a link");
+    let output = expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 2);
+    let said = text(&output);
+    assert!(said.contains("not all results could be written"), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(said.contains("out-of-bounds"), "{said}");
+    let summary = summary(&out);
+    let warnings = summary["warnings"].to_string();
+    assert!(
+        warnings.contains("not all results could be written"),
+        "{warnings}"
+    );
+    assert_eq!(summary["findings"][0]["confirmed"], "confirmed");
+    for file in [
+        "finding.txt",
+        "finding.json",
+        "finding.trace",
+        "finding.ktest",
+    ] {
+        let file = out.join("findings/0001").join(file);
+        assert!(
+            fs::metadata(&file).is_ok_and(|file| file.len() > 0),
+            "{}",
+            file.display()
+        );
+    }
+    expect(everett(&folder).args(["replay", "out/findings/0001"]), 0);
+}

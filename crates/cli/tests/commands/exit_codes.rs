@@ -1,0 +1,227 @@
+//! The exit code of every command, for programs and worlds: the table of `docs/exit-codes.md`.
+
+use crate::common::{build, everett, expect, folder, stop_at, text};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const CLEAN: i32 = 0;
+const FINDINGS: i32 = 1;
+const FAILED: i32 = 2;
+const INTERRUPTED: i32 = 3;
+
+/// Ends in many ways, by its argument.
+const ODD: &str = include_str!("../common/odd.c");
+
+/// Has so many paths that it is never at its end.
+const ENDLESS: &str = r#"
+#include <unistd.h>
+int main(void) {
+    unsigned char bytes[64];
+    int count = 0;
+    read(0, bytes, sizeof bytes);
+    for (int at = 0; at < 64; at++)
+        if (bytes[at] & 1)
+            count++;
+    return count & 1;
+}"#;
+
+/// A host that exposes a number, or sends.
+const SHOWS: &str = r#"
+#include <everett.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+int main(int argc, char **argv) {
+    int number = argc > 1;
+    everett_expose("node", "number", &number, sizeof number);
+    return 0;
+}"#;
+
+/// Runs Everett with these words, which must end with a code. The program and its arguments come last.
+fn check(folder: &Path, words: &str, code: i32) {
+    let output = everett(folder)
+        .args(words.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    let seen = output.status.code();
+    assert_eq!(seen, Some(code), "everett {words}:\n{}", text(&output));
+}
+
+#[test]
+fn programs_that_run_once_end_the_same_way_concretely_and_natively() {
+    let folder = folder("codes-once");
+    build(&folder, "odd", ODD, &["-g"]);
+    let table = [
+        ("./odd", 0),
+        ("./odd seven", 7),
+        ("./odd abort", 128 + 6),
+        ("./odd null", 128 + 11),
+        ("./odd divide", 128 + 8),
+        ("./odd kill", 128 + 15),
+        ("./odd idle", CLEAN),
+        ("./odd deadlock", FINDINGS),
+        ("--max-output 10 ./odd print", FAILED),
+        ("--max-time 1s ./odd spin", FAILED),
+        ("./nothing", FAILED),
+        ("--no-such-option ./odd", FAILED),
+    ];
+    for (words, code) in table {
+        check(&folder, &format!("exec {words}"), code);
+        check(&folder, &format!("native {words}"), code);
+    }
+}
+
+#[test]
+fn commands_about_programs() {
+    let folder = folder("codes-programs");
+    build(&folder, "odd", ODD, &["-g"]);
+    let run = "run --no-shrink --out";
+    let table = [
+        (format!("{run} clean ./odd seven"), CLEAN),
+        (format!("{run} idle ./odd idle"), CLEAN),
+        (format!("{run} abort ./odd abort"), FINDINGS),
+        (format!("{run} deadlock ./odd deadlock"), FINDINGS),
+        (format!("{run} output --max-output 10 ./odd print"), FAILED),
+        (format!("{run} none ./nothing"), FAILED),
+        ("run".to_owned(), FAILED),
+        ("resume clean".to_owned(), FAILED),
+        ("resume nothing".to_owned(), FAILED),
+        ("follow abort".to_owned(), CLEAN),
+        ("follow nothing".to_owned(), FAILED),
+        ("strace clean".to_owned(), CLEAN),
+        ("replay abort".to_owned(), CLEAN),
+        ("replay abort --on /bin/true".to_owned(), FINDINGS),
+        ("replay nothing".to_owned(), FAILED),
+        ("confirm abort".to_owned(), CLEAN),
+        ("test abort".to_owned(), CLEAN),
+        ("test abort --fixed".to_owned(), FINDINGS),
+        ("test output/findings".to_owned(), FAILED),
+        ("shrink abort/findings/0001".to_owned(), CLEAN),
+        ("export --out script abort/findings/0001".to_owned(), CLEAN),
+        ("export --out untold output/findings/0001".to_owned(), CLEAN),
+        ("export nothing".to_owned(), FAILED),
+        ("native --runs 2 --out many ./odd seven".to_owned(), CLEAN),
+        (
+            "native --runs 2 --out found ./odd deadlock".to_owned(),
+            FINDINGS,
+        ),
+        (
+            "native --runs 2 --out failed --max-output 10 ./odd print".to_owned(),
+            FAILED,
+        ),
+        ("--help".to_owned(), CLEAN),
+    ];
+    for (words, code) in &table {
+        check(&folder, words, *code);
+    }
+    let script = |name: &str, words: &[&str]| {
+        let mut command = Command::new("sh");
+        command.arg(folder.join(name)).args(words);
+        command
+    };
+    expect(&mut script("script", &[]), FINDINGS);
+    expect(&mut script("script", &["/bin/true"]), CLEAN);
+    expect(&mut script("script", &["/nothing"]), FAILED);
+    expect(&mut script("untold", &[]), FAILED);
+}
+
+fn scenario(folder: &Path, name: &str, check: &str) {
+    let text = format!(
+        "[host.one]\nprogram = \"./shows\"\n[host.other]\nprogram = \"./shows\"\nargs = [\"1\"]\n{check}"
+    );
+    fs::write(folder.join(name), text).expect("written");
+}
+
+#[test]
+fn commands_about_worlds() {
+    let folder = folder("codes-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "shows", SHOWS, &["-g", &include]);
+    scenario(&folder, "clean.toml", "");
+    let checks = [("broken.toml", "number"), ("unevaluated.toml", "missing")];
+    for (name, key) in checks {
+        let text = format!(
+            "at end invariant small() {{ return sys.data(\"other\", \"node\", \"{key}\").int() == 0; }}"
+        );
+        scenario(&folder, name, &format!("[check.c]\ntext = '{text}'\n"));
+    }
+    scenario(&folder, "wrong.toml", "[nonsense]\n");
+    let table = [
+        ("run --out clean clean.toml", CLEAN),
+        ("run --out broken broken.toml", FINDINGS),
+        ("run --out unevaluated unevaluated.toml", FAILED),
+        ("run --out wrong wrong.toml", FAILED),
+        ("follow clean", CLEAN),
+        ("replay broken", CLEAN),
+        ("test broken --fixed", FINDINGS),
+        ("native clean.toml", CLEAN),
+        ("native broken.toml", FINDINGS),
+        ("native unevaluated.toml", FAILED),
+        ("native --runs 2 --out many unevaluated.toml", FAILED),
+        ("scenario check clean.toml", CLEAN),
+        ("scenario check wrong.toml", FAILED),
+    ];
+    for (words, code) in table {
+        check(&folder, words, code);
+    }
+}
+
+#[test]
+fn interrupts() {
+    let folder = folder("codes-interrupts");
+    build(&folder, "endless", ENDLESS, &[]);
+    build(&folder, "odd", ODD, &[]);
+    let hosts = "[host.one]\nprogram = \"./endless\"\nstdin = { symbolic = 64 }\n\
+                 [host.other]\nprogram = \"./endless\"\n";
+    fs::write(folder.join("endless.toml"), hosts).expect("written");
+    let interrupted = |words: &str, sign: &str, enough: usize| {
+        let mut command = everett(&folder);
+        command.args(words.split_whitespace());
+        let code = stop_at(&mut command, "INT", &folder.join(sign), enough);
+        assert_eq!(code, Some(INTERRUPTED), "everett {words}");
+    };
+    interrupted(
+        "run --all-tests --out run ./endless --sym-stdin 64",
+        "run/tests",
+        1,
+    );
+    let tests = fs::read_dir(folder.join("run/tests"))
+        .expect("tests")
+        .count();
+    interrupted("resume run", "run/tests", tests + 5);
+    interrupted("run --out world endless.toml", "world", 1);
+    interrupted("native --runs 1000000 --out many ./odd", "many", 1);
+}
+
+/// Two interrupts while a checkpoint is written end the run at once, and the checkpoint before stays.
+#[test]
+fn a_second_interrupt_leaves_the_last_checkpoint() {
+    let folder = folder("codes-twice");
+    build(&folder, "endless", ENDLESS, &[]);
+    let run = "run --max-forks 5 --out run ./endless --sym-stdin 64";
+    check(&folder, run, CLEAN);
+    let checkpoint = || fs::read(folder.join("run/checkpoint.json")).expect("a checkpoint");
+    let good = checkpoint();
+    // Nobody reads from it, so writing the next checkpoint never comes to its end.
+    let stuck = folder.join("run/checkpoint.json.new");
+    expect(Command::new("mkfifo").arg(&stuck), CLEAN);
+    let mut resume = everett(&folder);
+    resume.args(["resume", "--max-forks", "50", "run"]);
+    let mut child = resume.stdin(Stdio::null()).spawn().expect("it starts");
+    while !folder.join("run/checkpoint-2.states").exists() {
+        assert!(child.try_wait().expect("a child").is_none());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for signal in ["-TERM", "-INT"] {
+        let pid = child.id().to_string();
+        expect(Command::new("kill").args([signal, &pid]), CLEAN);
+    }
+    let status = child.wait().expect("a child");
+    assert_eq!(status.code(), Some(INTERRUPTED));
+    assert_eq!(checkpoint(), good);
+    fs::remove_file(&stuck).expect("removed");
+    check(&folder, "resume --max-forks 50 run", CLEAN);
+    assert_ne!(checkpoint(), good);
+}

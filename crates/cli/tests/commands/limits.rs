@@ -1,0 +1,194 @@
+//! Every limit, for programs and worlds: it is kept, listed in `limits_hit`, and a run that it cut is not complete.
+
+use crate::common::{build, check_weights, count, everett, folder, summary, text};
+use everett::{OPTIONS, RunOption};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Reaches each limit, by its argument.
+const GREEDY: &str = r#"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const char *how = argv[1];
+    static char bytes[4096];
+    if (strcmp(how, "branch") == 0) {
+        int count = 0;
+        int size = read(0, bytes, sizeof bytes);
+        for (int at = 0; at < size; at++)
+            if (bytes[at] & 1)
+                count += at;
+        usleep(count * 1000);
+        return count & 1;
+    }
+    if (strcmp(how, "spin") == 0)
+        for (volatile int at = 0;; at++)
+            ;
+    if (strcmp(how, "print") == 0)
+        for (;;)
+            write(1, bytes, 16);
+    if (strcmp(how, "write") == 0) {
+        int fd = open("file", O_CREAT | O_WRONLY, 0600);
+        while (write(fd, bytes, sizeof bytes) == sizeof bytes)
+            ;
+    }
+    if (strcmp(how, "fork") == 0)
+        while (1) {
+            int child = fork();
+            if (child == 0)
+                pause();
+            if (child < 0)
+                _exit(0);
+        }
+    if (strcmp(how, "wait") == 0)
+        for (;;)
+            usleep(1000);
+    return 0;
+}"#;
+
+/// A limit: its option, its value, how a program reaches it, and whether runs of programs have it, too.
+struct Limit {
+    option: &'static str,
+    value: &'static str,
+    how: &'static str,
+    in_programs: bool,
+    /// What the summary counts, and the most that it may be.
+    kept: Option<(&'static str, u64)>,
+}
+
+const fn limit(option: &'static str, value: &'static str, how: &'static str) -> Limit {
+    Limit {
+        option,
+        value,
+        how,
+        in_programs: true,
+        kept: None,
+    }
+}
+
+impl Limit {
+    const fn kept(self, counter: &'static str, most: u64) -> Limit {
+        let kept = Some((counter, most));
+        Limit { kept, ..self }
+    }
+
+    const fn of_worlds(self) -> Limit {
+        let in_programs = false;
+        Limit {
+            in_programs,
+            ..self
+        }
+    }
+}
+
+const LIMITS: &[Limit] = &[
+    limit("max-time", "1s", "branch"),
+    limit("max-paths", "3", "branch").kept("/paths/completed", 3),
+    limit("max-forks", "20", "branch").kept("/forks", 20),
+    limit("max-depth", "5", "branch").kept("/paths/completed", 0),
+    limit("max-instructions", "20000", "spin").kept("/instructions", 21000),
+    limit("max-output", "100", "print"),
+    limit("max-files", "100000", "write"),
+    limit("max-processes", "4", "fork"),
+    limit("max-events", "50", "wait").of_worlds(),
+    limit("max-virtual-time", "50ms", "wait").of_worlds(),
+];
+
+/// Limits that cut nothing: states are spilled, larger blocks are explored in parts, and the calls of native runs are
+/// counted only there.
+const CUT_NOTHING: [&str; 3] = ["max-memory", "max-symbolic-size", "max-calls"];
+
+fn is_limit(option: &&RunOption) -> bool {
+    option.name.starts_with("max-")
+}
+
+fn check(limit: &Limit, summary: &Value, is_world: bool) {
+    let name = limit.option;
+    check_weights(summary);
+    assert_eq!(summary["complete"], false, "{name}: {summary:#}");
+    let hit = summary["limits_hit"].as_array().expect("limits");
+    assert!(hit.iter().any(|hit| hit == name), "{name}: {hit:?}");
+    // Worlds that end at the same time are counted at once.
+    let is_counted = !(is_world && limit.option == "max-paths");
+    if let Some((counter, most)) = limit.kept.filter(|_| is_counted) {
+        let seen = count(summary, counter);
+        assert!(seen <= most, "{name}: {counter} is {seen}");
+    }
+}
+
+fn explore(folder: &Path, out: &str, words: &[&str]) -> Value {
+    let mut run = everett(folder);
+    run.args(["run", "--no-confirm", "--no-shrink", "--search", "dfs"]);
+    let output = run.args(["--out", out]).args(words).output();
+    let output = output.expect("it starts");
+    assert!(output.status.code().is_some(), "{}", text(&output));
+    assert!(
+        folder.join(out).join("summary.json").exists(),
+        "{}",
+        text(&output)
+    );
+    summary(&folder.join(out))
+}
+
+#[test]
+fn the_table_has_all_limits() {
+    for option in OPTIONS.iter().filter(is_limit) {
+        let is_known = LIMITS.iter().any(|limit| limit.option == option.name);
+        let cuts = !CUT_NOTHING.contains(&option.name);
+        assert_eq!(is_known, cuts, "--{}", option.name);
+    }
+}
+
+#[test]
+fn limits_of_programs() {
+    let folder = folder("limits-programs");
+    build(&folder, "greedy", GREEDY, &[]);
+    for limit in LIMITS {
+        let flag = format!("--{}", limit.option);
+        let mut words = vec![&*flag, limit.value, "./greedy", limit.how];
+        if limit.how == "branch" {
+            words.extend(["--sym-stdin", "64"]);
+        }
+        if limit.in_programs {
+            check(limit, &explore(&folder, limit.option, &words), false);
+            continue;
+        }
+        // A limit that does not hold for programs is refused, not ignored.
+        let output = everett(&folder).arg("run").args(&words).output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(&flag), "{}", text(&output));
+    }
+}
+
+#[test]
+fn limits_of_worlds() {
+    let folder = folder("limits-worlds");
+    build(&folder, "greedy", GREEDY, &[]);
+    for limit in LIMITS {
+        let option = everett::option(limit.option).expect("an option");
+        let key = option.scenario_key.expect("a key");
+        let value = match limit.value.parse::<u64>() {
+            Ok(_) => limit.value.to_owned(),
+            Err(_) => format!("{:?}", limit.value),
+        };
+        let own = format!("{} = {value}\n", key.name);
+        let (of_host, of_run) = match key.table {
+            "host" => (own, String::new()),
+            table => (String::new(), format!("[{table}]\n{own}")),
+        };
+        let text = format!(
+            "[host.one]\nprogram = \"./greedy\"\nargs = [{:?}]\nstdin = {{ symbolic = {} }}\n{of_host}\
+             [host.other]\nprogram = \"./greedy\"\nargs = [\"nothing\"]\n{of_run}",
+            limit.how,
+            // A limit of time needs worlds without end; others need some that come to their end.
+            if limit.option == "max-time" { 64 } else { 8 }
+        );
+        let file = format!("{}.toml", limit.option);
+        fs::write(folder.join(&file), text).expect("written");
+        check(limit, &explore(&folder, limit.option, &[&file]), true);
+    }
+}

@@ -1,0 +1,31 @@
+//! The commands, as a user runs them. One test binary: its tests share two cores without a pause between files, and
+//! it is linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod against;
+mod bad_input;
+mod bootstrap;
+mod build_tools;
+mod cluster;
+mod disk;
+mod exit_codes;
+mod fault_search;
+mod findings;
+mod harden;
+mod layers;
+mod limits;
+mod native;
+mod other_builds;
+mod output;
+mod peers;
+mod races;
+mod random_programs;
+mod random_worlds;
+mod replays;
+mod runs;
+mod scenarios;
+mod trojans;
+mod unsupported;
+mod world_commands;

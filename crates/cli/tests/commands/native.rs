@@ -1,0 +1,244 @@
+//! Native worlds: the same run every time, and nothing of the machine within reach.
+
+use crate::common::{build, everett, expect, folder, text};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Processes, threads, sockets, signals and time.
+const WORLD: &str = include_str!("../native/world.c");
+
+#[test]
+fn one_trace_gives_one_log_of_events() {
+    let folder = folder("native-same");
+    build(&folder, "world", WORLD, &["-g"]);
+    let mut run = everett(&folder);
+    run.args(["run", "--out", "out", "--all-tests", "--no-confirm"]);
+    run.args([
+        "--scheduler",
+        "random:7",
+        "--preempt",
+        "syscalls",
+        "./world",
+    ]);
+    expect(&mut run, 0);
+    let output = expect(everett(&folder).args(["replay", "--times", "20", "out"]), 0);
+    let said = text(&output);
+    assert!(said.contains("20 runs, 0 with another log"), "{said}");
+    assert!(said.contains("1 of 1 traces confirmed"), "{said}");
+    // A log of a handful of events would prove nothing.
+    let events = said.split("which has ").nth(1).expect("a count of events");
+    let events: u32 = events
+        .split(' ')
+        .next()
+        .and_then(|count| count.parse().ok())
+        .expect("a number");
+    assert!(events > 1000, "{said}");
+}
+
+/// Tries to open, delete, connect, kill, fill memory and to get around the model.
+const SANDBOX: &str = include_str!("../native/sandbox.c");
+
+/// What it is told, with a real file, a real process and a real port as its targets.
+const REFUSED: &str = "\
+open: errno 2
+create: errno 2
+unlink: errno 2
+unlink again: errno 2
+kill: errno 3
+kill -1: errno 3
+ptrace: errno 38
+process_vm_readv: errno 38
+connect: errno 111
+io_uring_setup: errno 38
+bpf: errno 38
+mount: errno 38
+reboot: errno 38
+int 0x80: -38 -38 -38
+x32: -38
+no such call: -38
+old time: 1
+PR_SET_TSC: -1
+ARCH_SET_CPUID: -22
+counter: 1
+";
+
+#[test]
+fn nothing_of_the_machine_is_within_reach() {
+    let folder = folder("native-sandbox");
+    build(&folder, "sandbox", SANDBOX, &[]);
+    let real = folder.join("real");
+    fs::write(&real, "untouched").expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let mut other = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let mut run = everett(&folder);
+    run.args(["native", "./sandbox"]).arg(&real);
+    run.args([other.id().to_string(), port.to_string(), "bomb".to_owned()]);
+    let output = expect(&mut run, 0);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with(REFUSED), "{said}");
+    for bounded in ["private memory", "shared memory", "fork"] {
+        assert!(said.contains(&format!("{bounded}: bounded\n")), "{said}");
+    }
+    assert!(said.contains("madvise HWPOISON: errno 22\n"), "{said}");
+    assert_eq!(fs::read_to_string(&real).expect("the file"), "untouched");
+    assert!(
+        other.try_wait().expect("a process").is_none(),
+        "it was killed"
+    );
+    other.kill().expect("it can be ended");
+    other.wait().expect("it has ended");
+    listener.set_nonblocking(true).expect("a socket");
+    assert!(listener.accept().is_err(), "somebody has connected");
+}
+
+#[test]
+fn native_processes_die_with_their_master() {
+    let folder = folder("native-orphans");
+    let source = "int main(void) { for (volatile int i = 0;; i++) {} }";
+    build(&folder, "spins", source, &[]);
+    let mut run = everett(&folder);
+    let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
+    let children = format!("/proc/{0}/task/{0}/children", master.id());
+    let started = || fs::read_to_string(&children).unwrap_or_default();
+    // The program, the process that is copied for every program, and perhaps the first one of a namespace.
+    let runs = |child: &PathBuf| {
+        let program = fs::read_link(child.join("exe")).unwrap_or_default();
+        program.ends_with("spins")
+    };
+    let children = std::iter::repeat_with(started)
+        .inspect(|_| std::thread::sleep(Duration::from_millis(10)))
+        .take_while(|_| master.try_wait().expect("a process").is_none())
+        .map(|children| {
+            let children = children.split_whitespace();
+            let paths = children.map(|child| PathBuf::from(format!("/proc/{child}")));
+            paths.collect::<Vec<PathBuf>>()
+        })
+        .find(|children| children.iter().any(runs))
+        .expect("native processes");
+    assert!(children.iter().all(|child| child.exists()));
+    master.kill().expect("it can be killed");
+    master.wait().expect("it has ended");
+    let gone = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !children.iter().any(|child| child.exists())
+    });
+    assert!(gone, "a native process has outlived everett");
+}
+
+/// Two threads increment a counter without a lock.
+const LOST_UPDATE: &str = "
+#include <assert.h>
+#include <pthread.h>
+static int counter;
+static void *add(void *unused) {
+    for (int i = 0; i < 2; i++)
+        counter++;
+    return unused;
+}
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, add, 0);
+    pthread_create(&b, 0, add, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    assert(counter == 4);
+}
+";
+
+/// Both threads look at a lock before one of them takes it.
+const BROKEN_LOCK: &str = "
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+static atomic_int held;
+static int inside;
+static void *work(void *unused) {
+    if (atomic_load(&held) == 0) {
+        atomic_store(&held, 1);
+        inside++;
+        if (inside != 1) abort();
+        inside--;
+        atomic_store(&held, 0);
+    }
+    return unused;
+}
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, work, 0);
+    pthread_create(&b, 0, work, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+}
+";
+
+#[test]
+fn preemption_between_system_calls_happens_natively() {
+    let folder = folder("native-points");
+    for (name, source) in [("lost", LOST_UPDATE), ("lock", BROKEN_LOCK)] {
+        build(&folder, name, source, &["-g"]);
+        let mut run = everett(&folder);
+        run.args(["run", "--out", &format!("{name}-out"), "--no-tests"]);
+        run.args(["--scheduler", "bounded:2", "--preempt", "memory"]);
+        let output = expect(run.arg(format!("./{name}")), 1);
+        let said = text(&output);
+        assert!(
+            said.contains("1 of 1 findings confirmed natively"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn many_seeded_runs_find_what_one_trace_shows_again() {
+    let folder = folder("native-runs");
+    // Two threads take two locks, each in another order.
+    let source = "
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static void *other(void *unused) {
+    pthread_mutex_lock(&second);
+    usleep(10);
+    pthread_mutex_lock(&first);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, other, 0);
+    getppid();
+    pthread_mutex_lock(&first);
+    getppid();
+    pthread_mutex_lock(&second);
+    return 0;
+}
+";
+    build(&folder, "locks", source, &["-g"]);
+    let runs = |out: &str| {
+        let mut run = everett(&folder);
+        run.args([
+            "native", "--runs", "30", "--seed", "1", "--out", out, "./locks",
+        ]);
+        text(&expect(&mut run, 1))
+    };
+    let said = runs("a");
+    assert!(said.contains("1 findings"), "{said}");
+    assert!(said.contains("ends in deadlock"), "{said}");
+    let again = runs("b");
+    let ends = |said: &str| {
+        said.lines()
+            .skip(1)
+            .map(|line| line.replace("b/", "a/"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ends(&said),
+        ends(&again),
+        "the same seeds are the same runs"
+    );
+    let replayed = text(&expect(everett(&folder).args(["replay", "a"]), 0));
+    assert!(replayed.contains("1 of 1 traces confirmed"), "{replayed}");
+}

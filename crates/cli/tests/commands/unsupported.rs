@@ -1,0 +1,159 @@
+//! What the kernel model refuses although Linux would do it is said: in the summary, and at the end of every command.
+
+use crate::common::{build, everett, expect, folder, summary, text};
+use std::fs;
+
+const REFUSED: &str = r#"
+#include <arpa/inet.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+int main(void) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ip_mreq_source group = {0};
+    inet_pton(AF_INET, "224.0.0.1", &group.imr_multiaddr);
+    socket(AF_INET6, SOCK_RAW, 58);
+    socket(AF_KEY, SOCK_RAW, 2);
+    setsockopt(fd, IPPROTO_IP, IP_ADD_SOURCE_MEMBERSHIP, &group, sizeof group);
+    for (int at = 0; at < 2; at++)
+        prctl(PR_SET_MM, 0, 0, 0, 0);
+    mount("a", "b", "c", 0, 0);
+    return 0;
+}"#;
+
+/// Calls of the program, in its order, and how often each is refused.
+const CALLS: [(&str, u64); 5] = [
+    ("socket", 1),
+    ("socket", 1),
+    ("setsockopt", 1),
+    ("prctl", 2),
+    ("mount", 1),
+];
+
+#[test]
+fn refusals_are_said() {
+    let folder = folder("unsupported");
+    build(&folder, "refused", REFUSED, &["-g"]);
+    let scenario = "[host.one]\nprogram = \"./refused\"\n[host.other]\nprogram = \"./refused\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
+        let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
+        let said = text(&output);
+        assert!(said.contains("unsupported: 5 things"), "{said}");
+        assert!(said.contains("in main at "), "{said}");
+        let summary = summary(&folder.join(out));
+        let listed = summary["unsupported"].as_array().expect("a list");
+        let mut seen: Vec<(&str, u64)> = Vec::new();
+        for one in listed {
+            assert_eq!(one["function"], "main", "{one}");
+            assert!(one["line"].as_u64() > Some(0), "{one}");
+            seen.push((
+                one["call"].as_str().expect("a call"),
+                one["count"].as_u64().expect("a count"),
+            ));
+        }
+        seen.sort_unstable();
+        let mut expected = CALLS;
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "{listed:#?}");
+        assert_eq!(summary["findings"], serde_json::json!([]));
+    }
+    for command in ["exec", "native"] {
+        let output = expect(everett(&folder).args([command, "./refused"]), 0);
+        let said = text(&output);
+        for what in ["family 15", "system call mount", "prctl operation 35"] {
+            assert!(said.contains(what), "{command}: {said}");
+        }
+    }
+    let output = expect(everett(&folder).args(["native", "world.toml"]), 0);
+    assert!(text(&output).contains("host one: system call mount is not modelled"));
+    // Many runs say each once.
+    let many = ["native", "--runs", "3", "--out", "many", "./refused"];
+    let output = expect(everett(&folder).args(many), 0);
+    let said = text(&output);
+    assert_eq!(
+        said.matches("system call mount is not").count(),
+        1,
+        "{said}"
+    );
+    let listed = summary(&folder.join("many"))["unsupported"].clone();
+    assert_eq!(
+        listed.as_array().map(Vec::len),
+        Some(CALLS.len()),
+        "{listed}"
+    );
+}
+
+#[test]
+fn failures_of_calls_that_are_never_made_are_told() {
+    let folder = folder("never-made");
+    let program = "#include <unistd.h>\nint main(void) { return write(1, \"x\", 1) != 1; }";
+    build(&folder, "writes", program, &[]);
+    let scenario = "[host.one]\nprogram = \"./writes\"\nfaults = 1\nfault_calls = [\"write:EIO\", \"read\"]\n\
+                    [host.other]\nprogram = \"./writes\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let flags = ["--faults", "1", "--fault", "write:EIO", "--fault", "read"];
+    for (out, words) in [
+        ("program", [&flags[..], &["./writes"]].concat()),
+        ("world", vec!["world.toml"]),
+    ] {
+        let mut run = everett(&folder);
+        let output = expect(run.args(["run", "--out", out]).args(&words), 0);
+        let said = text(&output);
+        assert!(said.contains("faults that never fired: read\n"), "{said}");
+        let never = &summary(&folder.join(out))["faults_never_fired"];
+        assert_eq!(*never, serde_json::json!(["read"]));
+    }
+}
+
+const BACKTRACE: &str = r#"
+#include <stdlib.h>
+#include <unwind.h>
+static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *frames) {
+    ++*(int *)frames;
+    return _URC_NO_REASON;
+}
+int main(void) {
+    int frames = 0;
+    _Unwind_Backtrace(count, &frames);
+    exit(frames);
+}"#;
+
+/// Backtraces of Rust programs ask for the same. There are no machine frames to show.
+#[test]
+fn empty_backtraces_are_said() {
+    let folder = folder("empty_backtraces");
+    build(&folder, "backtrace", BACKTRACE, &["-g", "-lunwind"]);
+    let output = expect(everett(&folder).args(["exec", "./backtrace"]), 0);
+    let said = text(&output);
+    assert!(
+        said.contains("a backtrace (it is empty) is not modelled"),
+        "{said}"
+    );
+    expect(
+        everett(&folder).args(["run", "--out", "out", "./backtrace"]),
+        0,
+    );
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["unsupported"][0]["call"], "_Unwind_Backtrace");
+    assert_eq!(summary["unsupported"][0]["function"], "main");
+}
+
+#[test]
+fn a_world_in_which_nothing_is_sent_says_so() {
+    let folder = folder("silent-world");
+    build(&folder, "nothing", "int main(void) { return 0; }", &[]);
+    let scenario = "[host.one]\nprogram = \"./nothing\"\n[host.other]\nprogram = \"./nothing\"\n\
+                    [fault.lost]\nkind = \"loss\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let output = expect(
+        everett(&folder).args(["run", "--out", "out", "world.toml"]),
+        0,
+    );
+    let said = text(&output);
+    assert!(
+        said.contains("no packet was sent between the 2 hosts"),
+        "{said}"
+    );
+    assert!(said.contains("faults that never fired: lost"), "{said}");
+}

@@ -1,0 +1,394 @@
+//! What a broker does for a cluster: it stores objects by hash and small records by key, and hands out jobs under
+//! leases.
+
+use everett::WeightSum;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+
+/// Names that are part of keys: hexadecimal digits, so that no broker gives a character of them a meaning.
+macro_rules! names {
+    ($($(#[$text:meta])* $name:ident,)*) => {$(
+        $(#[$text])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+        pub struct $name(String);
+
+        impl $name {
+            /// From hexadecimal digits, at most 64.
+            pub fn parse(text: &str) -> Option<$name> {
+                let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+                let is_one = (1..=64).contains(&text.len()) && text.bytes().all(is_digit);
+                is_one.then(|| $name(text.to_owned()))
+            }
+
+            /// Its digits.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl<'d> Deserialize<'d> for $name {
+            fn deserialize<D: Deserializer<'d>>(from: D) -> Result<$name, D::Error> {
+                let text = String::deserialize(from)?;
+                $name::parse(&text).ok_or_else(|| D::Error::custom("a name has hexadecimal digits"))
+            }
+        }
+    )*};
+}
+
+names! {
+    /// The name of a run.
+    RunId,
+    /// The name of a job of a run: a digest of its parent's name and of its states, so that whoever hands over the same
+    /// states names them the same.
+    JobId,
+}
+
+impl RunId {
+    /// The name of a run by what it is and when it was submitted.
+    pub(crate) fn of(manifest: &[u8], nonce: &[u8]) -> RunId {
+        let hash = Hash::of_parts(&[b"run", manifest, nonce]).to_string();
+        RunId(hash[..16].to_owned())
+    }
+}
+
+impl JobId {
+    /// The name of a job that another job left, or of the first of a run.
+    pub(crate) fn of(parent: &str, states: Hash) -> JobId {
+        let hash = Hash::of_parts(&[b"job", parent.as_bytes(), states.to_string().as_bytes()]);
+        JobId(hash.to_string()[..32].to_owned())
+    }
+}
+
+/// What a record is about.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// What is explored: a [`crate::Manifest`].
+    Run,
+    /// What a job came to: an [`Outcome`].
+    Outcome,
+    /// Who has a job.
+    Lease,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl Kind {
+    /// As keys have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Outcome => "outcome",
+            Kind::Lease => "lease",
+            Kind::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The key of a record.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key {
+    /// What it is about.
+    pub kind: Kind,
+    /// The run.
+    pub run: RunId,
+    /// The job, where it is about one.
+    pub job: Option<JobId>,
+}
+
+impl Key {
+    /// A record about a run.
+    pub fn of_run(kind: Kind, run: &RunId) -> Key {
+        Key {
+            kind,
+            run: run.clone(),
+            job: None,
+        }
+    }
+
+    /// A record about a job.
+    pub fn of_job(kind: Kind, run: &RunId, job: &JobId) -> Key {
+        Key {
+            job: Some(job.clone()),
+            ..Key::of_run(kind, run)
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.kind.name(), self.run)?;
+        self.job.as_ref().map_or(Ok(()), |job| write!(f, ".{job}"))
+    }
+}
+
+/// A job in the queue.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ticket {
+    /// Its run.
+    pub run: RunId,
+    /// Its name.
+    pub job: JobId,
+    /// The job that left it, or the run for the first.
+    pub parent: String,
+    /// The object with its states.
+    pub states: Hash,
+    /// What they weigh.
+    pub weight: WeightSum,
+}
+
+impl Ticket {
+    /// The job with these states.
+    pub fn new(run: &RunId, parent: &str, states: Hash, weight: WeightSum) -> Ticket {
+        Ticket {
+            run: run.clone(),
+            job: JobId::of(parent, states),
+            parent: parent.to_owned(),
+            states,
+            weight,
+        }
+    }
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// From bytes that anybody may have written.
+    pub fn read(bytes: &[u8]) -> Result<Ticket> {
+        let ticket: Ticket = serde_json::from_slice(bytes).map_err(Error::damaged)?;
+        match ticket.job == JobId::of(&ticket.parent, ticket.states) {
+            true => Ok(ticket),
+            false => Err(Error::damaged(
+                "a job has not the name that its states give it",
+            )),
+        }
+    }
+}
+
+/// A job that was handed out. It is handed out again unless it is acknowledged or the lease extended in time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// The job.
+    pub ticket: Ticket,
+    /// How often it has been handed out, this time included.
+    pub delivery: u64,
+    /// What the broker knows the lease by.
+    pub token: String,
+}
+
+/// A job that another one left.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Child {
+    /// Its name.
+    pub job: JobId,
+    /// The object with its states.
+    pub states: Hash,
+    /// What they weigh.
+    pub weight: WeightSum,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// What a job came to. The first that is recorded counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The worker that explored it.
+    pub worker: String,
+    /// Weight of paths that ended.
+    pub finished: WeightSum,
+    /// Weight of what was given up.
+    pub unknown: WeightSum,
+    /// Weight of what the program did not want explored.
+    pub pruned: WeightSum,
+    /// Weight of what a bound excludes.
+    pub excluded: WeightSum,
+    /// What is left.
+    pub children: Vec<Child>,
+    /// The object with counters, tests and findings; `None` if the job could not be explored.
+    pub results: Option<Hash>,
+    /// Why it could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Paths that ended.
+    pub paths: u64,
+    /// Findings.
+    pub findings: u64,
+    /// Instructions, without those that rematerialised states.
+    pub instructions: u64,
+    /// Instructions that rematerialised states.
+    pub replayed: u64,
+    /// Bytes of the objects that were sent.
+    pub bytes: u64,
+}
+
+impl Outcome {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// From bytes that anybody may have written.
+    pub fn read(bytes: &[u8]) -> Result<Outcome> {
+        serde_json::from_slice(bytes).map_err(Error::damaged)
+    }
+
+    /// The weight of everything in it; `None` if that is above 1.
+    pub fn weight(&self) -> Option<WeightSum> {
+        let mut sum = self.finished.clone();
+        let parts = [&self.unknown, &self.pruned, &self.excluded].into_iter();
+        let left = self.children.iter().map(|child| &child.weight);
+        parts
+            .chain(left)
+            .all(|part| sum.add_sum_checked(part))
+            .then_some(sum)
+    }
+
+    /// The jobs that it left, to be handed out.
+    pub fn tickets<'o>(
+        &'o self,
+        run: &'o RunId,
+        job: &'o JobId,
+    ) -> impl Iterator<Item = Ticket> + 'o {
+        let children = self.children.iter();
+        children.map(|child| Ticket::new(run, job.as_str(), child.states, child.weight.clone()))
+    }
+}
+
+/// Objects by their hashes.
+pub(crate) type Objects = Vec<(Hash, Vec<u8>)>;
+
+/// A job that was explored, with what has to be stored before its outcome counts.
+#[derive(Clone, Debug)]
+pub struct Explored {
+    /// Objects that the outcome names.
+    pub objects: Vec<(Hash, Vec<u8>)>,
+    /// The outcome.
+    pub outcome: Outcome,
+}
+
+/// A broker. Operations may be repeated: all of them come to the same then.
+pub trait Broker: Send {
+    /// Stores an object.
+    fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()>;
+
+    /// The bytes of an object, which the caller checks.
+    fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>>;
+
+    /// Records something under a key unless there is a record, in one step. Returns what is recorded now.
+    fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>>;
+
+    /// Replaces what is noted under a key. Only for what nothing depends on.
+    fn note(&mut self, key: &Key, value: &[u8]) -> Result<()>;
+
+    /// What is recorded under a key.
+    fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>>;
+
+    /// What is recorded about jobs of a run.
+    fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>>;
+
+    /// All runs.
+    fn runs(&mut self) -> Result<Vec<RunId>>;
+
+    /// Adds a job to the queue.
+    fn publish(&mut self, ticket: &Ticket) -> Result<()>;
+
+    /// Takes a job from the queue, if there is one.
+    fn lease(&mut self) -> Result<Option<Lease>>;
+
+    /// The job is still worked on.
+    fn extend(&mut self, lease: &Lease) -> Result<()>;
+
+    /// The job is done: it leaves the queue. Returns `false` if the lease has passed on to somebody else, where the
+    /// broker knows; the job stays theirs then.
+    fn acknowledge(&mut self, lease: &Lease) -> Result<bool>;
+
+    /// Somebody else should have the job.
+    fn release(&mut self, lease: &Lease) -> Result<()>;
+
+    /// How many jobs wait for a worker.
+    fn waiting(&mut self) -> Result<u64>;
+
+    /// How long a lease lasts.
+    fn lease_time(&self) -> std::time::Duration;
+
+    /// Ends a job: stores what it came to, hands out what it left, and only then takes it from the queue. Returns the
+    /// outcome that counts, which is that of another worker where one was faster.
+    fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
+        for (hash, bytes) in &explored.objects {
+            self.put(*hash, bytes)?;
+        }
+        let key = Key::of_job(Kind::Outcome, &lease.ticket.run, &lease.ticket.job);
+        let recorded = self.record(&key, &explored.outcome.to_bytes())?;
+        let outcome = Outcome::read(&recorded)?;
+        self.settle(lease, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// Hands out what a job left that has its outcome, and takes it from the queue.
+    fn settle(&mut self, lease: &Lease, outcome: &Outcome) -> Result<()> {
+        for ticket in outcome.tickets(&lease.ticket.run, &lease.ticket.job) {
+            self.publish(&ticket)?;
+        }
+        self.acknowledge(lease)?;
+        Ok(())
+    }
+}
+
+/// The bytes of an object, which are what their hash says.
+pub(crate) fn fetch(broker: &mut dyn Broker, hash: Hash) -> Result<Vec<u8>> {
+    let bytes = broker.get(hash)?;
+    let bytes = bytes.ok_or_else(|| Error::damaged(format!("the object {hash} is missing")))?;
+    match Hash::of(&bytes) == hash {
+        true => Ok(bytes),
+        false => Err(Error::damaged(format!("the object {hash} has other bytes"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett::Weight;
+
+    #[test]
+    fn names_are_digits() {
+        assert!(RunId::parse("0123abcd").is_some());
+        for text in ["", "../x", "a.b", "ABC", "a b", &"0".repeat(65)] {
+            assert_eq!(RunId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_job_has_the_name_of_its_states() {
+        let run = RunId::parse("12").unwrap();
+        let ticket = Ticket::new(&run, "12", Hash::of(b"states"), WeightSum::one());
+        assert_eq!(Ticket::read(&ticket.to_bytes()).unwrap(), ticket);
+        let other = Ticket {
+            states: Hash::of(b"others"),
+            ..ticket.clone()
+        };
+        assert!(Ticket::read(&other.to_bytes()).is_err());
+        for end in 0..ticket.to_bytes().len() {
+            assert!(Ticket::read(&ticket.to_bytes()[..end]).is_err());
+        }
+    }
+
+    #[test]
+    fn outcomes_above_one_are_noticed() {
+        let mut outcome = Outcome::default();
+        outcome.finished.add(Weight { halvings: 1 });
+        outcome.unknown.add(Weight { halvings: 1 });
+        assert!(outcome.weight().unwrap().is_one());
+        outcome.pruned.add(Weight { halvings: 9 });
+        assert_eq!(outcome.weight(), None);
+    }
+}

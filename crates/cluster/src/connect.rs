@@ -1,0 +1,35 @@
+//! Brokers by their addresses.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::broker::Broker;
+use crate::error::{Error, Result};
+use crate::nats::NatsBroker;
+use crate::postgres::PostgresBroker;
+
+/// What a broker asks for. It comes from files or the environment, never from a command line, which others can read.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// The token of NATS, or the password of PostgreSQL.
+    pub token: Option<String>,
+    /// Certificates of authorities that the broker's certificate may be signed by.
+    pub authorities: Option<PathBuf>,
+}
+
+/// How long leases last that nobody asks for in particular.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.
+/// Leases last so long without a heartbeat, of all workers of the broker; `None` is for those who take no jobs.
+pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<Box<dyn Broker>> {
+    match url.split_once("://") {
+        Some(("nats" | "tls", _)) => Ok(Box::new(NatsBroker::connect(url, secrets, lease)?)),
+        Some(("postgres" | "postgresql", _)) => {
+            Ok(Box::new(PostgresBroker::connect(url, secrets, lease)?))
+        }
+        _ => Err(Error::Usage(format!(
+            "{url:?} is no address of a broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE"
+        ))),
+    }
+}

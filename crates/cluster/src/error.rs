@@ -1,0 +1,61 @@
+//! The errors of the crate.
+
+use std::path::PathBuf;
+
+/// The result of an operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The broker cannot be reached or refuses.
+    #[error("the broker: {0}")]
+    Broker(String),
+    /// What came from the broker is damaged, or not what it says it is.
+    #[error("what the broker has is damaged: {0}")]
+    Damaged(String),
+    /// The run is of another build of Everett.
+    #[error(
+        "the run was submitted by {theirs}, and this is {ours}: all workers of a run must be the same build"
+    )]
+    OtherBuild {
+        /// The build that submitted the run.
+        theirs: String,
+        /// This build.
+        ours: String,
+    },
+    /// There is no such run at the broker.
+    #[error("the broker has no run {0}")]
+    NoRun(String),
+    /// The folder is not that of a submitted run.
+    #[error("{} is not the folder of a run that was submitted to a cluster", .0.display())]
+    NotSubmitted(PathBuf),
+    /// The program differs from the one that was submitted.
+    #[error("the program has changed since it was submitted; submit it again")]
+    ProgramChanged,
+    /// The accounts of a run do not come to 1.
+    #[error("the accounts of the run do not add up: {0}")]
+    Unbalanced(String),
+    /// The request contradicts itself.
+    #[error("{0}")]
+    Usage(String),
+    /// An error of the library.
+    #[error(transparent)]
+    Everett(#[from] everett::Error),
+    /// An error of a file.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// An error of a broker.
+    pub(crate) fn broker(error: impl std::fmt::Display) -> Error {
+        Error::Broker(error.to_string())
+    }
+
+    /// Damage that somebody noticed.
+    pub(crate) fn damaged(what: impl std::fmt::Display) -> Error {
+        Error::Damaged(what.to_string())
+    }
+}

@@ -1,0 +1,40 @@
+//! One search on several machines. A job is a set of pending traces; workers take jobs from a broker, explore each
+//! for a while, and hand back what it came to and the states that are left, as further jobs.
+//!
+//! The truth is a tree of outcomes: each job has one at most, the first that was recorded, and it names the jobs that
+//! it left. The queue only hands jobs out. So a job may be handed out twice, a worker may die at any moment, and a
+//! message may come late or twice: nothing is lost and nothing counts twice ([`status`] proves it by weights).
+//!
+//! Architecture invariant: brokers are behind [`Broker`]; nothing else knows one. What comes from a broker is not
+//! trusted: bytes are checked against their hashes, jobs name no paths of a worker. The crate prints nothing.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod broker;
+mod connect;
+mod error;
+mod hash;
+mod memory;
+mod nats;
+mod postgres;
+mod results;
+mod run;
+mod server;
+mod status;
+mod tree;
+mod worker;
+
+pub use broker::{Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
+pub use connect::{Secrets, connect};
+pub use error::{Error, Result};
+pub use hash::Hash;
+pub use memory::{MemoryBroker, SharedMemory};
+pub use nats::NatsBroker;
+pub use postgres::PostgresBroker;
+pub use results::{FILE, Submitted, paths, results};
+pub use run::{Build, Manifest, PROTOCOL, Submission, cancel, submit};
+pub use server::{LocalServer, ServerSpec};
+pub use status::{Status, reseed, status};
+pub use tree::{pack, unpack};
+pub use worker::{Did, Taken, TakenJob, Worker, WorkerSpec};

@@ -1,0 +1,339 @@
+//! A broker on NATS JetStream: three streams with files. Records and objects have a subject each; the first record of a
+//! subject counts because the server checks that there was none. Jobs are a work queue with explicit acknowledgements.
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{
+    Config, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions};
+use futures_util::StreamExt;
+use std::future::Future;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+use crate::broker::{Broker, JobId, Key, Kind, Lease, RunId, Ticket};
+use crate::connect::{LEASE, Secrets};
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+
+const RECORDS: &str = "EVERETT_RECORDS";
+const OBJECTS: &str = "EVERETT_OBJECTS";
+const JOBS: &str = "EVERETT_JOBS";
+const WORKERS: &str = "workers";
+/// The server refuses larger messages than 1 MiB, with their headers.
+const CHUNK: usize = 512 << 10;
+/// Workers that may have a job at the same time.
+const MOST_LEASED: i64 = 65_536;
+/// Records that are asked for at a time.
+const BATCH: usize = 512;
+/// How an object begins that is whole in its message, and one that is in several.
+const WHOLE: u8 = 0;
+const PARTS: u8 = 1;
+/// Most messages of an object.
+const MOST_PARTS: u32 = 1 << 14;
+
+/// A connection to a NATS server with JetStream.
+pub struct NatsBroker {
+    runtime: Runtime,
+    client: Client,
+    context: Context,
+    records: Stream,
+    objects: Stream,
+    workers: PullConsumer,
+    lease: Duration,
+}
+
+async fn stream(context: &Context, name: &str, part: &str, config: Config) -> Result<Stream> {
+    let config = Config {
+        name: name.to_owned(),
+        subjects: vec![format!("everett.{part}.>")],
+        storage: StorageType::File,
+        ..config
+    };
+    let stream = context.get_or_create_stream(config).await;
+    stream.map_err(Error::broker)
+}
+
+fn record_subject(key: &Key) -> String {
+    format!("everett.record.{key}")
+}
+
+impl NatsBroker {
+    /// Connects, and makes the streams that are not there yet.
+    pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<NatsBroker> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let mut options = ConnectOptions::new().name("everett");
+        if let Some(token) = &secrets.token {
+            options = options.token(token.clone());
+        }
+        if let Some(path) = &secrets.authorities {
+            options = options.add_root_certificates(path.clone());
+        }
+        runtime
+            .block_on(async {
+                let client = options.connect(url).await.map_err(Error::broker)?;
+                let context = jetstream::new(client.clone());
+                let single = || Config {
+                    max_messages_per_subject: 1,
+                    ..Config::default()
+                };
+                let records = stream(&context, RECORDS, "record", single()).await?;
+                let objects = stream(&context, OBJECTS, "object", single()).await?;
+                let queue = Config {
+                    retention: RetentionPolicy::WorkQueue,
+                    ..Config::default()
+                };
+                let jobs = stream(&context, JOBS, "job", queue).await?;
+                let config = pull::Config {
+                    durable_name: Some(WORKERS.to_owned()),
+                    ack_policy: AckPolicy::Explicit,
+                    ack_wait: lease.unwrap_or(LEASE),
+                    max_deliver: -1,
+                    max_ack_pending: MOST_LEASED,
+                    ..pull::Config::default()
+                };
+                let workers = match lease {
+                    Some(_) => jobs.create_consumer(config).await.map_err(Error::broker),
+                    // Whoever takes no jobs does not change how long others have them.
+                    None => {
+                        let workers = jobs.get_or_create_consumer(WORKERS, config);
+                        workers.await.map_err(Error::broker)
+                    }
+                }?;
+                Ok((client, context, records, objects, workers))
+            })
+            .map(|(client, context, records, objects, workers)| NatsBroker {
+                runtime,
+                client,
+                context,
+                records,
+                objects,
+                workers,
+                lease: lease.unwrap_or(LEASE),
+            })
+    }
+
+    fn wait<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
+    /// Stores a message and waits until the server has it.
+    async fn store(
+        context: &Context,
+        subject: String,
+        message: PublishMessage,
+    ) -> Result<(), PublishErrorKind> {
+        let sent = context.send_publish(subject, message).await;
+        let sent = sent.map_err(|error| error.kind())?;
+        sent.await.map(|_| ()).map_err(|error| error.kind())
+    }
+
+    async fn last(stream: &Stream, subject: &str) -> Result<Option<Vec<u8>>> {
+        match stream.get_last_raw_message_by_subject(subject).await {
+            Ok(message) => Ok(Some(message.payload.to_vec())),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(Error::broker(error)),
+        }
+    }
+
+    /// All records whose subjects match, by their subjects.
+    async fn matching(records: &Stream, filter: String) -> Result<Vec<(String, Vec<u8>)>> {
+        let consumer = records.create_consumer(pull::Config {
+            filter_subject: filter,
+            deliver_policy: DeliverPolicy::All,
+            ack_policy: AckPolicy::None,
+            inactive_threshold: Duration::from_secs(30),
+            ..pull::Config::default()
+        });
+        let consumer: PullConsumer = consumer.await.map_err(Error::broker)?;
+        let mut found = Vec::new();
+        loop {
+            let batch = consumer.fetch().max_messages(BATCH).messages().await;
+            let mut batch = batch.map_err(Error::broker)?;
+            let before = found.len();
+            while let Some(message) = batch.next().await {
+                let message = message.map_err(Error::broker)?;
+                found.push((message.subject.to_string(), message.payload.to_vec()));
+            }
+            if found.len() == before {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Tells the server something about a lease and waits until it has heard it.
+    fn tell(&self, lease: &Lease, what: &'static str) -> Result<()> {
+        self.wait(async {
+            let told = self.client.publish(lease.token.clone(), what.into());
+            told.await.map_err(Error::broker)?;
+            self.client.flush().await.map_err(Error::broker)
+        })
+    }
+}
+
+fn failed(kind: PublishErrorKind) -> Error {
+    Error::broker(kind)
+}
+
+impl Broker for NatsBroker {
+    fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
+        let subject = format!("everett.object.{hash}");
+        self.wait(async {
+            if Self::last(&self.objects, &subject).await?.is_some() {
+                return Ok(());
+            }
+            let mut head = vec![WHOLE];
+            if bytes.len() <= CHUNK {
+                head.extend(bytes);
+            } else {
+                let parts = bytes.chunks(CHUNK);
+                head = vec![PARTS];
+                head.extend((parts.len() as u32).to_le_bytes());
+                for (number, part) in parts.enumerate() {
+                    let message = PublishMessage::build().payload(part.to_vec().into());
+                    let subject = format!("{subject}.{number}");
+                    let stored = Self::store(&self.context, subject, message).await;
+                    stored.map_err(failed)?;
+                }
+            }
+            let message = PublishMessage::build().payload(head.into());
+            let stored = Self::store(&self.context, subject, message).await;
+            stored.map_err(failed)
+        })
+    }
+
+    fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>> {
+        let subject = format!("everett.object.{hash}");
+        self.wait(async {
+            let Some(head) = Self::last(&self.objects, &subject).await? else {
+                return Ok(None);
+            };
+            match head.split_first() {
+                Some((&WHOLE, bytes)) => Ok(Some(bytes.to_vec())),
+                Some((&PARTS, count)) => {
+                    let count = count.try_into().map(u32::from_le_bytes);
+                    let count = count.ok().filter(|count| *count <= MOST_PARTS);
+                    let count = count.ok_or_else(|| Error::damaged("an object of no size"))?;
+                    let mut bytes = Vec::new();
+                    for number in 0..count {
+                        let subject = format!("{subject}.{number}");
+                        match Self::last(&self.objects, &subject).await? {
+                            Some(part) => bytes.extend(part),
+                            None => return Ok(None),
+                        }
+                    }
+                    Ok(Some(bytes))
+                }
+                _ => Err(Error::damaged("an object of no kind")),
+            }
+        })
+    }
+
+    fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
+        let subject = record_subject(key);
+        self.wait(async {
+            let message = PublishMessage::build().payload(value.to_vec().into());
+            let message = message.expected_last_subject_sequence(0);
+            match Self::store(&self.context, subject.clone(), message).await {
+                Ok(()) => return Ok(value.to_vec()),
+                Err(PublishErrorKind::WrongLastSequence) => {}
+                Err(kind) => return Err(failed(kind)),
+            }
+            let recorded = Self::last(&self.records, &subject).await?;
+            recorded.ok_or_else(|| Error::damaged(format!("the record {key} is gone")))
+        })
+    }
+
+    fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        let message = PublishMessage::build().payload(value.to_vec().into());
+        let stored = self.wait(Self::store(&self.context, record_subject(key), message));
+        stored.map_err(failed)
+    }
+
+    fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
+        self.wait(Self::last(&self.records, &record_subject(key)))
+    }
+
+    fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
+        let filter = format!("everett.record.{}.{run}.*", kind.name());
+        let found = self.wait(Self::matching(&self.records, filter))?;
+        let name = |subject: &str| JobId::parse(subject.rsplit('.').next()?);
+        let found = found.into_iter();
+        Ok(found
+            .filter_map(|(subject, value)| Some((name(&subject)?, value)))
+            .collect())
+    }
+
+    fn runs(&mut self) -> Result<Vec<RunId>> {
+        let filter = format!("everett.record.{}.*", Kind::Run.name());
+        let found = self.wait(Self::matching(&self.records, filter))?;
+        let name = |subject: &str| RunId::parse(subject.rsplit('.').next()?);
+        let found = found.iter();
+        Ok(found.filter_map(|(subject, _)| name(subject)).collect())
+    }
+
+    fn publish(&mut self, ticket: &Ticket) -> Result<()> {
+        let (run, job) = (&ticket.run, &ticket.job);
+        let message = PublishMessage::build().payload(ticket.to_bytes().into());
+        // The server drops what was published twice within two minutes.
+        let message = message.message_id(format!("{run}.{job}"));
+        let subject = format!("everett.job.{run}.{job}");
+        let stored = self.wait(Self::store(&self.context, subject, message));
+        stored.map_err(failed)
+    }
+
+    fn lease(&mut self) -> Result<Option<Lease>> {
+        self.wait(async {
+            let messages = self.workers.fetch().max_messages(1).messages().await;
+            let mut messages = messages.map_err(Error::broker)?;
+            let Some(message) = messages.next().await else {
+                return Ok(None);
+            };
+            let message = message.map_err(Error::broker)?;
+            let delivered = message.info().map_err(Error::broker)?.delivered;
+            let token = message.reply.as_ref().map(ToString::to_string);
+            match (Ticket::read(&message.payload), token) {
+                (Ok(ticket), Some(token)) => Ok(Some(Lease {
+                    ticket,
+                    delivery: u64::try_from(delivered).unwrap_or(0),
+                    token,
+                })),
+                _ => {
+                    // It is no job, and never becomes one.
+                    message.ack().await.map_err(Error::broker)?;
+                    self.client.flush().await.map_err(Error::broker)?;
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    fn extend(&mut self, lease: &Lease) -> Result<()> {
+        self.tell(lease, "+WPI")
+    }
+
+    fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
+        // The server does not say whether the lease had passed on. It need not: the outcome is recorded.
+        let acknowledged = self.client.request(lease.token.clone(), "+ACK".into());
+        self.wait(acknowledged).map_err(Error::broker)?;
+        Ok(true)
+    }
+
+    fn release(&mut self, lease: &Lease) -> Result<()> {
+        self.tell(lease, "-NAK")
+    }
+
+    fn waiting(&mut self) -> Result<u64> {
+        let info = self.runtime.block_on(self.workers.info());
+        Ok(info.map_err(Error::broker)?.num_pending)
+    }
+
+    fn lease_time(&self) -> Duration {
+        self.lease
+    }
+}

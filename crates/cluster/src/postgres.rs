@@ -1,0 +1,241 @@
+//! A broker on PostgreSQL: three tables. One transaction ends a job, adds what it left and stores what it came to.
+
+use postgres::{Client, GenericClient, NoTls};
+use std::time::Duration;
+
+use crate::broker::{Broker, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
+use crate::connect::{LEASE, Secrets};
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS everett_objects (hash text PRIMARY KEY, bytes bytea NOT NULL);
+    CREATE TABLE IF NOT EXISTS everett_records (
+        kind text, run text, job text, value bytea NOT NULL, PRIMARY KEY (kind, run, job));
+    CREATE TABLE IF NOT EXISTS everett_jobs (
+        run text, job text, ticket bytea NOT NULL, delivery bigint NOT NULL DEFAULT 0, added bigserial,
+        leased_until timestamptz NOT NULL DEFAULT '-infinity', PRIMARY KEY (run, job));
+    CREATE INDEX IF NOT EXISTS everett_jobs_by_age ON everett_jobs (leased_until, added);";
+
+/// Workers that start at the same time do not make the tables at the same time.
+const TABLES_LOCK: i64 = 0x6576_6572_6574_7431;
+
+/// A connection to a PostgreSQL server.
+pub struct PostgresBroker {
+    client: Client,
+    lease: Duration,
+}
+
+/// The job of a key; records of a run have none.
+fn job_of(key: &Key) -> &str {
+    key.job.as_ref().map_or("", JobId::as_str)
+}
+
+fn put(client: &mut impl GenericClient, hash: Hash, bytes: &[u8]) -> Result<()> {
+    let text = "INSERT INTO everett_objects VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    let added = client.execute(text, &[&hash.to_string(), &bytes]);
+    added.map(|_| ()).map_err(broken)
+}
+
+fn look_up(client: &mut impl GenericClient, key: &Key) -> Result<Option<Vec<u8>>> {
+    let text = "SELECT value FROM everett_records WHERE kind = $1 AND run = $2 AND job = $3";
+    let row = client.query_opt(text, &[&key.kind.name(), &key.run.as_str(), &job_of(key)]);
+    row.map_err(broken)?
+        .map(|row| row.try_get(0).map_err(broken))
+        .transpose()
+}
+
+fn record(client: &mut impl GenericClient, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
+    let text = "INSERT INTO everett_records VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let (kind, run, job) = (key.kind.name(), key.run.as_str(), job_of(key));
+    let added = client.execute(text, &[&kind, &run, &job, &value]);
+    match added.map_err(broken)? {
+        0 => {
+            let recorded = look_up(client, key)?;
+            recorded.ok_or_else(|| Error::damaged(format!("the record {key} is gone")))
+        }
+        _ => Ok(value.to_vec()),
+    }
+}
+
+fn publish(client: &mut impl GenericClient, ticket: &Ticket) -> Result<()> {
+    let text =
+        "INSERT INTO everett_jobs (run, job, ticket) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let (run, job) = (ticket.run.as_str(), ticket.job.as_str());
+    let added = client.execute(text, &[&run, &job, &ticket.to_bytes()]);
+    added.map(|_| ()).map_err(broken)
+}
+
+fn acknowledge(client: &mut impl GenericClient, lease: &Lease) -> Result<bool> {
+    let text = "DELETE FROM everett_jobs WHERE run = $1 AND job = $2 AND delivery = $3";
+    let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+    let removed = client.execute(text, &[&run, &job, &(lease.delivery as i64)]);
+    Ok(removed.map_err(broken)? > 0)
+}
+
+/// What the server says, with its reason.
+fn broken(error: postgres::Error) -> Error {
+    let reason = std::error::Error::source(&error).map(ToString::to_string);
+    match reason {
+        Some(reason) => Error::Broker(format!("{error}: {reason}")),
+        None => Error::broker(error),
+    }
+}
+
+impl PostgresBroker {
+    /// Connects, and makes the tables that are not there yet.
+    pub fn connect(
+        url: &str,
+        secrets: &Secrets,
+        lease: Option<Duration>,
+    ) -> Result<PostgresBroker> {
+        let mut config: postgres::Config = url.parse().map_err(broken)?;
+        if let Some(password) = &secrets.token {
+            config.password(password);
+        }
+        let mut client = config.connect(NoTls).map_err(broken)?;
+        let mut transaction = client.transaction().map_err(broken)?;
+        let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
+        locked.map_err(broken)?;
+        transaction.batch_execute(TABLES).map_err(broken)?;
+        transaction.commit().map_err(broken)?;
+        Ok(PostgresBroker {
+            client,
+            lease: lease.unwrap_or(LEASE),
+        })
+    }
+}
+
+impl Broker for PostgresBroker {
+    fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
+        put(&mut self.client, hash, bytes)
+    }
+
+    fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>> {
+        let text = "SELECT bytes FROM everett_objects WHERE hash = $1";
+        let row = self.client.query_opt(text, &[&hash.to_string()]);
+        row.map_err(broken)?
+            .map(|row| row.try_get(0).map_err(broken))
+            .transpose()
+    }
+
+    fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
+        record(&mut self.client, key, value)
+    }
+
+    fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        let text = "INSERT INTO everett_records VALUES ($1, $2, $3, $4)
+                    ON CONFLICT (kind, run, job) DO UPDATE SET value = EXCLUDED.value";
+        let (kind, run, job) = (key.kind.name(), key.run.as_str(), job_of(key));
+        let noted = self.client.execute(text, &[&kind, &run, &job, &value]);
+        noted.map(|_| ()).map_err(broken)
+    }
+
+    fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
+        look_up(&mut self.client, key)
+    }
+
+    fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
+        let text =
+            "SELECT job, value FROM everett_records WHERE kind = $1 AND run = $2 ORDER BY job";
+        let rows = self.client.query(text, &[&kind.name(), &run.as_str()]);
+        let rows = rows.map_err(broken)?.into_iter().map(|row| {
+            let job: String = row.try_get(0).map_err(broken)?;
+            Ok((JobId::parse(&job), row.try_get(1).map_err(broken)?))
+        });
+        let rows = rows.collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(rows
+            .filter_map(|(job, value)| Some((job?, value)))
+            .collect())
+    }
+
+    fn runs(&mut self) -> Result<Vec<RunId>> {
+        let text = "SELECT run FROM everett_records WHERE kind = $1 ORDER BY run";
+        let rows = self.client.query(text, &[&Kind::Run.name()]);
+        let names = rows.map_err(broken)?.into_iter();
+        let names = names.map(|row| row.try_get::<_, String>(0).map_err(broken));
+        let names = names.collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(names.filter_map(|name| RunId::parse(&name)).collect())
+    }
+
+    fn publish(&mut self, ticket: &Ticket) -> Result<()> {
+        publish(&mut self.client, ticket)
+    }
+
+    fn lease(&mut self) -> Result<Option<Lease>> {
+        let text = "
+            UPDATE everett_jobs
+            SET delivery = delivery + 1, leased_until = now() + make_interval(secs => $1)
+            WHERE (run, job) = (
+                SELECT run, job FROM everett_jobs WHERE leased_until < now()
+                ORDER BY added LIMIT 1 FOR UPDATE SKIP LOCKED)
+            RETURNING ticket, delivery";
+        let row = self.client.query_opt(text, &[&self.lease.as_secs_f64()]);
+        let Some(row) = row.map_err(broken)? else {
+            return Ok(None);
+        };
+        let ticket: Vec<u8> = row.try_get(0).map_err(broken)?;
+        let delivery: i64 = row.try_get(1).map_err(broken)?;
+        Ok(Some(Lease {
+            ticket: Ticket::read(&ticket)?,
+            delivery: u64::try_from(delivery).unwrap_or(0),
+            token: String::new(),
+        }))
+    }
+
+    fn extend(&mut self, lease: &Lease) -> Result<()> {
+        let text = "UPDATE everett_jobs SET leased_until = now() + make_interval(secs => $4)
+                    WHERE run = $1 AND job = $2 AND delivery = $3";
+        let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+        let (delivery, seconds) = (lease.delivery as i64, self.lease.as_secs_f64());
+        let extended = self
+            .client
+            .execute(text, &[&run, &job, &delivery, &seconds]);
+        extended.map(|_| ()).map_err(broken)
+    }
+
+    fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
+        acknowledge(&mut self.client, lease)
+    }
+
+    fn release(&mut self, lease: &Lease) -> Result<()> {
+        let text = "UPDATE everett_jobs SET leased_until = '-infinity'
+                    WHERE run = $1 AND job = $2 AND delivery = $3";
+        let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+        let released = self
+            .client
+            .execute(text, &[&run, &job, &(lease.delivery as i64)]);
+        released.map(|_| ()).map_err(broken)
+    }
+
+    fn waiting(&mut self) -> Result<u64> {
+        let text = "SELECT count(*) FROM everett_jobs WHERE leased_until < now()";
+        let row = self.client.query_one(text, &[]).map_err(broken)?;
+        let count: i64 = row.try_get(0).map_err(broken)?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    fn lease_time(&self) -> Duration {
+        self.lease
+    }
+
+    fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
+        let (run, job) = (&lease.ticket.run, &lease.ticket.job);
+        let mut transaction = self.client.transaction().map_err(broken)?;
+        let key = Key::of_job(Kind::Outcome, run, job);
+        // Another transaction that records it is waited for.
+        let recorded = record(&mut transaction, &key, &explored.outcome.to_bytes())?;
+        let outcome = Outcome::read(&recorded)?;
+        if outcome == explored.outcome {
+            for (hash, bytes) in &explored.objects {
+                put(&mut transaction, *hash, bytes)?;
+            }
+        }
+        for ticket in outcome.tickets(run, job) {
+            publish(&mut transaction, &ticket)?;
+        }
+        acknowledge(&mut transaction, lease)?;
+        transaction.commit().map_err(broken)?;
+        Ok(outcome)
+    }
+}

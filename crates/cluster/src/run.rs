@@ -1,0 +1,154 @@
+//! Runs: what is explored, as workers get it.
+
+use everett::{Parcel, ParcelFile, RunSpec, Session, WeightSum, root_state};
+use serde::{Deserialize, Serialize};
+
+use crate::broker::{Broker, Key, Kind, Objects, RunId, Ticket, fetch};
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+use crate::tree::pack;
+
+/// The version of jobs, outcomes and results.
+pub const PROTOCOL: u32 = 1;
+
+/// Work that a job does before it is looked at whether others want some of it, in instructions.
+const WORK: u64 = 20_000_000;
+
+/// A build of Everett. Workers of a run must be the same build: a path that one of them explores in another way than
+/// the one that left it would be lost or counted twice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Build {
+    /// The version of the package.
+    pub version: String,
+    /// A digest of the program.
+    pub digest: String,
+}
+
+impl std::fmt::Display for Build {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "everett {} ({})", self.version, self.digest)
+    }
+}
+
+/// What is explored. Its files are objects.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`PROTOCOL`] of who submitted it.
+    pub protocol: u32,
+    /// The build that submitted it.
+    pub build: Build,
+    /// The run, without paths of any disk.
+    pub spec: RunSpec,
+    /// Bitcode of the programs.
+    pub programs: Vec<Hash>,
+    /// Files that the guest sees.
+    pub files: Vec<ParcelFile<Hash>>,
+    /// Work that a job does at a time, in instructions.
+    pub work: u64,
+}
+
+impl Manifest {
+    /// From bytes that anybody may have written. Another build or protocol is refused.
+    pub(crate) fn read(bytes: &[u8], build: &Build) -> Result<Manifest> {
+        // The rest may mean something else in another protocol.
+        #[derive(Deserialize)]
+        struct Head {
+            protocol: u32,
+            build: Build,
+        }
+        let head: Head = serde_json::from_slice(bytes).map_err(Error::damaged)?;
+        if head.protocol != PROTOCOL || head.build != *build {
+            return Err(Error::OtherBuild {
+                theirs: format!("{}, protocol {}", head.build, head.protocol),
+                ours: format!("{build}, protocol {PROTOCOL}"),
+            });
+        }
+        serde_json::from_slice(bytes).map_err(Error::damaged)
+    }
+
+    /// Fetches the files.
+    pub(crate) fn parcel(self, broker: &mut dyn Broker) -> Result<Parcel> {
+        let programs = self.programs.iter();
+        let programs = programs.map(|hash| fetch(broker, *hash));
+        let programs = programs.collect::<Result<_>>()?;
+        let files = self.files.into_iter();
+        let files = files.map(|file| file.try_map(|hash| fetch(broker, hash)));
+        Ok(Parcel {
+            programs,
+            files: files.collect::<Result<_>>()?,
+            spec: self.spec,
+        })
+    }
+}
+
+/// A run that is to be submitted.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// The run.
+    pub spec: RunSpec,
+    /// This build.
+    pub build: Build,
+    /// Work that a job does at a time, in instructions.
+    pub work: Option<u64>,
+    /// Makes the name of the run its own: what was submitted twice is explored twice.
+    pub nonce: Vec<u8>,
+}
+
+/// What a run is, and its objects.
+pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Vec<u8>, Objects)> {
+    let parcel = Parcel::of(&submission.spec, session)?;
+    let mut objects = Vec::new();
+    let mut store = |bytes: Vec<u8>| {
+        let hash = Hash::of(&bytes);
+        objects.push((hash, bytes));
+        hash
+    };
+    let programs = parcel.programs.into_iter().map(&mut store).collect();
+    let files = parcel.files.into_iter();
+    let files = files.map(|file| file.try_map(|bytes| Ok::<_, Error>(store(bytes))));
+    let manifest = Manifest {
+        protocol: PROTOCOL,
+        build: submission.build.clone(),
+        programs,
+        files: files.collect::<Result<_>>()?,
+        spec: parcel.spec,
+        work: submission.work.unwrap_or(WORK),
+    };
+    let manifest = serde_json::to_vec(&manifest).map_err(everett::Error::from)?;
+    Ok((manifest, objects))
+}
+
+/// The first job of a run, and its states.
+pub(crate) fn first_job(run: &RunId) -> (Ticket, Vec<u8>) {
+    let states = pack(&[root_state()]);
+    let ticket = Ticket::new(run, run.as_str(), Hash::of(&states), WeightSum::one());
+    (ticket, states)
+}
+
+/// Submits a run. Workers that are there begin at once. Returns its name and the hash of its manifest.
+pub fn submit(
+    broker: &mut dyn Broker,
+    submission: &Submission,
+    session: &Session,
+) -> Result<(RunId, Hash)> {
+    let (manifest, objects) = describe(submission, session)?;
+    let run = RunId::of(&manifest, &submission.nonce);
+    for (hash, bytes) in &objects {
+        broker.put(*hash, bytes)?;
+    }
+    let (ticket, states) = first_job(&run);
+    broker.put(ticket.states, &states)?;
+    broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
+    broker.publish(&ticket)?;
+    Ok((run, Hash::of(&manifest)))
+}
+
+/// Cancels a run: workers drop its jobs. What was explored stays.
+pub fn cancel(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
+    let key = Key::of_run(Kind::Run, run);
+    if broker.look_up(&key)?.is_none() {
+        return Err(Error::NoRun(run.to_string()));
+    }
+    broker.record(&Key::of_run(Kind::Cancelled, run), b"{}")?;
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! A NATS server for local use: files, and only this machine can reach it.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+const PROGRAM: &str = "nats-server";
+/// Distributions put servers where the search path of users does not lead.
+const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Which server is to be started.
+#[derive(Clone, Default)]
+pub struct ServerSpec {
+    /// Folder for what it stores; made if it is not there.
+    pub dir: PathBuf,
+    /// The port; any free one by default.
+    pub port: Option<u16>,
+    /// The token that it asks for.
+    pub token: Option<String>,
+}
+
+/// A NATS server that was started. It ends with this value.
+pub struct LocalServer {
+    child: Child,
+    url: String,
+    syncs_always: bool,
+}
+
+fn program() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
+    let mut programs = folders.map(|folder| folder.join(PROGRAM));
+    let found = programs.find(|program| program.is_file());
+    found.ok_or_else(|| {
+        Error::Usage(format!(
+            "there is no {PROGRAM}; install it (Debian: apt install {PROGRAM}) or join another broker"
+        ))
+    })
+}
+
+/// Text as the server's configuration has it.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
+}
+
+fn configuration(spec: &ServerSpec, dir: &Path, sync: &str) -> String {
+    let port = spec.port.map_or(-1, i32::from);
+    let store = quoted(&dir.join("store").to_string_lossy());
+    let mut text =
+        format!("listen: \"127.0.0.1:{port}\"\njetstream {{\n    store_dir: {store}\n{sync}}}\n");
+    if let Some(token) = &spec.token {
+        text += &format!("authorization {{ token: {} }}\n", quoted(token));
+    }
+    text
+}
+
+/// Writes a file that only its owner can read: it may hold a token.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+impl LocalServer {
+    /// Starts a server and waits until it can be reached.
+    pub fn start(spec: &ServerSpec) -> Result<LocalServer> {
+        let program = program()?;
+        fs::create_dir_all(&spec.dir)?;
+        let dir = fs::canonicalize(&spec.dir)?;
+        let file = dir.join("nats.conf");
+        // Servers before 2.10 have no such setting: they write at once, but let the kernel decide when it lasts.
+        let settings = [("    sync_interval: always\n", true), ("", false)];
+        let mut said = String::new();
+        let syncs_always = settings.into_iter().find_map(|(sync, always)| {
+            write_private(&file, &configuration(spec, &dir, sync)).ok()?;
+            let tested = Command::new(&program)
+                .arg("-t")
+                .arg("-c")
+                .arg(&file)
+                .output();
+            let tested = tested.ok()?;
+            said = String::from_utf8_lossy(&tested.stderr).into_owned();
+            tested.status.success().then_some(always)
+        });
+        let Some(syncs_always) = syncs_always else {
+            return Err(Error::Broker(format!(
+                "{} does not start: {said}",
+                program.display()
+            )));
+        };
+        let log = fs::File::create(dir.join("nats.log"))?;
+        let child = Command::new(&program)
+            .arg("-c")
+            .arg(&file)
+            .arg("--ports_file_dir")
+            .arg(&dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut server = LocalServer {
+            child,
+            url: String::new(),
+            syncs_always,
+        };
+        server.url = server.wait_for_address(&dir)?;
+        Ok(server)
+    }
+
+    fn wait_for_address(&mut self, dir: &Path) -> Result<String> {
+        let ports = dir.join(format!("{PROGRAM}_{}.ports", self.child.id()));
+        loop {
+            match fs::read(&ports) {
+                Ok(bytes) => {
+                    // It may be half written.
+                    let ports: serde_json::Value =
+                        serde_json::from_slice(&bytes).unwrap_or_default();
+                    if let Some(url) = ports["nats"][0].as_str() {
+                        return Ok(url.to_owned());
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+            if self.child.try_wait()?.is_some() {
+                let log = fs::read_to_string(dir.join("nats.log")).unwrap_or_default();
+                return Err(Error::Broker(format!(
+                    "{PROGRAM} has ended: {}",
+                    log.trim()
+                )));
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// Where it can be reached.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it has acknowledged survives that the machine stops, not only that the server does.
+    pub fn syncs_always(&self) -> bool {
+        self.syncs_always
+    }
+
+    /// It is still there.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+}
+
+impl Drop for LocalServer {
+    fn drop(&mut self) {
+        // What it acknowledged is in its files.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

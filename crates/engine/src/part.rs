@@ -1,0 +1,111 @@
+//! Parts of a search: what was counted, found and covered in one, as plain data. A checkpoint holds the part before it,
+//! and the search of several machines is the sum of its parts.
+
+use everett_solver::SolverStatistics;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use crate::checkpoint::{KEPT_LIMITS, LOST, SavedError};
+use crate::config::Statistics;
+use crate::explorer::Explorer;
+use crate::finding::{FindingKey, Unsupported};
+
+/// What was counted, found and covered in a part of a search.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// What was counted.
+    pub statistics: Statistics,
+    /// Coverage of segments: one digit each, `1` if it was executed.
+    pub covered: String,
+    /// Findings, with the number of paths that ended in each.
+    pub findings: Vec<(FindingKey, u64)>,
+    /// Limits that say what is missing from the results.
+    pub limits: Vec<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// What programs asked for and the kernel model refused.
+    pub unsupported: Vec<Unsupported>,
+    /// What the solver counted.
+    #[serde(default)]
+    pub solver: SolverFigures,
+}
+
+/// What a solver counted, as far as summaries say it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SolverFigures {
+    /// Queries.
+    pub queries: u64,
+    /// Queries that reached the SAT solvers.
+    pub sat_queries: u64,
+    /// Queries that reached the SMT process.
+    pub smt_queries: u64,
+    /// Time in them.
+    pub time: Duration,
+}
+
+impl Explorer<'_> {
+    /// What this search came to so far.
+    pub fn part(&self) -> Part {
+        let segments = self.worker.coverage.segments.iter();
+        let lost = (self.unsaved > 0).then_some(&LOST);
+        let limits = self.limits_hit().iter().chain(lost);
+        let limits = limits.filter(|limit| KEPT_LIMITS.contains(limit));
+        let solver = self.solver_statistics();
+        Part {
+            statistics: self.statistics.clone(),
+            covered: segments
+                .map(|mark| if *mark == 0 { '0' } else { '1' })
+                .collect(),
+            findings: self.findings.all(),
+            limits: limits.map(|limit| (*limit).to_owned()).collect(),
+            warnings: self.warnings().to_vec(),
+            unsupported: self.unsupported(),
+            solver: SolverFigures {
+                queries: solver.queries,
+                sat_queries: solver.sat_queries,
+                smt_queries: solver.smt_queries,
+                time: solver.sat_time + solver.smt_time,
+            },
+        }
+    }
+
+    /// Adds another part to what this search came to.
+    pub fn add_part(&mut self, part: &Part) -> Result<(), SavedError> {
+        let segments = &mut self.worker.coverage.segments;
+        if segments.len() != part.covered.len() {
+            return Err(SavedError::Other);
+        }
+        for (mark, digit) in segments.iter_mut().zip(part.covered.chars()) {
+            *mark |= u8::from(digit == '1');
+        }
+        self.statistics.add(&part.statistics);
+        let peak = &mut self.statistics.states_peak;
+        *peak = (*peak).max(part.statistics.states_peak);
+        for (key, count) in &part.findings {
+            self.findings.add(key.clone(), *count);
+        }
+        for limit in KEPT_LIMITS {
+            if part.limits.iter().any(|known| known == limit) {
+                self.note_limit(limit);
+            }
+        }
+        for new in &part.unsupported {
+            let mut known = self.earlier_refusals.iter_mut();
+            match known.find(|known| known.is_same(new)) {
+                Some(known) => known.count = known.count.max(new.count),
+                None => self.earlier_refusals.push(new.clone()),
+            }
+        }
+        part.warnings
+            .iter()
+            .for_each(|text| self.warn(text.clone()));
+        self.others_solver.add(&SolverStatistics {
+            queries: part.solver.queries,
+            sat_queries: part.solver.sat_queries,
+            smt_queries: part.solver.smt_queries,
+            sat_time: part.solver.time,
+            ..SolverStatistics::default()
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! What an atom is worth: how likely it is that something goes wrong where it checks. Several estimators, each with a
+//! weight; the benefit is their weighted mean. An estimator is one struct here, and one row where the steps make them.
+
+use everett_report::LineCoverage;
+use std::collections::BTreeMap;
+
+use crate::files::AtomRecord;
+
+/// Judges atoms by one kind of evidence.
+pub trait Estimator {
+    /// Its name, as weights have it.
+    fn name(&self) -> &'static str;
+
+    /// The benefit from 0 to 1, or nothing where there is no evidence.
+    fn benefit(&self, atom: &AtomRecord, count: Option<u64>) -> Option<f64>;
+
+    /// What the evidence does not speak of.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// No atom is worth nothing: all evidence is bounded.
+const LEAST: f64 = 0.02;
+/// What an atom is worth of which nothing is known.
+const UNKNOWN: f64 = 0.5;
+
+/// The weighted mean of what estimators say.
+pub fn combined(
+    estimators: &[(Box<dyn Estimator>, f64)],
+    atom: &AtomRecord,
+    count: Option<u64>,
+) -> f64 {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (estimator, weight) in estimators {
+        if let Some(benefit) = estimator.benefit(atom, count) {
+            sum += weight * benefit.clamp(0.0, 1.0);
+            weights += weight;
+        }
+    }
+    let mean = if weights > 0.0 {
+        sum / weights
+    } else {
+        UNKNOWN
+    };
+    mean.max(LEAST)
+}
+
+/// Code that runs rarely is tested rarely.
+pub struct Rare;
+
+impl Estimator for Rare {
+    fn name(&self) -> &'static str {
+        "rare"
+    }
+
+    fn benefit(&self, _: &AtomRecord, count: Option<u64>) -> Option<f64> {
+        count.map(|count| 1.0 / (1.0 + (1.0 + count as f64).log10()))
+    }
+}
+
+/// What a version-control history says of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileHistory {
+    /// Seconds since 1970 of the last change.
+    pub last_change: u64,
+    /// Changes that were fixes.
+    pub fixes: u32,
+}
+
+/// Files that were changed recently or fixed often have more mistakes.
+pub struct History {
+    /// By the path of the file.
+    pub files: BTreeMap<String, FileHistory>,
+}
+
+impl Estimator for History {
+    fn name(&self) -> &'static str {
+        "history"
+    }
+
+    fn benefit(&self, atom: &AtomRecord, _: Option<u64>) -> Option<f64> {
+        let file = self.files.get(&atom.file)?;
+        let changes = self.files.values().map(|file| file.last_change);
+        let (oldest, newest) = (changes.clone().min()?, changes.max()?);
+        let most = self.files.values().map(|file| file.fixes).max()?.max(1);
+        let age = match newest > oldest {
+            true => (file.last_change - oldest) as f64 / (newest - oldest) as f64,
+            false => 0.5,
+        };
+        Some(0.5 * age + 0.5 * f64::from(file.fixes) / f64::from(most))
+    }
+}
+
+/// What few programs call is tested little: the popularity of functions over a code base, from a survey.
+pub struct Popularity {
+    /// Calls of each function.
+    pub calls: BTreeMap<String, u64>,
+}
+
+impl Popularity {
+    /// From the configurations of a survey: `name(any, CONSTANT)` and how often it occurs.
+    pub fn new(configurations: &BTreeMap<String, u64>) -> Popularity {
+        let mut calls = BTreeMap::new();
+        for (configuration, count) in configurations {
+            let name = configuration.split('(').next().unwrap_or_default();
+            *calls.entry(name.to_owned()).or_default() += count;
+        }
+        Popularity { calls }
+    }
+}
+
+impl Estimator for Popularity {
+    fn name(&self) -> &'static str {
+        "popularity"
+    }
+
+    /// Functions that the survey does not know are not part of the API, and are left to other estimators.
+    fn benefit(&self, atom: &AtomRecord, _: Option<u64>) -> Option<f64> {
+        let calls = self.calls.get(&atom.function)?;
+        Some(1.0 / (1.0 + (1.0 + *calls as f64).log10()))
+    }
+}
+
+/// What explorations with Everett have reached. A check that a complete exploration has reached, and that failed on
+/// none of its paths, loses most of its benefit; one in code that was never reached has the most.
+pub struct Explored {
+    /// The lines that runs executed, all together.
+    pub coverage: LineCoverage,
+    /// The lines that complete runs executed.
+    pub complete: LineCoverage,
+    /// Files and lines with findings.
+    pub findings: Vec<(String, u32)>,
+    /// The bounds of the explorations.
+    pub bounds: Vec<String>,
+}
+
+impl Estimator for Explored {
+    fn name(&self) -> &'static str {
+        "explored"
+    }
+
+    fn benefit(&self, atom: &AtomRecord, _: Option<u64>) -> Option<f64> {
+        let is_here =
+            |(file, line): &(String, u32)| *line == atom.line && is_same(file, &atom.file);
+        if self.findings.iter().any(is_here) {
+            return Some(1.0);
+        }
+        Some(match executed(&self.complete, atom) {
+            Some(true) => 0.05,
+            _ => match executed(&self.coverage, atom) {
+                Some(true) => 0.5,
+                Some(false) | None => 1.0,
+            },
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.bounds.clone()
+    }
+}
+
+/// Whether a line was executed, if it is known at all.
+fn executed(coverage: &LineCoverage, atom: &AtomRecord) -> Option<bool> {
+    let mut files = coverage.files();
+    let (_, file) = files.find(|(name, _)| is_same(name, &atom.file))?;
+    file.lines.get(&atom.line).copied()
+}
+
+/// Whether two paths name the same file: debug information has some of them relative to the folder of a build.
+fn is_same(one: &str, other: &str) -> bool {
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    ends(one, other) || ends(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn atom(function: &str, file: &str, line: u32) -> AtomRecord {
+        AtomRecord {
+            id: 0,
+            kind: "read".to_owned(),
+            file: file.to_owned(),
+            line,
+            function: function.to_owned(),
+            symbol: function.to_owned(),
+            depth: 0,
+            detail: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_runs_rarely_is_worth_more() {
+        let benefit = |count| Rare.benefit(&atom("f", "a.c", 1), Some(count)).unwrap();
+        assert_eq!(benefit(0), 1.0);
+        assert!(benefit(1) > benefit(1000) && benefit(1000) > benefit(1_000_000));
+        assert_eq!(Rare.benefit(&atom("f", "a.c", 1), None), None);
+    }
+
+    #[test]
+    fn changed_and_fixed_files_are_worth_more() {
+        let file = |last_change, fixes| FileHistory { last_change, fixes };
+        let files = [
+            ("/a.c", file(100, 9)),
+            ("/b.c", file(50, 3)),
+            ("/c.c", file(0, 0)),
+        ];
+        let history = History {
+            files: files.map(|(name, file)| (name.to_owned(), file)).into(),
+        };
+        let benefit = |name| history.benefit(&atom("f", name, 1), None);
+        assert_eq!((benefit("/a.c"), benefit("/c.c")), (Some(1.0), Some(0.0)));
+        assert!(benefit("/b.c") < benefit("/a.c"));
+        assert_eq!(benefit("/d.c"), None);
+    }
+
+    #[test]
+    fn unpopular_functions_are_worth_more() {
+        let counts = [
+            ("open(any, O_RDONLY)", 500),
+            ("open(any, any)", 499),
+            ("rare(any)", 0),
+        ];
+        let counts = counts.map(|(name, count)| (name.to_owned(), count)).into();
+        let popularity = Popularity::new(&counts);
+        assert_eq!(popularity.calls["open"], 999);
+        let benefit = |name| popularity.benefit(&atom(name, "a.c", 1), None);
+        assert_eq!(benefit("open"), Some(0.25));
+        assert_eq!((benefit("rare"), benefit("other")), (Some(1.0), None));
+    }
+
+    #[test]
+    fn what_was_explored_completely_is_worth_little_but_not_nothing() {
+        let mut complete = LineCoverage::default();
+        complete.add("/src/a.c", 1, "f", true);
+        complete.add("/src/a.c", 2, "f", false);
+        complete.add("/src/a.c", 3, "f", true);
+        let mut coverage = complete.clone();
+        coverage.add("/src/b.c", 1, "g", true);
+        let explored = Explored {
+            coverage,
+            complete,
+            findings: vec![("/src/a.c".to_owned(), 3)],
+            bounds: Vec::new(),
+        };
+        let benefit = |file, line| explored.benefit(&atom("f", file, line), None).unwrap();
+        assert!(benefit("/src/a.c", 1) < 0.1 && benefit("a.c", 1) < 0.1);
+        assert_eq!(benefit("/src/a.c", 2), 1.0);
+        assert_eq!(benefit("/src/a.c", 3), 1.0);
+        assert_eq!(benefit("/src/b.c", 1), 0.5);
+        assert_eq!(benefit("/src/c.c", 1), 1.0);
+        assert_eq!(benefit("/src/xa.c", 1), 1.0);
+        let all: Vec<(Box<dyn Estimator>, f64)> = vec![(Box::new(explored), 1.0)];
+        assert!(combined(&all, &atom("f", "/src/a.c", 1), None) >= LEAST);
+        assert_eq!(combined(&[], &atom("f", "/src/a.c", 1), None), UNKNOWN);
+    }
+}

@@ -1,0 +1,622 @@
+//! The five steps (Fig. 5.2), and all of them together.
+
+use everett_toolchain::hard::{self, Activation, Dynamic, Instrumentation, Instrumented};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::benefit::{Estimator, History, Popularity, Rare, combined};
+use crate::cost::{self, Costs};
+use crate::curve;
+use crate::error::{Error, FileContext, Result};
+use crate::files::{
+    self, AtomRecord, AtomsFile, Estimated, EstimatesFile, HardAtom, HardFile, Measured,
+    SelectionFile, Target,
+};
+use crate::history::history;
+use crate::runs::explored;
+use crate::select::{Aim, Item, Method, select, totals};
+use crate::survey;
+use crate::workload::Workload;
+
+/// What is instrumented.
+#[derive(Clone, Debug, Default)]
+pub struct InstrumentSpec {
+    /// The program, with `PROGRAM.bc` beside it.
+    pub program: PathBuf,
+    /// Functions of the program that write logs.
+    pub logs: Vec<String>,
+}
+
+/// Where estimates come from.
+#[derive(Clone, Debug, Default)]
+pub struct EstimateSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// A command that uses the program; it gets the path of a build as its first argument.
+    pub workload: Option<PathBuf>,
+    /// How often the workload is run with each build.
+    pub rounds: u32,
+    /// A folder in a git repository.
+    pub history: Option<PathBuf>,
+    /// A file of `everett harden survey`.
+    pub popularity: Option<PathBuf>,
+    /// Folders of explorations.
+    pub runs: Vec<PathBuf>,
+    /// Weights of estimators; others have 1.
+    pub weights: BTreeMap<String, f64>,
+}
+
+/// What is selected.
+#[derive(Clone, Debug)]
+pub struct SelectSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// An overhead, with what stays without checks; or a part of all benefit.
+    pub aim: Aim,
+    /// How.
+    pub method: Method,
+}
+
+/// What is built.
+#[derive(Clone, Debug)]
+pub struct ActivateSpec {
+    /// The program.
+    pub program: PathBuf,
+    /// The hardened build; default: beside the program, with `.hard`.
+    pub output: Option<PathBuf>,
+    /// A command to measure the build with.
+    pub workload: Option<PathBuf>,
+    /// How often it is run.
+    pub rounds: u32,
+    /// Functions that handle a request each. Where there are some, checks that are not selected run for some requests.
+    pub entries: Vec<String>,
+}
+
+/// All steps.
+#[derive(Clone, Debug)]
+pub struct HardenSpec {
+    /// Functions of the program that write logs.
+    pub logs: Vec<String>,
+    /// Estimates; the program and the workload of all steps are there.
+    pub estimate: EstimateSpec,
+    /// What is selected.
+    pub aim: Aim,
+    /// How.
+    pub method: Method,
+    /// The hardened build.
+    pub output: Option<PathBuf>,
+    /// Functions that handle a request each.
+    pub entries: Vec<String>,
+}
+
+/// Hears of what takes long.
+pub type Notify<'n> = &'n dyn Fn(&str);
+
+/// How often a selection is tried again because the build took more than was expected.
+const TRIES: u32 = 4;
+/// How many functions are listed for exploration.
+const TARGETS: usize = 20;
+
+/// Step 1: instruments the program.
+pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumented> {
+    let options = Instrumentation {
+        logs: spec.logs.clone(),
+    };
+    let folder = files::harden_folder(&spec.program);
+    Ok(hard::instrument(&spec.program, &folder, &options, notify)?)
+}
+
+/// Step 2: divides the instrumentation into atoms.
+pub fn divide(program: &Path) -> Result<AtomsFile> {
+    let folder = files::harden_folder(program);
+    divide_module(&hard::open_instrumented(&folder)?, &folder)
+}
+
+fn divide_module(instrumented: &Instrumented, folder: &Path) -> Result<AtomsFile> {
+    let atoms: Vec<AtomRecord> = instrumented
+        .atoms
+        .iter()
+        .enumerate()
+        .map(|(id, atom)| AtomRecord::new(id, atom))
+        .collect();
+    let mut lines: Vec<(&str, u32)> = atoms
+        .iter()
+        .map(|atom| (atom.file.as_str(), atom.line))
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let granularity = atoms.len() as f64 / lines.len().max(1) as f64;
+    let file = AtomsFile { granularity, atoms };
+    files::write(&folder.join(files::ATOMS), &file)?;
+    Ok(file)
+}
+
+/// Step 3: estimates cost and benefit of each atom.
+pub fn estimate(spec: &EstimateSpec, notify: Notify<'_>) -> Result<EstimatesFile> {
+    let folder = files::harden_folder(&spec.program);
+    let instrumented = hard::open_instrumented(&folder)?;
+    let atoms: AtomsFile = files::read(&folder.join(files::ATOMS))?;
+    estimate_module(spec, &instrumented, &atoms, &folder, notify)
+}
+
+fn estimate_module(
+    spec: &EstimateSpec,
+    instrumented: &Instrumented,
+    atoms: &AtomsFile,
+    folder: &Path,
+    notify: Notify<'_>,
+) -> Result<EstimatesFile> {
+    check_current(instrumented, atoms, folder)?;
+    let (counts, measured) = match &spec.workload {
+        Some(command) => {
+            let workload = Workload::new(command, notify)?;
+            let (counts, measured) = profile(spec, &workload, instrumented, folder, notify)?;
+            (Some(counts), measured)
+        }
+        None => (None, Measured::default()),
+    };
+    let costs = match &counts {
+        Some(counts) => cost::measured(&atoms.atoms, counts, &measured).ok_or_else(|| {
+            Error::Usage("the workload takes no processor time that could be measured".to_owned())
+        })?,
+        None => cost::guessed(&atoms.atoms),
+    };
+    let estimators = estimators(spec)?;
+    let file = EstimatesFile {
+        is_measured: counts.is_some(),
+        measured,
+        residual_overhead: costs.residual,
+        overhead_full: costs.full,
+        elasticity: costs.elasticity(),
+        estimators: estimators
+            .iter()
+            .map(|(estimator, weight)| (estimator.name().to_owned(), *weight))
+            .collect(),
+        notes: notes(&estimators, counts.is_some()),
+        atoms: estimated(&atoms.atoms, &costs, counts.as_deref(), &estimators),
+    };
+    files::write(&folder.join(files::ESTIMATES), &file)?;
+    Ok(file)
+}
+
+fn notes(estimators: &[(Box<dyn Estimator>, f64)], is_measured: bool) -> Vec<String> {
+    let mut notes: Vec<String> = estimators.iter().flat_map(|(one, _)| one.notes()).collect();
+    if !is_measured {
+        notes.push(
+            "no workload: costs are guessed by the loops around checks, overheads are not measured"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn estimated(
+    atoms: &[AtomRecord],
+    costs: &Costs,
+    counts: Option<&[u64]>,
+    estimators: &[(Box<dyn Estimator>, f64)],
+) -> Vec<Estimated> {
+    let all = atoms.iter().zip(&costs.costs).enumerate();
+    all.map(|(at, (atom, cost))| {
+        let count = counts.map(|counts| counts[at]);
+        Estimated {
+            count,
+            cost: *cost,
+            benefit: combined(estimators, atom, count),
+        }
+    })
+    .collect()
+}
+
+/// The estimators that there is evidence for.
+fn estimators(spec: &EstimateSpec) -> Result<Vec<(Box<dyn Estimator>, f64)>> {
+    let mut estimators: Vec<Box<dyn Estimator>> = Vec::new();
+    if spec.workload.is_some() {
+        estimators.push(Box::new(Rare));
+    }
+    if let Some(folder) = &spec.history {
+        let files = history(folder)?;
+        estimators.push(Box::new(History { files }));
+    }
+    if let Some(file) = &spec.popularity {
+        estimators.push(Box::new(Popularity::new(&survey::read(file)?)));
+    }
+    if !spec.runs.is_empty() {
+        estimators.push(Box::new(explored(&spec.runs)?));
+    }
+    let known = ["rare", "history", "popularity", "explored"];
+    if let Some(unknown) = spec
+        .weights
+        .keys()
+        .find(|name| !known.contains(&name.as_str()))
+    {
+        return Err(Error::Usage(format!(
+            "there is no estimator {unknown}; there are {}",
+            known.join(", ")
+        )));
+    }
+    let weighted = estimators.into_iter().map(|estimator| {
+        let weight = spec.weights.get(estimator.name()).copied().unwrap_or(1.0);
+        (estimator, weight)
+    });
+    Ok(weighted.collect())
+}
+
+/// Counts atoms in the workload, and measures the builds without and with all checks.
+fn profile(
+    spec: &EstimateSpec,
+    workload: &Workload,
+    instrumented: &Instrumented,
+    folder: &Path,
+    notify: Notify<'_>,
+) -> Result<(Vec<u64>, Measured)> {
+    let atoms = instrumented.atoms.len();
+    let path = |name: &str| {
+        let path = folder.join(name);
+        std::path::absolute(&path).context("find", path)
+    };
+    let (counters, counted) = (path("counters")?, path("counted")?);
+    let empty = vec![0; hard::counters_size(atoms) as usize];
+    fs::write(&counters, empty).context("write", &counters)?;
+    hard::activate(
+        instrumented,
+        Activation::Counted(&counters),
+        &counted,
+        notify,
+    )?;
+    notify("counting checks in the workload");
+    workload.run(&counted, &spec.program)?;
+    let bytes = fs::read(&counters).context("read", &counters)?;
+    let counts = bytes
+        .chunks_exact(8)
+        .take(atoms)
+        .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+        .collect();
+    let (none, full) = (path("none")?, path("full")?);
+    hard::activate(
+        instrumented,
+        Activation::Kept(&vec![false; atoms]),
+        &none,
+        notify,
+    )?;
+    hard::activate(
+        instrumented,
+        Activation::Kept(&vec![true; atoms]),
+        &full,
+        notify,
+    )?;
+    notify("measuring the workload without and with all checks");
+    let mut measured = Measured::default();
+    for _ in 0..spec.rounds.max(1) {
+        measured
+            .baseline_us
+            .push(workload.run(&spec.program, &spec.program)?);
+        measured.none_us.push(workload.run(&none, &spec.program)?);
+        measured.full_us.push(workload.run(&full, &spec.program)?);
+    }
+    Ok((counts, measured))
+}
+
+/// Step 4: selects atoms, and draws what other selections would come to.
+pub fn choose(spec: &SelectSpec) -> Result<SelectionFile> {
+    let folder = files::harden_folder(&spec.program);
+    let estimates: EstimatesFile = files::read(&folder.join(files::ESTIMATES))?;
+    choose_from(spec, &estimates, 1.0, &folder)
+}
+
+/// Selects with costs that are larger by a factor than estimated.
+fn choose_from(
+    spec: &SelectSpec,
+    estimates: &EstimatesFile,
+    factor: f64,
+    folder: &Path,
+) -> Result<SelectionFile> {
+    let items: Vec<Item> = estimates
+        .atoms
+        .iter()
+        .map(|atom| Item {
+            cost: atom.cost * factor,
+            benefit: atom.benefit,
+        })
+        .collect();
+    let residual = estimates.residual_overhead.max(0.0);
+    let aim = match spec.aim {
+        Aim::Budget(budget) => Aim::Budget((budget - residual).max(0.0)),
+        goal => goal,
+    };
+    let all: f64 = items.iter().map(|item| item.benefit).sum();
+    let part = |benefit: f64| if all > 0.0 { benefit / all } else { 1.0 };
+    let kept = select(&items, aim, spec.method);
+    let other = match spec.method {
+        Method::Greedy => Method::Exact,
+        Method::Exact => Method::Greedy,
+    };
+    let (sum, rival) = (
+        totals(&items, &kept),
+        totals(&items, &select(&items, aim, other)),
+    );
+    let expected = residual + sum.cost;
+    let points = curve::curve(&items, residual);
+    let chosen = curve::Point {
+        benefit: part(sum.benefit),
+        overhead: expected,
+        atoms: kept.iter().filter(|kept| **kept).count(),
+    };
+    for (name, text) in [
+        (files::CURVE_CSV, curve::csv(&points)),
+        (files::CURVE_SVG, curve::svg(&points, chosen)),
+    ] {
+        fs::write(folder.join(name), text).context("write", folder.join(name))?;
+    }
+    let numbers = kept.iter().zip(0..).filter(|(kept, _)| **kept);
+    let file = SelectionFile {
+        budget: match spec.aim {
+            Aim::Budget(budget) => Some(budget),
+            Aim::Goal(_) => None,
+        },
+        goal: match spec.aim {
+            Aim::Budget(_) => None,
+            Aim::Goal(goal) => Some(goal),
+        },
+        method: match spec.method {
+            Method::Greedy => "greedy".to_owned(),
+            Method::Exact => "exact".to_owned(),
+        },
+        expected_overhead: expected,
+        benefit: part(sum.benefit),
+        benefit_other: part(rival.benefit),
+        kept: numbers.map(|(_, number)| number).collect(),
+    };
+    files::write(&folder.join(files::SELECTION), &file)?;
+    Ok(file)
+}
+
+/// Step 5: builds the program with the selected atoms, and measures it where there is a workload.
+pub fn activate(spec: &ActivateSpec, notify: Notify<'_>) -> Result<HardFile> {
+    let folder = files::harden_folder(&spec.program);
+    let instrumented = hard::open_instrumented(&folder)?;
+    let atoms: AtomsFile = files::read(&folder.join(files::ATOMS))?;
+    let estimates: EstimatesFile = files::read(&folder.join(files::ESTIMATES))?;
+    let selection: SelectionFile = files::read(&folder.join(files::SELECTION))?;
+    let workload = match &spec.workload {
+        Some(command) => Some(Workload::new(command, notify)?),
+        None => None,
+    };
+    check_current(&instrumented, &atoms, &folder)?;
+    let build = Build {
+        spec,
+        instrumented: &instrumented,
+        atoms: &atoms,
+        estimates: &estimates,
+        workload: workload.as_ref(),
+    };
+    build.activate(&selection, notify)
+}
+
+/// Refuses files of another build of the program.
+fn check_current(instrumented: &Instrumented, atoms: &AtomsFile, folder: &Path) -> Result<()> {
+    match instrumented.atoms.len() == atoms.atoms.len() {
+        true => Ok(()),
+        false => Err(Error::Form {
+            path: folder.join(files::ATOMS),
+            message: "is about another build; run `everett harden atoms` again".to_owned(),
+        }),
+    }
+}
+
+/// A build of selected atoms.
+struct Build<'b> {
+    spec: &'b ActivateSpec,
+    instrumented: &'b Instrumented,
+    atoms: &'b AtomsFile,
+    estimates: &'b EstimatesFile,
+    workload: Option<&'b Workload>,
+}
+
+impl Build<'_> {
+    fn activate(&self, selection: &SelectionFile, notify: Notify<'_>) -> Result<HardFile> {
+        let program = &self.spec.program;
+        let output = match &self.spec.output {
+            Some(output) => output.clone(),
+            None => files::hard_path(program),
+        };
+        let mut kept = vec![false; self.atoms.atoms.len()];
+        for number in &selection.kept {
+            if let Some(kept) = kept.get_mut(*number as usize) {
+                *kept = true;
+            }
+        }
+        let dynamic = self.dynamic(selection);
+        let activation = match self.spec.entries.is_empty() {
+            true => Activation::Kept(&kept),
+            false => Activation::Versions(&kept, &dynamic),
+        };
+        hard::activate(self.instrumented, activation, &output, notify)?;
+        let (mut baseline, mut selected) = (Vec::new(), Vec::new());
+        if let Some(workload) = self.workload {
+            notify("measuring the hardened build");
+            for _ in 0..self.spec.rounds.max(1) {
+                baseline.push(workload.run(program, program)?);
+                selected.push(workload.run(&output, program)?);
+            }
+        }
+        let overhead = cost::overhead(&baseline, &selected);
+        let file = self.describe(selection, &kept, overhead, [baseline, selected]);
+        files::write(&files::with_suffix(&output, ".json"), &file)?;
+        Ok(file)
+    }
+
+    /// How the program decides about requests: by what the static selection leaves of the budget.
+    fn dynamic(&self, selection: &SelectionFile) -> Dynamic {
+        let permille = |part: f64| (part.clamp(0.0, 1000.0) * 1000.0).round() as u32;
+        let left = selection.budget.map_or(f64::INFINITY, |budget| {
+            budget - selection.expected_overhead.min(budget)
+        });
+        Dynamic {
+            entries: self.spec.entries.iter().cloned().collect(),
+            budget: permille(left),
+            slowdown: permille(self.estimates.overhead_full - selection.expected_overhead),
+        }
+    }
+
+    fn describe(
+        &self,
+        selection: &SelectionFile,
+        kept: &[bool],
+        overhead: Option<f64>,
+        [baseline_us, selected_us]: [Vec<u64>; 2],
+    ) -> HardFile {
+        let estimates = self.estimates;
+        let all = self.atoms.atoms.iter().zip(&estimates.atoms).zip(kept);
+        let atoms: Vec<HardAtom> = all
+            .map(|((atom, estimated), kept)| HardAtom {
+                atom: atom.clone(),
+                estimated: estimated.clone(),
+                kept: *kept,
+            })
+            .collect();
+        let overhead_selected = overhead.unwrap_or(selection.expected_overhead);
+        HardFile {
+            selected: selection.kept.len(),
+            budget: selection.budget,
+            goal: selection.goal,
+            is_measured: overhead.is_some(),
+            residual_overhead: estimates.residual_overhead,
+            overhead_full: estimates.overhead_full,
+            overhead_selected,
+            is_within_budget: selection
+                .budget
+                .is_none_or(|most| overhead_selected <= most),
+            benefit: selection.benefit,
+            elasticity: estimates.elasticity,
+            granularity: self.atoms.granularity,
+            baseline_us,
+            selected_us,
+            notes: estimates.notes.clone(),
+            entries: self.spec.entries.clone(),
+            targets: targets(&atoms),
+            atoms,
+        }
+    }
+}
+
+/// The functions whose dropped checks are the most expensive: hot code that nothing checks in production.
+fn targets(atoms: &[HardAtom]) -> Vec<Target> {
+    let mut functions: BTreeMap<(&str, &str), Target> = BTreeMap::new();
+    for atom in atoms.iter().filter(|atom| !atom.kept) {
+        let record = &atom.atom;
+        let target = functions
+            .entry((&record.file, &record.function))
+            .or_insert_with(|| Target {
+                file: record.file.clone(),
+                function: record.function.clone(),
+                lines: Vec::new(),
+                cost: 0.0,
+            });
+        target.cost += atom.estimated.cost;
+        target.lines.push(record.line);
+    }
+    let mut targets: Vec<Target> = functions.into_values().collect();
+    for target in &mut targets {
+        target.lines.sort_unstable();
+        target.lines.dedup();
+    }
+    targets.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    targets.truncate(TARGETS);
+    targets
+}
+
+/// All steps. Where the build takes more than was expected, costs are corrected and atoms are selected again.
+pub fn harden(spec: &HardenSpec, notify: Notify<'_>) -> Result<HardFile> {
+    let program = &spec.estimate.program;
+    let folder = files::harden_folder(program);
+    let instrumented = instrument(
+        &InstrumentSpec {
+            program: program.clone(),
+            logs: spec.logs.clone(),
+        },
+        notify,
+    )?;
+    let atoms = divide_module(&instrumented, &folder)?;
+    let estimates = estimate_module(&spec.estimate, &instrumented, &atoms, &folder, notify)?;
+    let workload = match &spec.estimate.workload {
+        Some(command) => Some(Workload::new(command, notify)?),
+        None => None,
+    };
+    let build = Build {
+        spec: &ActivateSpec {
+            program: program.clone(),
+            output: spec.output.clone(),
+            workload: spec.estimate.workload.clone(),
+            rounds: spec.estimate.rounds,
+            entries: spec.entries.clone(),
+        },
+        instrumented: &instrumented,
+        atoms: &atoms,
+        estimates: &estimates,
+        workload: workload.as_ref(),
+    };
+    let select_spec = SelectSpec {
+        program: program.clone(),
+        aim: spec.aim,
+        method: spec.method,
+    };
+    let mut factor = 1.0;
+    let mut tries = 0;
+    loop {
+        let selection = choose_from(&select_spec, &estimates, factor, &folder)?;
+        let made = build.activate(&selection, notify)?;
+        tries += 1;
+        let elastic = selection.expected_overhead - estimates.residual_overhead.max(0.0);
+        if made.is_within_budget || tries == TRIES || elastic <= 0.0 {
+            return Ok(made);
+        }
+        let seen = made.overhead_selected - estimates.residual_overhead.max(0.0);
+        factor *= (seen / elastic).clamp(1.25, 8.0);
+        notify("the build takes more than expected: selecting again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn atom(function: &str, line: u32, cost: f64, kept: bool) -> HardAtom {
+        HardAtom {
+            atom: AtomRecord {
+                id: line,
+                kind: "read".to_owned(),
+                file: "a.c".to_owned(),
+                line,
+                function: function.to_owned(),
+                symbol: function.to_owned(),
+                depth: 0,
+                detail: String::new(),
+            },
+            estimated: Estimated {
+                count: None,
+                cost,
+                benefit: 1.0,
+            },
+            kept,
+        }
+    }
+
+    #[test]
+    fn hot_code_without_checks_is_a_target() {
+        let atoms = [
+            atom("f", 4, 0.1, false),
+            atom("f", 3, 0.1, false),
+            atom("f", 3, 0.1, false),
+            atom("g", 9, 0.2, false),
+            atom("h", 1, 9.0, true),
+        ];
+        let found = targets(&atoms);
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (found[0].function.as_str(), &found[0].lines[..]),
+            ("f", &[3, 4][..])
+        );
+    }
+}

@@ -1,0 +1,399 @@
+//! One live instance of a peer: its connections, where it stands, what it is told and what it says.
+
+use everett_sim::{ConnectionId, FLUSH_BYTES, HostAct, PeerAct};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+use crate::link::{Came, Link};
+use crate::process::Process;
+use crate::setup::{LiveSetup, Where};
+
+/// Where a live client connects to us.
+pub enum Listener {
+    /// Over TCP.
+    Tcp(TcpListener),
+    /// Over a Unix socket, which may lie in a folder of its own.
+    Unix {
+        /// The socket.
+        listener: UnixListener,
+        /// The folder, which goes with it.
+        _folder: Option<TempDir>,
+    },
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<Link> {
+        match self {
+            Listener::Tcp(listener) => Link::accepted(listener.accept()?.0),
+            Listener::Unix { listener, .. } => Link::accepted_unix(listener.accept()?.0),
+        }
+    }
+}
+
+/// A live instance.
+pub struct Instance {
+    setup: Arc<LiveSetup>,
+    /// Its process, where we started it. Instances that differ by their connections share it.
+    process: Option<Arc<Mutex<Process>>>,
+    at: Where,
+    listener: Option<Listener>,
+    links: Vec<Option<Link>>,
+    /// Answers to connections that it does not know of yet.
+    unanswered: VecDeque<PeerAct>,
+    /// Where it stands.
+    pub after: u128,
+    /// What it was told since.
+    pub told: Vec<HostAct>,
+    /// When it was asked last, by a counter.
+    pub used: u64,
+}
+
+impl Instance {
+    /// An instance that has heard of nobody.
+    pub fn new(
+        setup: Arc<LiveSetup>,
+        process: Option<Arc<Mutex<Process>>>,
+        at: Where,
+        listener: Option<Listener>,
+    ) -> Instance {
+        Instance {
+            setup,
+            process,
+            at,
+            listener,
+            links: Vec::new(),
+            unanswered: VecDeque::new(),
+            after: 0,
+            told: Vec::new(),
+            used: 0,
+        }
+    }
+
+    fn link(&mut self, connection: ConnectionId) -> Option<&mut Link> {
+        self.links.get_mut(connection as usize)?.as_mut()
+    }
+
+    /// Its process has ended: nobody is there who could say anything that is not on its way.
+    fn is_dead(&self) -> bool {
+        let Some(process) = &self.process else {
+            return false;
+        };
+        let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
+        process.has_ended()
+    }
+
+    /// What comes over several connections comes in no order, but a peer may depend on one. So it gets the time to
+    /// react to what came over another connection before.
+    fn let_react(&mut self, next: ConnectionId) {
+        let last = match self.told.last() {
+            Some(last @ (HostAct::Send(..) | HostAct::End(_))) => last.connection(),
+            _ => return,
+        };
+        if last == next {
+            return;
+        }
+        let until = Instant::now() + self.setup.patience;
+        loop {
+            self.move_bytes();
+            let reacts = self.link(last).is_none_or(|link| link.has_more());
+            if reacts || Instant::now() >= until || !self.wait(until) {
+                return;
+            }
+        }
+    }
+
+    /// Tells it what a host did.
+    pub fn tell(&mut self, act: &HostAct) {
+        if !self.setup.any_order {
+            self.let_react(act.connection());
+        }
+        match act {
+            HostAct::Open(connection) => self.open(*connection),
+            HostAct::Accept(_) => {}
+            HostAct::Refuse(connection) | HostAct::Reset(connection) => {
+                if let Some(link) = self.links.get_mut(*connection as usize) {
+                    *link = None;
+                }
+            }
+            HostAct::Send(connection, bytes) => {
+                if let Some(link) = self.link(*connection) {
+                    link.send(bytes);
+                }
+            }
+            HostAct::End(connection) => {
+                if let Some(link) = self.link(*connection) {
+                    link.end();
+                }
+            }
+        }
+        self.told.push(act.clone());
+    }
+
+    fn open(&mut self, connection: ConnectionId) {
+        let (is_datagram, patience) = (self.setup.is_datagram, self.setup.long_patience());
+        let link = Link::connect(&self.at, is_datagram, patience).ok();
+        let at = connection as usize;
+        if self.links.len() <= at {
+            self.links.resize_with(at + 1, || None);
+        }
+        match (&link, is_datagram) {
+            (None, _) => self.unanswered.push_back(PeerAct::Refuse(connection)),
+            (Some(_), false) => self.unanswered.push_back(PeerAct::Accept(connection)),
+            (Some(_), true) => {}
+        }
+        self.links[at] = link;
+    }
+
+    /// Waits until something can be read or written, or somebody connects. Returns `false` if nothing can.
+    fn wait(&mut self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut all = Vec::with_capacity(self.links.len() + 1);
+        for link in self.links.iter().flatten() {
+            let mut wanted = PollFlags::empty();
+            wanted.set(PollFlags::POLLIN, link.wants_reading());
+            wanted.set(PollFlags::POLLOUT, link.wants_writing());
+            if !wanted.is_empty() {
+                all.push(PollFd::new(link.fd(), wanted));
+            }
+        }
+        match &self.listener {
+            Some(Listener::Tcp(listener)) => {
+                all.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN))
+            }
+            Some(Listener::Unix { listener, .. }) => {
+                all.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
+            }
+            None => {}
+        }
+        if all.is_empty() {
+            return false;
+        }
+        // Rounded up, so that the last wait is not a busy one.
+        let left = left.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32;
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let ready = poll(&mut all, timeout).unwrap_or(0);
+        drop(all);
+        if ready > 0 {
+            self.move_bytes();
+        }
+        true
+    }
+
+    /// Reads and writes what can be, and lets clients in.
+    fn move_bytes(&mut self) {
+        for link in self.links.iter_mut().flatten() {
+            link.write();
+            link.read();
+        }
+        while let Some(listener) = &self.listener {
+            match listener.accept() {
+                Ok(link) => {
+                    let connection = self.links.len() as ConnectionId;
+                    self.links.push(Some(link));
+                    self.unanswered.push_back(PeerAct::Open(connection));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// What it has said and nobody has heard.
+    fn next_said(&mut self) -> Option<PeerAct> {
+        if let Some(act) = self.unanswered.pop_front() {
+            return Some(act);
+        }
+        let is_datagram = self.setup.is_datagram;
+        for (link, connection) in self.links.iter_mut().zip(0..) {
+            let came = link.as_mut().and_then(Link::take);
+            return Some(match came {
+                None => continue,
+                Some(Came::Bytes(bytes)) => PeerAct::Send(connection, bytes),
+                Some(Came::End) => PeerAct::End(connection),
+                Some(Came::Broken) => {
+                    if !is_datagram {
+                        *link = None;
+                        PeerAct::Reset(connection)
+                    } else {
+                        PeerAct::Refuse(connection)
+                    }
+                }
+            });
+        }
+        None
+    }
+
+    /// What it does next; the error says why it cannot be asked.
+    pub fn ask(&mut self) -> Result<PeerAct, String> {
+        // A client is waited for until it has come; nobody knows how long it takes to start.
+        let is_awaited = self.listener.is_some() && self.links.is_empty();
+        let patience = match is_awaited {
+            true => self.setup.long_patience(),
+            false => self.setup.patience,
+        };
+        let until = Instant::now() + patience;
+        let sent = |act: &HostAct| match act {
+            HostAct::Send(_, bytes) => bytes.len(),
+            _ => 0,
+        };
+        let is_flush =
+            !self.setup.any_order && self.told.iter().map(sent).sum::<usize>() >= FLUSH_BYTES;
+        loop {
+            self.move_bytes();
+            if let Some(act) = self.next_said() {
+                return Ok(act);
+            }
+            let is_taken = !self.links.iter().flatten().any(Link::wants_writing);
+            if is_flush && is_taken {
+                return Ok(PeerAct::Taken);
+            }
+            let cannot_speak = !self.links.iter().flatten().any(Link::wants_reading);
+            let is_over = cannot_speak && self.is_dead();
+            if is_over {
+                // What it said before it ended counts.
+                self.move_bytes();
+                return match self.next_said() {
+                    Some(act) => Ok(act),
+                    None if is_awaited => Err(self.ended_early()),
+                    None => Ok(PeerAct::Silence),
+                };
+            }
+            // Whether a client has ended is looked at now and then.
+            let look = if self.listener.is_some() {
+                until.min(Instant::now() + LOOK)
+            } else {
+                until
+            };
+            if Instant::now() >= until || !self.wait(look) {
+                return Ok(PeerAct::Silence);
+            }
+        }
+    }
+
+    /// A client has ended before it did anything.
+    fn ended_early(&self) -> String {
+        let process = self.process.as_ref();
+        let process = process.map(|process| process.lock().unwrap_or_else(PoisonError::into_inner));
+        let printed = process.map(|process| process.printed()).unwrap_or_default();
+        format!("it ended before it connected; it printed {printed:?}")
+    }
+
+    /// Waits for what it did before in the same place; the error says what it does instead.
+    pub fn expect(&mut self, act: &PeerAct) -> Result<(), String> {
+        let until = Instant::now() + self.setup.long_patience();
+        loop {
+            self.move_bytes();
+            let seen = match act {
+                PeerAct::Silence | PeerAct::Taken => return Ok(()),
+                PeerAct::Accept(_) | PeerAct::Refuse(_) | PeerAct::Open(_) => {
+                    let is_datagram_refused =
+                        self.setup.is_datagram && matches!(act, PeerAct::Refuse(_));
+                    match self.unanswered.front() {
+                        Some(front) if front == act => {
+                            self.unanswered.pop_front();
+                            return Ok(());
+                        }
+                        None if is_datagram_refused => return Ok(()),
+                        front => front.map(PeerAct::describe),
+                    }
+                }
+                PeerAct::Send(connection, bytes) => match self.expect_bytes(*connection, bytes) {
+                    Seen::Same => return Ok(()),
+                    Seen::Other(what) => Some(what),
+                    Seen::NotYet => None,
+                },
+                PeerAct::End(connection) | PeerAct::Reset(connection) => {
+                    let link = self.link(*connection);
+                    match link {
+                        None => return Ok(()),
+                        Some(link) if link.ended() => {
+                            link.take();
+                            return Ok(());
+                        }
+                        Some(link) if !link.kept().is_empty() => {
+                            Some(format!("sends {:?}", String::from_utf8_lossy(link.kept())))
+                        }
+                        Some(_) => None,
+                    }
+                }
+            };
+            let is_late = Instant::now() >= until;
+            if let Some(other) = seen {
+                return Err(other);
+            }
+            if is_late || !self.wait(until.min(Instant::now() + LOOK)) {
+                return Err("says nothing".to_owned());
+            }
+        }
+    }
+
+    fn expect_bytes(&mut self, connection: ConnectionId, wanted: &[u8]) -> Seen {
+        let setup = self.setup.clone();
+        let Some(link) = self.link(connection) else {
+            return Seen::Other("has closed the connection".to_owned());
+        };
+        let kept = link.kept();
+        let common = kept
+            .iter()
+            .zip(wanted)
+            .take_while(|(one, other)| one == other);
+        let common = common.count();
+        if common == wanted.len() {
+            link.take_bytes(common);
+            return Seen::Same;
+        }
+        let is_short = common == kept.len();
+        if setup.varies.is_empty() {
+            if !is_short {
+                return Seen::Other(difference(wanted, kept, common));
+            }
+        } else if !kept.is_empty() && setup.invariable(kept) == setup.invariable(wanted) {
+            let count = kept.len();
+            link.take_bytes(count);
+            return Seen::Same;
+        }
+        match link.ended() || is_over(link, &setup, wanted) {
+            true => Seen::Other(difference(wanted, link.kept(), common)),
+            false => Seen::NotYet,
+        }
+    }
+}
+
+/// More has come than can be the same, with parts that may differ.
+fn is_over(link: &Link, setup: &LiveSetup, wanted: &[u8]) -> bool {
+    let (kept, wanted) = (setup.invariable(link.kept()), setup.invariable(wanted));
+    !setup.varies.is_empty() && !link.wants_reading() && kept != wanted
+}
+
+/// Between two looks at what an instance says.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What an instance says in the place of something.
+enum Seen {
+    Same,
+    Other(String),
+    NotYet,
+}
+
+/// The first difference between two texts, for people.
+fn difference(wanted: &[u8], seen: &[u8], at: usize) -> String {
+    /// Bytes that are shown around it.
+    const AROUND: usize = 20;
+    let part = |bytes: &[u8]| {
+        let from = at.saturating_sub(AROUND).min(bytes.len());
+        let to = (at + AROUND).min(bytes.len());
+        format!("{:?}", String::from_utf8_lossy(&bytes[from..to]))
+    };
+    format!(
+        "sends {} where it had sent {} (byte {at})",
+        part(seen),
+        part(wanted)
+    )
+}

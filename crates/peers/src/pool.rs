@@ -1,0 +1,450 @@
+//! The live peers of a run: their recordings, and the instances that answer what is new.
+
+use everett_sim::{HostAct, PeerAct, position_after};
+use everett_vm::{Outside, OutsideAnswer, OutsideQuestion};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::instance::{Instance, Listener};
+use crate::process::Process;
+use crate::recording::{Entry, Journal, Recording, RecordingError, note, read};
+use crate::setup::{LiveSetup, Mode, Where};
+
+/// What was counted of a peer.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PeerCounts {
+    /// Its name.
+    pub name: String,
+    /// Answers in its recording.
+    pub recorded: u64,
+    /// Questions that the recording answered.
+    pub replayed: u64,
+    /// Questions that a live instance answered.
+    pub live: u64,
+    /// Instances that were made.
+    pub instances: u64,
+    /// Answers that were played again to bring fresh instances to where others stood.
+    pub played: u64,
+}
+
+/// The live peers of a run.
+pub struct LivePeers {
+    peers: BTreeMap<String, Pool>,
+    journal: Journal,
+}
+
+/// One peer.
+struct Pool {
+    setup: Arc<LiveSetup>,
+    recording: Mutex<Recording>,
+    live: Mutex<Live>,
+    counts: Mutex<PeerCounts>,
+}
+
+/// The live instances of a peer.
+struct Live {
+    mode: Mode,
+    starter: Option<Starter>,
+    /// The process that instances share which differ by their connections.
+    shared: Option<Arc<Mutex<Process>>>,
+    instances: Vec<Instance>,
+    /// Questions asked.
+    asked: u64,
+    /// Why the peer is not asked any more.
+    broken: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LivePeers {
+    /// The live peers of a scenario.
+    pub fn new(setups: Vec<LiveSetup>, mode: Mode) -> LivePeers {
+        let pool = |setup: LiveSetup| {
+            let name = setup.name.clone();
+            let pool = Pool {
+                counts: Mutex::new(PeerCounts {
+                    name: name.clone(),
+                    ..PeerCounts::default()
+                }),
+                setup: Arc::new(setup),
+                recording: Mutex::default(),
+                live: Mutex::new(Live {
+                    mode,
+                    starter: None,
+                    shared: None,
+                    instances: Vec::new(),
+                    asked: 0,
+                    broken: None,
+                }),
+            };
+            (name, pool)
+        };
+        LivePeers {
+            peers: setups.into_iter().map(pool).collect(),
+            journal: Journal::default(),
+        }
+    }
+
+    /// Takes over what the peers said in an earlier run.
+    pub fn load(&self, folder: &Path) -> Result<(), RecordingError> {
+        read(folder, |peer, id, after, events, answer| {
+            if let Some(pool) = self.peers.get(peer) {
+                lock(&pool.recording).add(id, after, events, &answer);
+            }
+        })
+    }
+
+    /// Everything that is recorded goes to the folder of a run, what is known already first.
+    pub fn record_to(&self, folder: &Path) -> Result<(), RecordingError> {
+        let mut known = std::collections::BTreeSet::new();
+        read(folder, |peer, id, _, _, _| {
+            known.insert((peer.to_owned(), id));
+        })?;
+        self.journal.open(folder)?;
+        for (name, pool) in &self.peers {
+            let recording = lock(&pool.recording);
+            for (id, entry) in recording.in_order() {
+                if !known.contains(&(name.clone(), id)) {
+                    let events = HostAct::encode(&entry.acts);
+                    let written = note(
+                        &self.journal,
+                        name,
+                        (id, entry.after),
+                        &events,
+                        &entry.answer,
+                    );
+                    written.map_err(|error| RecordingError {
+                        file: folder.join(crate::RECORDING),
+                        message: error.to_string(),
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Vec<PeerCounts> {
+        let pools = self.peers.values();
+        let counts = pools.map(|pool| PeerCounts {
+            recorded: lock(&pool.recording).len() as u64,
+            ..lock(&pool.counts).clone()
+        });
+        counts.collect()
+    }
+
+    /// Ends all instances.
+    pub fn stop(&self) {
+        for pool in self.peers.values() {
+            let mut live = lock(&pool.live);
+            live.instances.clear();
+            live.shared = None;
+            live.starter = None;
+        }
+    }
+
+    fn keep(
+        &self,
+        pool: &Pool,
+        question: &OutsideQuestion<'_>,
+        answer: &Arc<[u8]>,
+    ) -> Result<(), String> {
+        let OutsideQuestion {
+            peer,
+            id,
+            after,
+            events,
+        } = *question;
+        if lock(&pool.recording).add(id, after, events, answer) {
+            let written = note(&self.journal, peer, (id, after), events, answer);
+            written.map_err(|error| format!("its recording cannot be written: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Outside for LivePeers {
+    fn answer(&self, question: &OutsideQuestion<'_>) -> OutsideAnswer {
+        let Some(pool) = self.peers.get(question.peer) else {
+            return Err(format!("the scenario has no peer {}", question.peer));
+        };
+        let known = |counts: &mut PeerCounts| counts.replayed += 1;
+        if let Some(entry) = lock(&pool.recording).get(question.id) {
+            known(&mut lock(&pool.counts));
+            return Ok(entry.answer.clone());
+        }
+        let mut live = lock(&pool.live);
+        // Another worker may have asked the same meanwhile.
+        if let Some(entry) = lock(&pool.recording).get(question.id) {
+            known(&mut lock(&pool.counts));
+            return Ok(entry.answer.clone());
+        }
+        let act = pool.ask_live(&mut live, question)?;
+        let answer: Arc<[u8]> = act.encode().into();
+        self.keep(pool, question, &answer)?;
+        live.note_answer(question, &act, &answer, pool.setup.any_order);
+        Ok(answer)
+    }
+
+    fn learn(&self, question: &OutsideQuestion<'_>, answer: &Arc<[u8]>) {
+        if let Some(pool) = self.peers.get(question.peer) {
+            // A recording that cannot be written is reported when something is asked.
+            let _ = self.keep(pool, question, answer);
+        }
+    }
+}
+
+impl Live {
+    /// The instance that was asked last has answered: where it stands now.
+    fn note_answer(
+        &mut self,
+        question: &OutsideQuestion<'_>,
+        act: &PeerAct,
+        answer: &[u8],
+        any_order: bool,
+    ) {
+        let asked = self.asked;
+        if let Some(instance) = self.instances.iter_mut().find(|one| one.used == asked)
+            && !(any_order && *act == PeerAct::Silence)
+        {
+            instance.after = position_after(question.id, answer);
+            instance.told.clear();
+        }
+    }
+}
+
+/// What is left to be told to an instance that was told something, so that it was told all; `None` if it was told
+/// something else.
+fn left_to_tell(all: &[HostAct], told: &[HostAct], any_order: bool) -> Option<Vec<HostAct>> {
+    if !any_order {
+        let rest = all.strip_prefix(told)?;
+        return Some(rest.to_vec());
+    }
+    let mut left = all.to_vec();
+    for act in told {
+        let at = left.iter().position(|other| other == act)?;
+        left.remove(at);
+    }
+    Some(left)
+}
+
+impl Pool {
+    fn ask_live(&self, live: &mut Live, question: &OutsideQuestion<'_>) -> Result<PeerAct, String> {
+        let setup = &self.setup;
+        if live.mode == Mode::Offline {
+            return Err(
+                "its recording has no answer to what the hosts send to it here (--offline)"
+                    .to_owned(),
+            );
+        }
+        if let Some(why) = &live.broken {
+            return Err(why.clone());
+        }
+        if lock(&self.recording).bytes > setup.max_bytes {
+            return Err(format!(
+                "its recording has more than {} bytes (max_bytes)",
+                setup.max_bytes
+            ));
+        }
+        let Some(acts) = HostAct::decode(question.events) else {
+            return Err("what was sent to it is damaged".to_owned());
+        };
+        live.asked += 1;
+        let at = self.instance_for(live, question.after, &acts)?;
+        let any_order = setup.any_order;
+        let instance = &mut live.instances[at];
+        instance.used = live.asked;
+        let left = left_to_tell(&acts, &instance.told, any_order);
+        let Some(left) = left else {
+            return Err("the instance stands elsewhere".to_owned());
+        };
+        left.iter().for_each(|act| instance.tell(act));
+        lock(&self.counts).live += 1;
+        instance.ask()
+    }
+
+    /// An instance that stands at a position and was told nothing but a part of these acts.
+    fn instance_for(
+        &self,
+        live: &mut Live,
+        after: u128,
+        acts: &[HostAct],
+    ) -> Result<usize, String> {
+        let any_order = self.setup.any_order;
+        let fits = |instance: &Instance, after: u128, acts: &[HostAct]| {
+            instance.after == after && left_to_tell(acts, &instance.told, any_order).is_some()
+        };
+        let here = live
+            .instances
+            .iter()
+            .position(|instance| fits(instance, after, acts));
+        if let Some(at) = here {
+            return Ok(at);
+        }
+        let way = lock(&self.recording).way_to(after);
+        let way = way.ok_or("what led to where it stands is not in its recording")?;
+        // The nearest one before it, or a fresh one.
+        let nearest = way.iter().enumerate().rev().find_map(|(step, entry)| {
+            let mut all = live.instances.iter();
+            let at = all.position(|instance| fits(instance, entry.after, &entry.acts))?;
+            Some((at, step))
+        });
+        let (at, from) = match nearest {
+            Some(found) => found,
+            None => (self.make(live)?, 0),
+        };
+        self.play(live, at, &way[from..], way.len())?;
+        Ok(at)
+    }
+
+    /// Brings an instance to where another one stood.
+    fn play(
+        &self,
+        live: &mut Live,
+        at: usize,
+        way: &[Arc<Entry>],
+        length: usize,
+    ) -> Result<(), String> {
+        let any_order = self.setup.any_order;
+        for (step, entry) in way.iter().enumerate() {
+            let instance = &mut live.instances[at];
+            let left = left_to_tell(&entry.acts, &instance.told, any_order).unwrap_or_default();
+            left.iter().for_each(|act| instance.tell(act));
+            lock(&self.counts).played += 1;
+            if let Err(seen) = instance.expect(&entry.act) {
+                live.instances.remove(at);
+                let before = length - way.len() + step;
+                let message = format!(
+                    "it is not deterministic: after the same {before} answers it {seen}; before, it {}. Say what may \
+                     differ (varies = [\"REGEX\"]), or that the order does not matter (order = \"any\")",
+                    entry.act.describe()
+                );
+                live.broken = Some(message.clone());
+                return Err(message);
+            }
+            instance.after = position_after(entry.id, &entry.answer);
+            instance.told.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes a fresh instance; the one that was not used for the longest time gives way where there are too many.
+    fn make(&self, live: &mut Live) -> Result<usize, String> {
+        let setup = &self.setup;
+        let is_started = !setup.command.is_empty();
+        let has_own_place = match &setup.listen {
+            Where::Internet(address) => address.port() == 0,
+            Where::Unix(path) => path.is_relative(),
+        };
+        let shares_place = is_started && !has_own_place && !setup.is_fresh_by_connection;
+        let most = if shares_place || setup.is_client && !has_own_place {
+            1
+        } else {
+            setup.instances
+        };
+        while live.instances.len() >= most.max(1) {
+            let all = live.instances.iter().enumerate();
+            let oldest = all.min_by_key(|(_, instance)| instance.used);
+            let oldest = oldest.map_or(0, |(at, _)| at);
+            live.instances.remove(oldest);
+        }
+        if setup.is_client && !is_started && lock(&self.counts).instances > 0 {
+            return Err(
+                "a client that runs already cannot be started afresh: give its command".to_owned(),
+            );
+        }
+        let (listener, at) = self.place()?;
+        let process = match (is_started, setup.is_fresh_by_connection) {
+            (false, _) => None,
+            (true, false) => Some(live.start(setup, &at)?),
+            (true, true) => {
+                if live.shared.is_none() {
+                    live.shared = Some(live.start(setup, &at)?);
+                }
+                live.shared.clone()
+            }
+        };
+        let at = process
+            .as_ref()
+            .map_or(at, |process| lock(process).at.clone());
+        lock(&self.counts).instances += 1;
+        live.instances
+            .push(Instance::new(setup.clone(), process, at, listener));
+        Ok(live.instances.len() - 1)
+    }
+
+    /// Where a new instance is reached, and where it reaches us.
+    fn place(&self) -> Result<(Option<Listener>, Where), String> {
+        let setup = &self.setup;
+        let failed = |error: std::io::Error| format!("{:?}: {error}", setup.listen);
+        match (&setup.listen, setup.is_client) {
+            (Where::Internet(address), true) => {
+                let listener = TcpListener::bind(address).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                let at = Where::Internet(listener.local_addr().map_err(failed)?);
+                Ok((Some(Listener::Tcp(listener)), at))
+            }
+            (Where::Unix(path), true) => {
+                let own = path.is_relative().then(tempfile::tempdir).transpose();
+                let own = own.map_err(failed)?;
+                let path = own
+                    .as_ref()
+                    .map_or(path.clone(), |own| own.path().join(path));
+                let listener = UnixListener::bind(&path).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                let listener = Listener::Unix {
+                    listener,
+                    _folder: own,
+                };
+                Ok((Some(listener), Where::Unix(path)))
+            }
+            (Where::Internet(address), false) if address.port() == 0 => {
+                // A port that is free now; whoever takes it meanwhile makes the start fail, and that is said.
+                let listener = TcpListener::bind(address).map_err(failed)?;
+                let at = listener.local_addr().map_err(failed)?;
+                Ok((None, Where::Internet(at)))
+            }
+            (listen, false) => Ok((None, listen.clone())),
+        }
+    }
+}
+
+impl Live {
+    fn start(&mut self, setup: &Arc<LiveSetup>, at: &Where) -> Result<Arc<Mutex<Process>>, String> {
+        let starter = self.starter.get_or_insert_with(Starter::new);
+        starter.start(setup.clone(), at.clone())
+    }
+}
+
+/// The thread that starts processes. They die with the thread that started them, so it must live as long as they do,
+/// which a worker need not.
+struct Starter(Sender<Order>);
+
+/// What is started where, and who wants to know what becomes of it.
+type Order = (Arc<LiveSetup>, Where, Sender<Result<Process, String>>);
+
+impl Starter {
+    fn new() -> Starter {
+        let (sender, orders) = channel::<Order>();
+        std::thread::spawn(move || {
+            for (setup, at, reply) in orders {
+                let _ = reply.send(Process::start(&setup, &at));
+            }
+        });
+        Starter(sender)
+    }
+
+    fn start(&self, setup: Arc<LiveSetup>, at: Where) -> Result<Arc<Mutex<Process>>, String> {
+        let (reply, started) = channel();
+        let gone = || "the thread that starts peers is gone".to_owned();
+        self.0.send((setup, at, reply)).map_err(|_| gone())?;
+        let process = started.recv().map_err(|_| gone())??;
+        Ok(Arc::new(Mutex::new(process)))
+    }
+}

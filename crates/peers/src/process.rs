@@ -1,0 +1,261 @@
+//! A process of a live peer: started from a fresh folder with a clean environment, and killed with all its children.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+use crate::setup::{LiveSetup, ReadyWhen, Where};
+
+/// How long a peer may take to become ready.
+const MAX_START: Duration = Duration::from_secs(30);
+/// Between two looks at a peer that starts.
+const LOOK: Duration = Duration::from_millis(2);
+/// What a peer prints, in its folder.
+const OUTPUT: &str = ".everett-output";
+
+/// A running process of a live peer. It is killed when it is dropped.
+pub struct Process {
+    child: Child,
+    folder: TempDir,
+    /// Where it is reached.
+    pub at: Where,
+}
+
+impl Process {
+    /// Starts a peer and waits until it is ready. A client is told to connect to `at`.
+    pub fn start(setup: &LiveSetup, at: &Where) -> Result<Process, String> {
+        let named = |error: io::Error| format!("{:?} cannot be started: {error}", setup.command);
+        let folder = tempfile::Builder::new().prefix("everett-peer-").tempdir();
+        let folder = folder.map_err(named)?;
+        for file in &setup.files {
+            copy(file, folder.path()).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        let at = match at {
+            Where::Unix(path) => Where::Unix(folder.path().join(path)),
+            at => at.clone(),
+        };
+        let output = File::create(folder.path().join(OUTPUT)).map_err(named)?;
+        let errors = output.try_clone().map_err(named)?;
+        let words: Vec<String> = setup
+            .command
+            .iter()
+            .map(|word| filled(word, &at, setup))
+            .collect();
+        let Some((program, args)) = words.split_first() else {
+            return Err("it has no command".to_owned());
+        };
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .env("HOME", folder.path())
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC")
+            .envs(
+                setup
+                    .env
+                    .iter()
+                    .map(|(name, value)| (name, filled(value, &at, setup))),
+            )
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0);
+        die_with_us(&mut command);
+        let child = command.spawn().map_err(named)?;
+        let mut process = Process { child, folder, at };
+        process.wait_until_ready(setup)?;
+        Ok(process)
+    }
+
+    /// It runs no more.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
+    }
+
+    /// What it has printed last, for people.
+    pub fn printed(&self) -> String {
+        /// Bytes that are shown.
+        const MOST: usize = 400;
+        let text = std::fs::read(self.folder.path().join(OUTPUT)).unwrap_or_default();
+        let end = &text[text.len().saturating_sub(MOST)..];
+        String::from_utf8_lossy(end).trim().to_owned()
+    }
+
+    fn wait_until_ready(&mut self, setup: &LiveSetup) -> Result<(), String> {
+        let began = Instant::now();
+        let ready = match (&setup.ready, setup.is_client) {
+            (ReadyWhen::Port, true) => &ReadyWhen::After(Duration::ZERO),
+            (ready, _) => ready,
+        };
+        loop {
+            let is_ready = match ready {
+                ReadyWhen::After(time) => began.elapsed() >= *time,
+                ReadyWhen::Line(text) => {
+                    let printed = std::fs::read(self.folder.path().join(OUTPUT));
+                    let printed = printed.unwrap_or_default();
+                    String::from_utf8_lossy(&printed).contains(text.as_str())
+                }
+                ReadyWhen::Port => match &self.at {
+                    Where::Internet(address) => is_listening(*address, setup.is_datagram),
+                    Where::Unix(path) => is_listening_unix(path, setup.is_datagram),
+                },
+            };
+            if is_ready {
+                return Ok(());
+            }
+            let why = match (self.has_ended(), began.elapsed() > MAX_START) {
+                (true, _) => "it ended before it was ready",
+                (false, true) => "it does not become ready",
+                (false, false) => {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+            };
+            let (command, printed) = (&setup.command, self.printed());
+            return Err(format!("{command:?}: {why}; it printed {printed:?}"));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            let group = nix::unistd::Pid::from_raw(pid);
+            // Where there is a namespace of its own, the kernel kills the rest with its first process.
+            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A word of a command: `{port}`, `{address}` and `{folder}` are filled in, and files of the scenario have whole paths,
+/// because the command starts in a folder of its own. A word without a dot or a slash is no file, whatever lies there.
+fn filled(word: &str, at: &Where, setup: &LiveSetup) -> String {
+    let file = setup.folder.join(word);
+    if word.contains(['.', '/']) && file.is_file() {
+        let whole = std::path::absolute(&file).unwrap_or(file);
+        return whole.display().to_string();
+    }
+    let (address, port) = match at {
+        Where::Internet(address) => (address.ip().to_string(), address.port().to_string()),
+        Where::Unix(path) => (path.display().to_string(), String::new()),
+    };
+    let folder = std::path::absolute(&setup.folder).unwrap_or_else(|_| setup.folder.clone());
+    word.replace("{port}", &port)
+        .replace("{address}", &address)
+        .replace("{folder}", &folder.display().to_string())
+}
+
+/// Copies a file or a folder into a folder.
+fn copy(from: &Path, into: &Path) -> io::Result<()> {
+    let name = from.file_name().map(PathBuf::from).unwrap_or_default();
+    let to = into.join(name);
+    if !from.is_dir() {
+        return std::fs::copy(from, to).map(|_| ());
+    }
+    std::fs::create_dir_all(&to)?;
+    for entry in std::fs::read_dir(from)? {
+        copy(&entry?.path(), &to)?;
+    }
+    Ok(())
+}
+
+/// Whether somebody listens at an address. The kernel's tables are read: a connection would be seen by the peer.
+fn is_listening(address: SocketAddr, is_datagram: bool) -> bool {
+    const LISTENING: &str = "0A";
+    let kind = if is_datagram { "udp" } else { "tcp" };
+    let port = format!(":{:04X}", address.port());
+    ["", "6"].iter().any(|version| {
+        let table = std::fs::read_to_string(format!("/proc/net/{kind}{version}"));
+        table.unwrap_or_default().lines().skip(1).any(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let (local, _, state) = (words.next(), words.next(), words.next());
+            let is_there = local.is_some_and(|local| local.ends_with(&port));
+            is_there && (is_datagram || state == Some(LISTENING))
+        })
+    })
+}
+
+/// Whether somebody listens at the path of a Unix socket.
+fn is_listening_unix(path: &Path, is_datagram: bool) -> bool {
+    const LISTENING: &str = "00010000";
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let name = path.display().to_string();
+    table.lines().skip(1).any(|line| {
+        let flags = line.split_whitespace().nth(3);
+        line.ends_with(&name) && (is_datagram || flags == Some(LISTENING))
+    })
+}
+
+/// The process and all that it starts die when we do: it is killed with the thread that started it, and where the
+/// machine lets us, it lives in a PID namespace, whose processes the kernel kills with the first of them.
+#[allow(unsafe_code)]
+fn die_with_us(command: &mut Command) {
+    let us = std::process::id();
+    // SAFETY: between `fork` and `exec` the closure makes system calls on numbers only, and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            die_with_parent(us as libc::pid_t)?;
+            if libc::unshare(libc::CLONE_NEWPID) != 0 {
+                return Ok(());
+            }
+            // The first process of the namespace only waits; the one that it starts becomes the peer.
+            if go_on_in_child()? {
+                die_with_parent(0)?;
+                go_on_in_child()?;
+                die_with_parent(1)?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The calling process is killed when its parent dies, which must be this one; 0 for one outside of the namespace.
+#[allow(unsafe_code)]
+fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
+    // SAFETY: numbers only.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::getppid() != parent {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
+    Ok(())
+}
+
+/// Forks. The child goes on; its parent waits for it and ends.
+#[allow(unsafe_code)]
+fn go_on_in_child() -> io::Result<bool> {
+    // SAFETY: a plain fork of a process with one thread; the parent makes system calls on numbers only. It closes its
+    // descriptors, one of which tells the starter that the peer was executed.
+    unsafe {
+        match libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) {
+            0 => Ok(true),
+            child if child > 0 => {
+                libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+                loop {
+                    let mut status = 0;
+                    let ended = libc::waitpid(-1, &raw mut status, 0);
+                    if ended < 0 || i64::from(ended) == child {
+                        libc::_exit(status >> 8 & 0xff);
+                    }
+                }
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The recording of a peer: what it answered to what, in memory and in the folder of the run.
+
+use everett_sim::{HostAct, PeerAct, hex, position_after};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The file in the folder of a run.
+pub const RECORDING: &str = "peers.jsonl";
+
+/// Why a recording cannot be read or written.
+#[derive(Debug)]
+pub struct RecordingError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.file.display(), self.message)
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+/// A question with its answer, as a line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    peer: String,
+    #[serde(with = "digits")]
+    id: u128,
+    #[serde(with = "digits")]
+    after: u128,
+    #[serde(with = "hex")]
+    events: Vec<u8>,
+    #[serde(with = "hex")]
+    answer: Vec<u8>,
+}
+
+/// A question with its answer.
+pub struct Entry {
+    /// The question.
+    pub id: u128,
+    /// Where the peer stood.
+    pub after: u128,
+    /// What hosts did then.
+    pub acts: Vec<HostAct>,
+    /// What it answered.
+    pub act: PeerAct,
+    /// The same, encoded.
+    pub answer: Arc<[u8]>,
+}
+
+/// The file that recordings of all peers go to.
+#[derive(Default)]
+pub struct Journal(Mutex<Option<File>>);
+
+impl Journal {
+    /// What is recorded from now on goes to the end of this file.
+    pub fn open(&self, folder: &Path) -> Result<(), RecordingError> {
+        let path = folder.join(RECORDING);
+        let file = open_whole(&path).map_err(|error| RecordingError {
+            file: path,
+            message: error.to_string(),
+        })?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Ok(())
+    }
+
+    fn write(&self, line: &Line) -> io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut() else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        // One write: a line is there as a whole or not at all, unless the machine dies.
+        file.write_all(&text)
+    }
+}
+
+/// Opens the file for what comes at its end, without the torn line that a run that was killed left there.
+fn open_whole(path: &Path) -> io::Result<File> {
+    let mut file = File::options()
+        .create(true)
+        .read(true)
+        .append(true)
+        .open(path)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n');
+    file.set_len(whole.map_or(0, |at| at as u64 + 1))?;
+    Ok(file)
+}
+
+/// The recording of a peer.
+#[derive(Default)]
+pub struct Recording {
+    /// By question.
+    entries: HashMap<u128, Arc<Entry>>,
+    /// The question whose answer led to a position.
+    leads: HashMap<u128, u128>,
+    /// Bytes in it.
+    pub bytes: u64,
+}
+
+impl Recording {
+    /// The answer to a question.
+    pub fn get(&self, id: u128) -> Option<&Arc<Entry>> {
+        self.entries.get(&id)
+    }
+
+    /// How many answers it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds an answer; `false` if it is known or damaged.
+    pub fn add(&mut self, id: u128, after: u128, events: &[u8], answer: &Arc<[u8]>) -> bool {
+        if self.entries.contains_key(&id) {
+            return false;
+        }
+        let (Some(acts), Some(act)) = (HostAct::decode(events), PeerAct::decode(answer)) else {
+            return false;
+        };
+        self.bytes += (events.len() + answer.len()) as u64;
+        self.leads.insert(position_after(id, answer), id);
+        let answer = answer.clone();
+        let entry = Entry {
+            id,
+            after,
+            acts,
+            act,
+            answer,
+        };
+        self.entries.insert(id, Arc::new(entry));
+        true
+    }
+
+    /// All answers, in the order of their questions' digests.
+    pub fn in_order(&self) -> impl Iterator<Item = (u128, &Entry)> {
+        let mut all: Vec<&Arc<Entry>> = self.entries.values().collect();
+        all.sort_by_key(|entry| entry.id);
+        all.into_iter().map(|entry| (entry.id, &**entry))
+    }
+
+    /// What leads to a position from the start, each with where it begins; `None` if it is not known.
+    pub fn way_to(&self, position: u128) -> Option<Vec<Arc<Entry>>> {
+        let mut way = Vec::new();
+        let mut at = position;
+        while at != 0 {
+            let entry = self.entries.get(self.leads.get(&at)?)?;
+            at = entry.after;
+            way.push(entry.clone());
+        }
+        way.reverse();
+        Some(way)
+    }
+}
+
+/// Writes an answer down.
+pub fn note(
+    journal: &Journal,
+    peer: &str,
+    (id, after): (u128, u128),
+    events: &[u8],
+    answer: &[u8],
+) -> io::Result<()> {
+    journal.write(&Line {
+        peer: peer.to_owned(),
+        id,
+        after,
+        events: events.to_vec(),
+        answer: answer.to_vec(),
+    })
+}
+
+/// Reads the recordings of a run; a run without live peers has none. The last line may be torn.
+pub fn read(
+    folder: &Path,
+    mut each: impl FnMut(&str, u128, u128, &[u8], Arc<[u8]>),
+) -> Result<(), RecordingError> {
+    let path = folder.join(RECORDING);
+    let wrong = |message: String| RecordingError {
+        file: path.clone(),
+        message,
+    };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let mut torn = None;
+    for (number, line) in BufReader::new(file).split(b'\n').enumerate() {
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        if let Some(message) = torn.take() {
+            return Err(wrong(message));
+        }
+        match serde_json::from_slice::<Line>(&line) {
+            Ok(line) => each(
+                &line.peer,
+                line.id,
+                line.after,
+                &line.events,
+                line.answer.into(),
+            ),
+            Err(error) => torn = Some(format!("line {} is damaged: {error}", number + 1)),
+        }
+    }
+    Ok(())
+}
+
+/// Digests as hexadecimal digits.
+mod digits {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(digest: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{digest:032x}"))
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<u128, D::Error> {
+        u128::from_str_radix(&String::deserialize(from)?, 16).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_sim::question_id;
+
+    fn lines(folder: &Path) -> Result<Vec<(String, u128)>, RecordingError> {
+        let mut all = Vec::new();
+        read(folder, |peer, id, _, _, _| all.push((peer.to_owned(), id)))?;
+        Ok(all)
+    }
+
+    #[test]
+    fn a_recording_leads_from_its_start_to_where_a_peer_stands() {
+        let mut recording = Recording::default();
+        let acts = [HostAct::Open(0)];
+        let id = question_id(0, &acts, 0, false);
+        let answer: Arc<[u8]> = PeerAct::Accept(0).encode().into();
+        assert!(recording.add(id, 0, &HostAct::encode(&acts), &answer));
+        assert!(!recording.add(id, 0, &HostAct::encode(&acts), &answer));
+        let here = position_after(id, &answer);
+        let way = recording.way_to(here).expect("it is known");
+        assert_eq!(way.len(), 1);
+        assert_eq!(way[0].act, PeerAct::Accept(0));
+        assert_eq!(recording.way_to(0).map(|way| way.len()), Some(0));
+        assert!(recording.way_to(here ^ 1).is_none());
+        assert!(!recording.add(id ^ 1, 0, &[9], &answer), "damaged acts");
+    }
+
+    #[test]
+    fn a_torn_last_line_is_left_out_and_any_other_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(lines(folder.path()).expect("none").is_empty());
+        let journal = Journal::default();
+        journal.open(folder.path()).expect("opened");
+        note(&journal, "db", (1, 0), &[], &[1]).expect("written");
+        note(&journal, "db", (2, 1), &[], &[1]).expect("written");
+        assert_eq!(lines(folder.path()).expect("whole").len(), 2);
+        let path = folder.path().join(RECORDING);
+        let mut text = std::fs::read(&path).expect("read");
+        text.truncate(text.len() - 5);
+        std::fs::write(&path, &text).expect("written");
+        assert_eq!(lines(folder.path()).expect("torn").len(), 1);
+        journal.open(folder.path()).expect("opened again");
+        note(&journal, "db", (3, 1), &[], &[1]).expect("written");
+        assert_eq!(lines(folder.path()).expect("mended").len(), 2);
+        text.extend_from_slice(b"\n{}\n");
+        std::fs::write(&path, &text).expect("written");
+        assert!(lines(folder.path()).is_err());
+    }
+}

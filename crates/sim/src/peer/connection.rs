@@ -1,0 +1,136 @@
+//! A connection between a host and a live peer, as the peer's kernel has it.
+
+use everett_linux::PacketKind;
+use everett_vm::Buffer;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Bytes that the peer's kernel takes without being told that they were read.
+pub const WINDOW: u64 = 1 << 18;
+
+/// How far a connection has come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// One end has asked for it.
+    Asked,
+    /// It is open.
+    Open,
+    /// It is over.
+    Closed,
+}
+
+/// A connection. A sender of datagrams counts as one that is always open.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The end of the peer.
+    pub local: SocketAddr,
+    /// The end of the host.
+    pub remote: SocketAddr,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Bytes that the host still takes.
+    pub window: u64,
+    /// What the peer said and the host does not take yet.
+    unsent: VecDeque<Arc<[u8]>>,
+    /// Bytes of the host that it was not told of that they were read.
+    unannounced: u64,
+    host_has_ended: bool,
+    peer_has_ended: bool,
+    /// The host was told that the peer has ended.
+    has_told_end: bool,
+}
+
+impl Connection {
+    /// A connection between these ends.
+    pub fn new(local: SocketAddr, remote: SocketAddr, stage: Stage, window: u64) -> Connection {
+        Connection {
+            local,
+            remote,
+            stage,
+            window,
+            unsent: VecDeque::new(),
+            unannounced: 0,
+            host_has_ended: false,
+            peer_has_ended: false,
+            has_told_end: false,
+        }
+    }
+
+    /// It is not over.
+    pub fn is_open(&self) -> bool {
+        self.stage != Stage::Closed
+    }
+
+    /// The peer can still say something.
+    pub fn can_hear(&self) -> bool {
+        self.is_open() && !self.peer_has_ended
+    }
+
+    /// The host does not take what the peer said.
+    pub fn is_full(&self) -> bool {
+        self.is_open() && !self.unsent.is_empty()
+    }
+
+    /// Bytes of the host arrive: how many more it may send, once that is worth a packet.
+    pub fn received(&mut self, bytes: u64) -> Option<u64> {
+        self.unannounced += bytes;
+        let is_worth = self.unannounced >= WINDOW / 2;
+        is_worth.then(|| std::mem::take(&mut self.unannounced))
+    }
+
+    /// The peer says something.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.unsent.push_back(bytes.into());
+    }
+
+    /// The host sends nothing more.
+    pub fn host_ended(&mut self) {
+        self.host_has_ended = true;
+        self.close_if_over();
+    }
+
+    /// The peer sends nothing more.
+    pub fn peer_ended(&mut self) {
+        self.peer_has_ended = true;
+    }
+
+    fn close_if_over(&mut self) {
+        if self.host_has_ended && self.has_told_end {
+            self.stage = Stage::Closed;
+        }
+    }
+
+    /// What can be sent now.
+    pub fn flush(&mut self, is_udp: bool) -> Vec<PacketKind> {
+        let mut kinds = Vec::new();
+        if self.stage != Stage::Open {
+            return kinds;
+        }
+        while let Some(bytes) = self.unsent.front() {
+            let buffer = |bytes: &[u8]| Buffer::with_bytes(bytes, bytes.len());
+            if is_udp {
+                kinds.push(PacketKind::Datagram(buffer(bytes)));
+                self.unsent.pop_front();
+                continue;
+            }
+            let count = (bytes.len() as u64).min(self.window) as usize;
+            if count == 0 {
+                break;
+            }
+            self.window -= count as u64;
+            kinds.push(PacketKind::Data(buffer(&bytes[..count])));
+            let rest: Arc<[u8]> = bytes[count..].into();
+            match rest.is_empty() {
+                true => drop(self.unsent.pop_front()),
+                false => self.unsent[0] = rest,
+            }
+        }
+        if self.peer_has_ended && self.unsent.is_empty() && !self.has_told_end {
+            self.has_told_end = true;
+            kinds.push(PacketKind::Fin);
+            self.close_if_over();
+        }
+        kinds
+    }
+}

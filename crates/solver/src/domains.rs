@@ -1,0 +1,164 @@
+//! The values that are left of each byte of a query: by terms over single bytes, and by bounds on numbers that bytes
+//! make together.
+
+use crate::bytes::{ByteSet, ByteTables, single_byte};
+use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
+use rustc_hash::FxHashMap;
+
+/// The values that are left of each byte.
+pub struct Domains {
+    /// In the order of the arena, which no other path influences.
+    pub variables: Vec<Variable>,
+    pub values: Vec<Vec<u8>>,
+    number: FxHashMap<Variable, usize>,
+    /// How many combinations of values there are.
+    pub combinations: u64,
+    /// Terms over these bytes alone that must be evaluated all the same.
+    pub open: Vec<ExprId>,
+    /// Terms over these bytes alone, in their order.
+    pub inner: Vec<ExprId>,
+    /// Whether some term has other bytes, too.
+    pub partial: bool,
+}
+
+impl Domains {
+    /// The values that `terms` leave the bytes of `support`; terms with other bytes are left out, unless it is known
+    /// that there are none.
+    pub fn of(
+        arena: &mut Arena,
+        tables: &mut ByteTables,
+        terms: impl Iterator<Item = ExprId>,
+        support: &Support,
+        all_inside: bool,
+    ) -> Domains {
+        let mut variables = support.variables().to_vec();
+        variables.sort_by_key(|&variable| arena.variable_order(variable));
+        let number: FxHashMap<Variable, usize> = (0..)
+            .zip(&variables)
+            .map(|(at, &variable)| (variable, at))
+            .collect();
+        let mut allowed = vec![ByteSet::ALL; variables.len()];
+        let (mut open, mut inner, mut partial) = (Vec::new(), Vec::new(), false);
+        for e in terms {
+            if !all_inside && !is_inside(arena, e, support) {
+                partial = true;
+                continue;
+            }
+            inner.push(e);
+            let table = single_byte(arena, e)
+                .and_then(|variable| Some((number[&variable], tables.table(arena, e)?)));
+            match table {
+                Some((at, set)) => allowed[at] = allowed[at].intersection(set),
+                None => open.push(e),
+            }
+        }
+        // Bounds go by the sign of values, which terms over single bytes may have decided.
+        for &e in &open {
+            narrow(arena, e, &mut |variable, set| {
+                let set = allowed[number[&variable]].intersection(set);
+                allowed[number[&variable]] = set;
+                set
+            });
+        }
+        let sizes = allowed.iter().map(|set| set.len());
+        Domains {
+            combinations: sizes.fold(1, u64::saturating_mul),
+            values: allowed.iter().map(|set| set.iter().collect()).collect(),
+            variables,
+            number,
+            open,
+            inner,
+            partial,
+        }
+    }
+
+    /// The number of a byte, if it is one of these.
+    pub fn number(&self, variable: Variable) -> Option<usize> {
+        self.number.get(&variable).copied()
+    }
+
+    /// The values of all bytes in a combination: its digits.
+    pub fn decode(&self, combination: u64, values: &mut [u8]) {
+        let mut rest = combination;
+        for (value, all) in values.iter_mut().zip(&self.values) {
+            *value = all[(rest % all.len() as u64) as usize];
+            rest /= all.len() as u64;
+        }
+    }
+}
+
+/// Whether a term has no bytes but those of the support.
+fn is_inside(arena: &mut Arena, e: ExprId, support: &Support) -> bool {
+    if arena.support_mask(e) & !support.mask() != 0 {
+        return false;
+    }
+    match single_byte(arena, e) {
+        Some(variable) => support.contains(variable),
+        None => {
+            let own = arena.support(e);
+            own.len() <= support.len() && own.variables().iter().all(|&one| support.contains(one))
+        }
+    }
+}
+
+/// Narrows bytes by a comparison of them, put together, with a constant.
+fn narrow(arena: &Arena, e: ExprId, keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet) {
+    let Node::Compare { op, a, b } = arena.node(e) else {
+        return;
+    };
+    let (CompareOp::Ult | CompareOp::Slt | CompareOp::Ule | CompareOp::Sle, Some(bound)) =
+        (op, arena.as_const(b))
+    else {
+        return;
+    };
+    let sign = 1u64 << (arena.width(b) - 1);
+    if matches!(op, CompareOp::Slt | CompareOp::Sle)
+        && (bound & sign != 0 || !is_not_negative(arena, a, keep))
+    {
+        return;
+    }
+    let strict = matches!(op, CompareOp::Ult | CompareOp::Slt);
+    if let Some(most) = bound.checked_sub(u64::from(strict)) {
+        narrow_to(arena, a, most, keep);
+    }
+}
+
+/// Whether the highest bit of a term is 0 whatever is left of its highest byte.
+fn is_not_negative(
+    arena: &Arena,
+    e: ExprId,
+    keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet,
+) -> bool {
+    match arena.node(e) {
+        Node::Concat { hi, .. } => is_not_negative(arena, hi, keep),
+        Node::ZeroExtend { .. } => true,
+        Node::Read { array, index } => {
+            let left = keep(Variable { array, index }, ByteSet::ALL);
+            left.iter().all(|value| value < 128)
+        }
+        _ => false,
+    }
+}
+
+/// Leaves the bytes of a term the values with which it is at most `most`, as far as each byte alone tells.
+fn narrow_to(
+    arena: &Arena,
+    e: ExprId,
+    most: u64,
+    keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet,
+) {
+    match arena.node(e) {
+        Node::Read { array, index } => {
+            keep(Variable { array, index }, ByteSet::up_to(most));
+        }
+        Node::ZeroExtend { e } => narrow_to(arena, e, most, keep),
+        Node::Concat { hi, lo } if arena.width(e) <= 64 => {
+            let width = arena.width(lo);
+            narrow_to(arena, hi, most >> width, keep);
+            if most >> width == 0 {
+                narrow_to(arena, lo, most & scalar::mask(width), keep);
+            }
+        }
+        _ => {}
+    }
+}

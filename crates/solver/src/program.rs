@@ -1,0 +1,169 @@
+//! Terms compiled to a flat list of operations, each of which works on the values of many combinations at once.
+
+use crate::lanes;
+use everett_expr::{Arena, BinaryOp, ExprId, Node, Variable};
+use rustc_hash::FxHashMap;
+
+/// Terms whose products and divisions cost a SAT solver less (in gates, about) are left to it first.
+pub const HARD_ARITHMETIC: u64 = 1 << 10;
+
+/// Where the value of a byte comes from.
+#[derive(Clone, Copy)]
+pub enum Byte {
+    /// It varies: the byte with this number.
+    Varies(usize),
+    /// It has this value in all combinations.
+    Is(u8),
+}
+
+/// One operation.
+enum Operation {
+    Byte(Byte),
+    /// A node with its width, that of its last operand, and positions of the operands: those of earlier operations.
+    Of(Node, u32, u32, [usize; 3]),
+}
+
+/// Terms that must hold, as operations.
+#[derive(Default)]
+pub struct Program {
+    operations: Vec<Operation>,
+    /// Positions of terms that must hold.
+    roots: Vec<usize>,
+    position: FxHashMap<ExprId, usize>,
+    /// An estimate of the rows of adders that products and divisions would take in a circuit, times their width.
+    arithmetic: u64,
+}
+
+impl Program {
+    /// Compiles the terms, in this order; `None` for more than `most` operations, wide terms and floats.
+    pub fn compile(
+        arena: &Arena,
+        terms: impl Iterator<Item = ExprId>,
+        byte: &dyn Fn(Variable) -> Byte,
+        most: u64,
+    ) -> Option<Program> {
+        let mut program = Program::default();
+        let mut stack = Vec::new();
+        for root in terms {
+            stack.push(root);
+            while let Some(&e) = stack.last() {
+                let before = stack.len();
+                if !program.position.contains_key(&e) {
+                    let missing = |child: &ExprId| !program.position.contains_key(child);
+                    stack.extend(arena.node(e).children().filter(missing));
+                    if stack.len() > before {
+                        continue;
+                    }
+                    if program.operations.len() as u64 >= most {
+                        return None;
+                    }
+                    let operation = program.operation(arena, e, byte)?;
+                    program.operations.push(operation);
+                    program.position.insert(e, program.operations.len() - 1);
+                }
+                stack.pop();
+            }
+            program.roots.push(program.position[&root]);
+        }
+        Some(program)
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> u64 {
+        self.operations.len() as u64
+    }
+
+    /// What products and divisions would cost a SAT solver, in gates about.
+    pub fn arithmetic(&self) -> u64 {
+        self.arithmetic
+    }
+
+    /// `None` for wide terms and floats.
+    fn operation(
+        &mut self,
+        arena: &Arena,
+        e: ExprId,
+        byte: &dyn Fn(Variable) -> Byte,
+    ) -> Option<Operation> {
+        let width = arena.width(e);
+        if width > 64 {
+            return None;
+        }
+        let node = arena.node(e);
+        if let Node::Read { array, index } = node {
+            return Some(Operation::Byte(byte(Variable { array, index })));
+        }
+        let (mut operands, mut last) = ([0; 3], 0);
+        for (operand, child) in operands.iter_mut().zip(node.children()) {
+            *operand = self.position[&child];
+            last = arena.width(child);
+        }
+        // Whether the operation is of this kind does not depend on values.
+        lanes::apply(node, width, last, [&[0]; 3])?;
+        self.arithmetic += arithmetic(arena, node);
+        Some(Operation::Of(node, width, last, operands))
+    }
+
+    /// The first of the combinations in `bytes` under which all terms hold. A term is evaluated while one is left.
+    pub fn first_lane<const N: usize>(
+        &self,
+        bytes: &[[u64; N]],
+        columns: &mut Vec<[u64; N]>,
+    ) -> Option<usize> {
+        columns.resize(self.operations.len(), [0; N]);
+        let mut holds = [1u64; N];
+        let mut done = 0;
+        for &root in &self.roots {
+            while done <= root {
+                let (before, rest) = columns.split_at_mut(done);
+                rest[0] = evaluate(&self.operations[done], bytes, before);
+                done += 1;
+            }
+            for (holds, truth) in holds.iter_mut().zip(&columns[root]) {
+                *holds &= truth;
+            }
+            if holds.iter().all(|&one| one == 0) {
+                return None;
+            }
+        }
+        holds.iter().position(|&one| one != 0)
+    }
+}
+
+/// The estimate for one node.
+fn arithmetic(arena: &Arena, node: Node) -> u64 {
+    let Node::Binary { op, a, b } = node else {
+        return 0;
+    };
+    let length = |e: ExprId| u64::from(64 - arena.unsigned_range(e).1.leading_zeros());
+    let rows = |e: ExprId| match arena.as_const(e) {
+        // The non-adjacent form has about so many digits that are not 0.
+        Some(bits) => u64::from((bits ^ bits.wrapping_mul(3)).count_ones()),
+        None => length(e),
+    };
+    match op {
+        BinaryOp::Mul => rows(a).min(rows(b)) * u64::from(arena.width(a)),
+        // A product with an unknown factor, which a SAT solver has to find.
+        BinaryOp::UDiv | BinaryOp::URem | BinaryOp::SDiv | BinaryOp::SRem => {
+            4 * rows(b) * length(a)
+        }
+        _ => 0,
+    }
+}
+
+fn evaluate<const N: usize>(
+    operation: &Operation,
+    bytes: &[[u64; N]],
+    columns: &[[u64; N]],
+) -> [u64; N] {
+    let unused = [0; N];
+    match *operation {
+        Operation::Byte(Byte::Varies(number)) => bytes[number],
+        Operation::Byte(Byte::Is(value)) => [u64::from(value); N],
+        Operation::Of(node, width, last, operands) => {
+            // The first operation has no operands, and nothing before it.
+            let operands = operands.map(|at| columns.get(at).unwrap_or(&unused));
+            lanes::apply(node, width, last, operands).unwrap_or(unused)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Programs of our own, each built once: one takes the place of a client, one that of a program that is measured.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::Notify;
+use crate::cache;
+use crate::driver::{self, Language};
+use crate::error::{IoContext, ToolchainError};
+use crate::process::BuildTime;
+
+/// The program that sends one message; its bitcode lies beside it.
+pub fn sender(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    built("sender", include_str!("../runtime/sender.c"), notify)
+}
+
+/// The program that runs another one and notes its processor time.
+pub fn meter(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    built("meter", include_str!("../runtime/hard/meter.c"), notify)
+}
+
+fn built(name: &'static str, source: &str, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    let parts = [source.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()];
+    let fingerprint = cache::fingerprint(&parts);
+    let folder = cache::folder()?.join(format!("{name}-{fingerprint}"));
+    cache::make_once(&folder, &BuildTime::from_now(None), |folder| {
+        let file = folder.join(format!("{name}.c"));
+        fs::write(&file, source).context("write", &file)?;
+        let (program, level) = (folder.join(name), "-O1");
+        let args = [
+            level.into(),
+            "-o".into(),
+            program.into_os_string(),
+            file.into_os_string(),
+        ];
+        match driver::compile(Language::C, &args, notify)? {
+            0 => Ok(()),
+            _ => Err(ToolchainError::OwnProgram(name)),
+        }
+    })?;
+    Ok(folder.join(name))
+}

@@ -1,0 +1,145 @@
+# Live peers for the tests: peer.py KIND PORT
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+kind = sys.argv[1]
+port = 0 if kind == "unix" else int(sys.argv[2])
+
+
+def listening(how=socket.SOCK_STREAM):
+    sock = socket.socket(socket.AF_INET, how)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
+    if how == socket.SOCK_STREAM:
+        sock.listen()
+    return sock
+
+
+def lines(conn):
+    rest = b""
+    while True:
+        while b"\n" in rest:
+            line, rest = rest.split(b"\n", 1)
+            yield line
+        try:
+            more = conn.recv(4096)
+        except OSError:
+            return
+        if not more:
+            return
+        rest += more
+
+
+def echo(conn):
+    for line in lines(conn):
+        conn.sendall(line + b"\n")
+    conn.close()
+
+
+def key(conn):
+    conn.sendall(b"key %06d ready\n" % random.randrange(10**6))
+    echo(conn)
+
+
+def counter(conn):
+    global said
+    for line in lines(conn):
+        said += 1
+        conn.sendall(b"%d %s\n" % (said, line))
+    conn.close()
+
+
+def dies(conn):
+    for _ in lines(conn):
+        # Nobody is let in between the end of this connection and that of the process.
+        listener.shutdown(socket.SHUT_RDWR)
+        os._exit(1)
+
+
+def stalls(conn):
+    time.sleep(1000)
+
+
+def floods(conn):
+    try:
+        while True:
+            conn.sendall(b"x" * 65536)
+    except OSError:
+        pass
+
+
+def garbage(conn):
+    conn.sendall(bytes(range(256)) * 4)
+    conn.close()
+
+
+def breaks(conn):
+    for line in lines(conn):
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        conn.close()
+        return
+
+
+def chat(conn):
+    global there
+    with lock:
+        there += 1
+        conn.sendall(b"%d here\n" % there)
+    while conn.recv(100):
+        pass
+    with lock:
+        there -= 1
+    conn.close()
+
+
+def log(conn):
+    for line in lines(conn):
+        pass
+    conn.close()
+
+
+def child(conn):
+    # A child of ours that must not outlive the run.
+    if os.fork() == 0:
+        time.sleep(1000)
+    echo(conn)
+
+
+def web():
+    def get(conn, path):
+        conn.sendall(b"GET %s HTTP/1.1\r\n\r\n" % path)
+        return conn.recv(1000).split()[-1]
+
+    for paths in [b"/a", b"/b", b"/c"], [b"/d", sys.argv[3].encode()]:
+        conn = socket.create_connection(("127.0.0.1", port))
+        for path in paths:
+            get(conn, path)
+        conn.close()
+
+
+there, said, lock = 0, 0, threading.Lock()
+if kind == "web":
+    web()
+elif kind == "unix":
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv[2])
+    listener.listen()
+    while True:
+        echo(listener.accept()[0])
+elif kind == "udp":
+    sock = listening(socket.SOCK_DGRAM)
+    while True:
+        text, sender = sock.recvfrom(4096)
+        sock.sendto(b"got " + text, sender)
+else:
+    listener = listening()
+    while True:
+        try:
+            conn, _ = listener.accept()
+        except OSError:
+            time.sleep(1000)
+        threading.Thread(target=globals()[kind], args=[conn], daemon=True).start()
