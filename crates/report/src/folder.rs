@@ -41,16 +41,27 @@ const RESERVE: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
-    /// The folder itself, locked.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
     /// A file without a name that takes up space of the disk.
     reserve: Arc<Mutex<Option<File>>>,
 }
 
+/// A folder that is locked. It is unlocked here, and not only closed: a process that another thread is just starting
+/// has a copy of the descriptor until its `exec`, and a lock lasts as long as any copy is open.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Where it fails, the end of the process unlocks it.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Locks a folder.
-fn lock(path: &Path) -> Result<File, WriteError> {
-    let folder = File::open(path).map_err(failed(path))?;
-    match folder.try_lock() {
+fn lock(path: &Path) -> Result<Lock, WriteError> {
+    let folder = Lock(File::open(path).map_err(failed(path))?);
+    match folder.0.try_lock() {
         Ok(()) => Ok(folder),
         Err(TryLockError::WouldBlock) => {
             let source =
@@ -183,8 +194,10 @@ mod tests {
         assert!(folder.reserve.lock().unwrap().is_none());
         let names = fs::read_dir(&root).unwrap().count();
         assert_eq!(names, 2, "findings and tests");
+        let inherited = folder._lock.0.try_clone().unwrap();
         drop(folder);
         let folder = Folder::open(&root).unwrap();
+        drop(inherited);
         folder.write("summary.json", b"{}").unwrap();
         drop(folder);
         let error = Folder::create(&root).unwrap_err().to_string();
