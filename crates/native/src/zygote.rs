@@ -12,7 +12,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::call_numbers::{CLONE, EXECVE};
+use crate::call_numbers::CLONE;
 use crate::channel::Channel;
 use crate::gate;
 use crate::namespace::{Namespace, Place};
@@ -130,8 +130,7 @@ impl Zygote {
         if !copy.poke(room, &[path, args, env].concat()) {
             return Err(io::Error::other("arguments of a program are too long"));
         }
-        let (result, _) = copy.inject_call(EXECVE, [room, argv, envp, 0, 0, 0])?;
-        match result as i64 {
+        match copy.inject_exec([room, argv, envp, 0, 0, 0])? as i64 {
             0 if copy.registers().is_ok() => Ok(()),
             // The real kernel has killed it without saying why.
             0 => {
@@ -179,8 +178,12 @@ mod tests {
     use crate::tracee::Stopped;
 
     fn start_one() -> Tracee {
+        start_program(Path::new("/bin/sh"))
+    }
+
+    fn start_program(program: &Path) -> Tracee {
         let what = Start {
-            program: Path::new("/bin/sh"),
+            program,
             args: &[b"sh".to_vec()],
             env: &[],
             channel: &Channel::new().unwrap(),
@@ -238,6 +241,23 @@ mod tests {
         let gate = format!("{:x}-{:x} r-xp", gate::GATE, gate::SCRATCH);
         assert!(maps.contains(&gate), "{maps}");
         kill_all_tracees(vec![one]);
+    }
+
+    #[test]
+    fn a_program_that_is_still_open_for_writing_is_waited_for() {
+        let program = std::env::temp_dir().join(format!("everett-busy-{}", std::process::id()));
+        std::fs::copy("/bin/sh", &program).unwrap();
+        let writer = std::fs::File::options()
+            .append(true)
+            .open(&program)
+            .unwrap();
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            drop(writer);
+        });
+        kill_all_tracees(vec![start_program(&program)]);
+        closing.join().unwrap();
+        std::fs::remove_file(&program).unwrap();
     }
 
     /// Replaces the code of the gate, as no guest can, and injects a call.

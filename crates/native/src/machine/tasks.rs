@@ -149,8 +149,7 @@ impl NativeMachine<'_> {
         native.tracee.poke(room, &path);
         let args = [room, argv, env, 0, 0, 0];
         self.end_other_threads(name, native);
-        let (result, _) = native.tracee.inject_call(call_numbers::EXECVE, args)?;
-        if result != 0 {
+        if native.tracee.inject_exec(args)? != 0 {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
         }

@@ -2,6 +2,7 @@
 //! to ask of the real kernel is checked at the entry of the call, before the kernel acts.
 
 use std::io;
+use std::time::Duration;
 
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -92,6 +93,22 @@ impl Tracee {
             }
         }
         Ok((self.registers()?.rax, created))
+    }
+
+    /// Executes a program instead of the call that the thread is stopped at; returns the result of `execve`. A program
+    /// that was just written may be busy for a moment: a process that another thread is starting has a copy of each of
+    /// our descriptors until its own `execve`, the one that the program was written through included.
+    pub fn inject_exec(&mut self, args: [u64; 6]) -> io::Result<u64> {
+        const BUSY: i64 = -(libc::ETXTBSY as i64);
+        const PAUSE: Duration = Duration::from_millis(5);
+        const PAUSES: u32 = 2000;
+        for _ in 0..PAUSES {
+            match self.inject_call(EXECVE, args)?.0 as i64 {
+                BUSY => std::thread::sleep(PAUSE),
+                result => return Ok(result as u64),
+            }
+        }
+        Ok(BUSY as u64)
     }
 
     /// Kills the process unless the call that it enters is the injected one.
