@@ -232,7 +232,7 @@ fn states_that_say_different_things_have_instances_of_their_own() {
 
 #[test]
 fn a_chat_server_tells_each_schedule_how_many_are_there() {
-    let mut scenario = talking(&[], "chat", "patience = \"50ms\"");
+    let mut scenario = talking(&[], "chat", "");
     scenario = scenario.replace("./talk", "./threads");
     scenario = scenario.replace(
         "args = [\"10.0.0.9\", \"7\", \"tcp\", ]",
