@@ -401,7 +401,11 @@ impl Checkpoints {
     /// Says when the next one is due, after one that took this time.
     fn postpone(&mut self, start: Duration, end: Duration) {
         let took = end.saturating_sub(start);
-        self.next_at = end + (took * INTERVAL_FACTOR).max(self.interval);
+        let pause = match self.interval {
+            Duration::ZERO => took,
+            interval => (took * INTERVAL_FACTOR).max(interval),
+        };
+        self.next_at = end + pause;
     }
 }
 

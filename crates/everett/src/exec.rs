@@ -102,6 +102,8 @@ const SHORT_SLICE: u64 = 2_000;
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
 /// The most memory of a program that names no limit.
 const MAX_MEMORY: u64 = 4 << 30;
+/// Bytes of output that are evaluated and shown at once.
+const SHOWN_AT_ONCE: usize = 1 << 20;
 
 /// Runs a program concretely.
 pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Result<ExecResult> {
@@ -249,8 +251,12 @@ impl Machine {
                 continue;
             }
             let zeros = |_: everett_expr::ArrayId, _: u32| 0u8;
-            let fresh = host.take_output(stream).evaluate(&mut self.arena, &zeros);
-            console.write(shown, &fresh)?;
+            let fresh = host.take_output(stream);
+            for start in (0..fresh.len()).step_by(SHOWN_AT_ONCE) {
+                let part = start..start + SHOWN_AT_ONCE as u64;
+                let part = fresh.evaluate_range(part, &mut self.arena, &zeros);
+                console.write(shown, &part)?;
+            }
         }
         Ok(())
     }

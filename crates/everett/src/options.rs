@@ -300,7 +300,7 @@ pub const OPTIONS: &[RunOption] = &[
         .default("4G")
         .key("limits", "memory", OptionKind::Size),
     maybe!("checkpoint", checkpoint, "TIME", |value| parse_time(text(value)?))
-        .help("Least time between two checkpoints, from which a run that was killed is resumed. They take at most 2 % of the time.")
+        .help("Least time between two checkpoints, from which a run that was killed is resumed. They take at most 2 % of the time, with 0s half of it.")
         .default("1s"),
     maybe!("max-paths", max_paths, "N", number)
         .help("Stop when this many paths have ended.")

@@ -4,6 +4,7 @@
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_vm::{Buffer, PAGE, Pages, Value};
+use std::ops::Range;
 use triomphe::Arc;
 
 /// Bytes written to an output stream; it only grows at its end.
@@ -350,23 +351,29 @@ impl Bytes {
 
     /// The bytes under an assignment to the symbolic inputs.
     pub fn evaluate(&self, arena: &mut Arena, assignment: &dyn Assignment) -> Vec<u8> {
-        self.evaluate_from(0, arena, assignment)
+        self.evaluate_range(0..self.len, arena, assignment)
     }
 
-    /// The bytes from an offset on, under an assignment to the symbolic inputs.
-    pub fn evaluate_from(
+    /// The bytes of a range, under an assignment to the symbolic inputs.
+    pub fn evaluate_range(
         &self,
-        offset: u64,
+        range: Range<u64>,
         arena: &mut Arena,
         assignment: &dyn Assignment,
     ) -> Vec<u8> {
-        let copy = self.read(offset, self.len);
-        let mut bytes = copy.bytes().to_vec();
+        let range = range.start..range.end.min(self.len);
+        let mut bytes = Vec::with_capacity(range.end.saturating_sub(range.start) as usize);
         let mut scratch = EvalScratch::new();
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            if copy.has_symbolic(at, 1) {
-                let term = copy.byte_term(arena, at);
-                *byte = arena.eval(term, assignment, &mut scratch) as u8;
+        // Page by page: a copy of all would take as much memory again.
+        for start in range.clone().step_by(PAGE) {
+            let part = self.read(start, (range.end - start).min(PAGE as u64));
+            let first = bytes.len();
+            bytes.extend_from_slice(part.bytes());
+            for (at, byte) in bytes[first..].iter_mut().enumerate() {
+                if part.has_symbolic(at, 1) {
+                    let term = part.byte_term(arena, at);
+                    *byte = arena.eval(term, assignment, &mut scratch) as u8;
+                }
             }
         }
         bytes

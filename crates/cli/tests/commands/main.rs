@@ -20,6 +20,7 @@ mod native;
 mod other_builds;
 mod output;
 mod peers;
+mod power;
 mod races;
 mod random_programs;
 mod random_worlds;

@@ -26,7 +26,8 @@ impl NativeMachine<'_> {
             let output = self.host.output(stream);
             if output.len() > self.shown[at] {
                 let inputs = &self.oracle.inputs;
-                let bytes = output.evaluate_from(self.shown[at], &mut self.arena, inputs);
+                let bytes =
+                    output.evaluate_range(self.shown[at]..output.len(), &mut self.arena, inputs);
                 self.shown[at] = output.len();
                 self.watcher.output(stream, &bytes);
             }

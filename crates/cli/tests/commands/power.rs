@@ -1,0 +1,190 @@
+//! Losses of power: what was not synchronised with the disk may be gone, or there in part. Runs are killed, their folders
+//! are made as a disk may have them then, and resumed runs reach what undisturbed ones do.
+
+use crate::common::generator::Numbers;
+use crate::common::samples::FORKS;
+use crate::common::{build, endings, everett, expect, folder, summary, text};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::UNIX_EPOCH;
+
+/// The library that notes what is synchronised.
+fn library(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/power/synced.c");
+    let library = folder.join("synced.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]);
+    expect(compile.arg(&library).arg(source), 0);
+    library
+}
+
+/// The name under which a file or folder is kept.
+fn name_of(path: &Path) -> String {
+    let metadata = fs::symlink_metadata(path).expect("it is there");
+    let born = metadata.created().map_or_else(
+        |_| (0, 0),
+        |time| {
+            let since = time.duration_since(UNIX_EPOCH).expect("a time after 1970");
+            (since.as_secs(), since.subsec_nanos())
+        },
+    );
+    format!("{}-{}.{}", metadata.ino(), born.0, born.1)
+}
+
+/// What a name of a folder stands for.
+#[derive(Clone)]
+enum Entry {
+    /// A folder, and where it really is, if it is there still.
+    Folder(String, Option<PathBuf>),
+    /// What a file may hold.
+    File(Vec<Vec<u8>>),
+}
+
+/// A disk after a loss of power.
+struct Disk<'a> {
+    synced: &'a Path,
+    /// What else may be there is chosen at random; without it, only what was synchronised is.
+    random: Option<Numbers>,
+}
+
+impl Disk<'_> {
+    /// What a file may hold: what was synchronised, and where it is still there, what was written since in whole or part.
+    fn contents(&self, name: &str, real: Option<&Path>) -> Vec<Vec<u8>> {
+        let synced = fs::read(self.synced.join(name)).unwrap_or_default();
+        let mut contents = vec![synced];
+        if let Some(whole) = real.and_then(|real| fs::read(real).ok()) {
+            let least = contents[0].len().min(whole.len());
+            let half = least + (whole.len() - least) / 2;
+            let mut zeros = whole.clone();
+            zeros[half..].fill(0);
+            contents.extend([whole[..half].to_vec(), zeros, whole]);
+        }
+        contents
+    }
+
+    /// The names of a folder that was synchronised, and those that it really has.
+    fn names(&self, name: &str, real: Option<&Path>) -> BTreeMap<String, Vec<Option<Entry>>> {
+        let mut names: BTreeMap<String, Vec<Option<Entry>>> = BTreeMap::new();
+        let list = fs::read_to_string(self.synced.join(name)).unwrap_or_default();
+        for line in list.lines() {
+            let mut words = line.splitn(3, ' ');
+            let mut word = || words.next().expect("three words");
+            let (kind, key, name) = (word(), word().to_owned(), word());
+            let path = real.map(|real| real.join(name));
+            let path = path.filter(|path| path.exists() && name_of(path) == key);
+            let entry = match kind {
+                "folder" => Entry::Folder(key, path),
+                _ => Entry::File(self.contents(&key, path.as_deref())),
+            };
+            names.insert(name.to_owned(), vec![Some(entry)]);
+        }
+        for entry in real
+            .into_iter()
+            .flat_map(|real| fs::read_dir(real).expect("a folder"))
+        {
+            let path = entry.expect("an entry").path();
+            let key = name_of(&path);
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .expect("a name");
+            let entry = match path.is_dir() {
+                true => Entry::Folder(key, Some(path.clone())),
+                false => Entry::File(self.contents(&key, Some(&path))),
+            };
+            let before = names.entry(name.to_owned()).or_insert_with(|| vec![None]);
+            before.push(Some(entry));
+        }
+        for (name, entries) in &mut names {
+            if real.is_some_and(|real| !real.join(name).exists()) {
+                entries.push(None);
+            }
+        }
+        names
+    }
+
+    /// One of several; the first is what was synchronised.
+    fn pick<T>(&mut self, mut all: Vec<T>) -> T {
+        let count = all.len();
+        let number = self.random.as_mut().map_or(0, |random| random.below(count));
+        all.swap_remove(number)
+    }
+
+    /// Makes a folder as the disk may have it.
+    fn rebuild(&mut self, name: &str, real: Option<&Path>, to: &Path) {
+        fs::create_dir_all(to).expect("a folder");
+        for (name, entries) in self.names(name, real) {
+            match self.pick(entries) {
+                None => {}
+                Some(Entry::Folder(key, real)) => {
+                    self.rebuild(&key, real.as_deref(), &to.join(name));
+                }
+                Some(Entry::File(contents)) => {
+                    fs::write(to.join(name), self.pick(contents)).expect("a file");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_that_lost_power_are_resumed_from_what_the_disk_has() {
+    let folder = folder("power");
+    build(&folder, "forks", FORKS, &[]);
+    let library = library(&folder);
+    let run = |out: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--all-tests", "--no-confirm", "--checkpoint", "0s"]);
+        run.args(["--out", out, "./forks"]);
+        run
+    };
+    expect(&mut run("whole"), 1);
+    let whole = endings(&folder.join("whole"));
+    let mut resumed = 0;
+    for (number, syncs) in [5, 15, 20, 25, 30, 40, 41, 42, 60, 90]
+        .into_iter()
+        .enumerate()
+    {
+        let (name, synced) = (
+            format!("lost-{number}"),
+            folder.join(format!("synced-{number}")),
+        );
+        fs::create_dir(&synced).expect("a folder");
+        let mut command = run(&name);
+        command
+            .env("LD_PRELOAD", &library)
+            .env("EVERETT_TEST_SYNCED", &synced);
+        let real = folder.join(&name);
+        command.env("EVERETT_TEST_SYNCS", syncs.to_string());
+        // How many files are synchronised before the end depends on the disk.
+        command.output().expect("it starts");
+        for seed in 0..3 {
+            let cut = format!("{name}-{seed}");
+            let random = (seed > 0).then(|| Numbers(seed + 10 * number as u64));
+            let mut disk = Disk {
+                synced: &synced,
+                random,
+            };
+            disk.rebuild(&name_of(&real), Some(&real), &folder.join(&cut));
+            let out = folder.join(&cut);
+            // It had come to its end, or not to its first checkpoint.
+            if out.join("summary.json").exists() || !out.join("checkpoint.json").exists() {
+                continue;
+            }
+            let output = everett(&folder).args(["resume", &cut]).output();
+            let output = output.expect("it starts");
+            assert_eq!(output.status.code(), Some(1), "{cut}: {}", text(&output));
+            assert!(
+                endings(&out) == whole,
+                "{cut}: other paths\n{}",
+                text(&output)
+            );
+            assert_eq!(summary(&out)["complete"], true, "{cut}");
+            resumed += 1;
+        }
+    }
+    assert!(resumed >= 3, "{resumed} runs were resumed");
+}

@@ -1,0 +1,82 @@
+// Interposes fsync and fdatasync by LD_PRELOAD: keeps what a disk is known to have after a loss of power, in the
+// folder EVERETT_TEST_SYNCED. A file is kept under its inode and time of birth; for a folder, its list of names is. Power
+// is lost at the call with the number EVERETT_TEST_SYNCS: the process is killed.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int name_of(int folder, const char *path, int flags, char *name, size_t size, int *is_folder) {
+  struct statx seen;
+  if (statx(folder, path, flags | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &seen) != 0)
+    return -1;
+  *is_folder = S_ISDIR(seen.stx_mode);
+  snprintf(name, size, "%llu-%lld.%u", (unsigned long long)seen.stx_ino, (long long)seen.stx_btime.tv_sec,
+           seen.stx_btime.tv_nsec);
+  return 0;
+}
+
+static void copy_list(int fd, FILE *to) {
+  char path[64], name[100];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  DIR *folder = opendir(path);
+  if (!folder)
+    abort();
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    int is_folder;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    // It may have gone since.
+    if (name_of(fd, entry->d_name, 0, name, sizeof name, &is_folder) == 0)
+      fprintf(to, "%s %s %s\n", is_folder ? "folder" : "file", name, entry->d_name);
+  }
+  closedir(folder);
+}
+
+static void copy_bytes(int fd, FILE *to) {
+  char path[64], bytes[65536];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  FILE *from = fopen(path, "r");
+  if (!from)
+    abort();
+  for (size_t count; (count = fread(bytes, 1, sizeof bytes, from)) > 0;)
+    fwrite(bytes, 1, count, to);
+  fclose(from);
+}
+
+static atomic_long calls;
+
+// What the file holds before it is synchronised is what it holds afterwards at least.
+static int keep(int fd, const char *real) {
+  const char *folder = getenv("EVERETT_TEST_SYNCED");
+  char name[100], unfinished[4200], finished[4200];
+  int is_folder;
+  const char *last = getenv("EVERETT_TEST_SYNCS");
+  if (last && atomic_fetch_add(&calls, 1) >= atol(last))
+    kill(getpid(), SIGKILL);
+  if (!folder || name_of(fd, "", AT_EMPTY_PATH, name, sizeof name, &is_folder) != 0)
+    abort();
+  snprintf(unfinished, sizeof unfinished, "%s/unfinished-%ld", folder, syscall(SYS_gettid));
+  snprintf(finished, sizeof finished, "%s/%s", folder, name);
+  FILE *to = fopen(unfinished, "w");
+  if (!to)
+    abort();
+  (is_folder ? copy_list : copy_bytes)(fd, to);
+  fclose(to);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, real);
+  int result = sync(fd);
+  if (result == 0 && rename(unfinished, finished) != 0)
+    abort();
+  return result;
+}
+
+int fsync(int fd) { return keep(fd, "fsync"); }
+int fdatasync(int fd) { return keep(fd, "fdatasync"); }
