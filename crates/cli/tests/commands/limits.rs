@@ -9,11 +9,12 @@ use std::path::Path;
 /// Reaches each limit, by its argument.
 const GREEDY: &str = r#"
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-int main(int argc, char **argv) {
-    const char *how = argv[1];
+static void *reach(void *way) {
+    const char *how = way;
     static char bytes[4096];
     if (strcmp(how, "branch") == 0) {
         int count = 0;
@@ -22,7 +23,7 @@ int main(int argc, char **argv) {
             if (bytes[at] & 1)
                 count += at;
         usleep(count * 1000);
-        return count & 1;
+        _exit(count & 1);
     }
     if (strcmp(how, "spin") == 0)
         for (volatile int at = 0;; at++)
@@ -47,7 +48,22 @@ int main(int argc, char **argv) {
         for (;;)
             usleep(1000);
     return 0;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (strcmp(argv[2], "thread") == 0) {
+        pthread_create(&thread, 0, reach, argv[1]);
+        pthread_join(thread, 0);
+    } else if (strcmp(argv[2], "main") == 0 || fork() == 0) {
+        reach(argv[1]);
+    } else {
+        wait(0);
+    }
+    return 0;
 }"#;
+
+/// Who reaches the limit.
+const WHO: [&str; 3] = ["main", "thread", "child"];
 
 /// A limit: its option, its value, how a program reaches it, and whether runs of programs have it, too.
 struct Limit {
@@ -146,14 +162,16 @@ fn the_table_has_all_limits() {
 fn limits_of_programs() {
     let folder = folder("limits-programs");
     build(&folder, "greedy", GREEDY, &[]);
-    for limit in LIMITS {
+    let cases = LIMITS.iter().flat_map(|limit| WHO.map(|who| (limit, who)));
+    for (limit, who) in cases {
         let flag = format!("--{}", limit.option);
-        let mut words = vec![&*flag, limit.value, "./greedy", limit.how];
+        let mut words = vec![&*flag, limit.value, "./greedy", limit.how, who];
         if limit.how == "branch" {
             words.extend(["--sym-stdin", "64"]);
         }
         if limit.in_programs {
-            check(limit, &explore(&folder, limit.option, &words), false);
+            let out = format!("{}-{who}", limit.option);
+            check(limit, &explore(&folder, &out, &words), false);
             continue;
         }
         // A limit that does not hold for programs is refused, not ignored.
@@ -168,7 +186,8 @@ fn limits_of_programs() {
 fn limits_of_worlds() {
     let folder = folder("limits-worlds");
     build(&folder, "greedy", GREEDY, &[]);
-    for limit in LIMITS {
+    let cases = LIMITS.iter().flat_map(|limit| WHO.map(|who| (limit, who)));
+    for (limit, who) in cases {
         let option = everett::option(limit.option).expect("an option");
         let key = option.scenario_key.expect("a key");
         let value = match limit.value.parse::<u64>() {
@@ -181,14 +200,15 @@ fn limits_of_worlds() {
             table => (String::new(), format!("[{table}]\n{own}")),
         };
         let text = format!(
-            "[host.one]\nprogram = \"./greedy\"\nargs = [{:?}]\nstdin = {{ symbolic = {} }}\n{of_host}\
-             [host.other]\nprogram = \"./greedy\"\nargs = [\"nothing\"]\n{of_run}",
+            "[host.one]\nprogram = \"./greedy\"\nargs = [{:?}, {who:?}]\nstdin = {{ symbolic = {} }}\n{of_host}\
+             [host.other]\nprogram = \"./greedy\"\nargs = [\"nothing\", \"main\"]\n{of_run}",
             limit.how,
             // A limit of time needs worlds without end; others need some that come to their end.
             if limit.option == "max-time" { 64 } else { 8 }
         );
-        let file = format!("{}.toml", limit.option);
+        let out = format!("{}-{who}", limit.option);
+        let file = format!("{out}.toml");
         fs::write(folder.join(&file), text).expect("written");
-        check(limit, &explore(&folder, limit.option, &[&file]), true);
+        check(limit, &explore(&folder, &out, &[&file]), true);
     }
 }
