@@ -30,8 +30,8 @@ impl ByteSet {
     }
 
     /// The values, ascending.
-    pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=255u8).filter(move |&value| self.contains(value))
+    pub fn iter(self) -> ByteValues {
+        ByteValues(self)
     }
 
     pub fn contains(self, value: u8) -> bool {
@@ -45,6 +45,25 @@ impl ByteSet {
     pub fn first(self) -> Option<u8> {
         let limb = self.0.iter().position(|&limb| limb != 0)?;
         Some(limb as u8 * 64 + self.0[limb].trailing_zeros() as u8)
+    }
+}
+
+/// The values of a set, ascending.
+pub struct ByteValues(ByteSet);
+
+impl Iterator for ByteValues {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let first = self.0.first()?;
+        let limb = &mut self.0.0[usize::from(first / 64)];
+        *limb &= *limb - 1;
+        Some(first)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.0.len() as usize;
+        (left, Some(left))
     }
 }
 

@@ -4,12 +4,15 @@
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// The values that are left of each byte.
 pub struct Domains {
     /// In the order of the arena, which no other path influences.
     pub variables: Vec<Variable>,
-    pub values: Vec<Vec<u8>>,
+    allowed: Vec<ByteSet>,
+    /// The same as lists, made when they are asked for: most queries have too many combinations.
+    values: OnceCell<Vec<Vec<u8>>>,
     number: FxHashMap<Variable, usize>,
     /// How many combinations of values there are.
     pub combinations: u64,
@@ -61,9 +64,11 @@ impl Domains {
             });
         }
         let sizes = allowed.iter().map(|set| set.len());
+        let combinations = sizes.fold(1, u64::saturating_mul);
         Domains {
-            combinations: sizes.fold(1, u64::saturating_mul),
-            values: allowed.iter().map(|set| set.iter().collect()).collect(),
+            combinations,
+            allowed,
+            values: OnceCell::new(),
             variables,
             number,
             open,
@@ -77,10 +82,16 @@ impl Domains {
         self.number.get(&variable).copied()
     }
 
+    /// The values of each byte.
+    pub fn values(&self) -> &[Vec<u8>] {
+        let lists = || self.allowed.iter().map(|set| set.iter().collect());
+        self.values.get_or_init(|| lists().collect())
+    }
+
     /// The values of all bytes in a combination: its digits.
     pub fn decode(&self, combination: u64, values: &mut [u8]) {
         let mut rest = combination;
-        for (value, all) in values.iter_mut().zip(&self.values) {
+        for (value, all) in values.iter_mut().zip(self.values()) {
             *value = all[(rest % all.len() as u64) as usize];
             rest /= all.len() as u64;
         }

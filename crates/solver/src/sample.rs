@@ -52,7 +52,7 @@ impl Numbers {
             } else {
                 self.below(count)
             };
-            values[at] = domains.values[at][self.below(domains.values[at].len())];
+            values[at] = domains.values()[at][self.below(domains.values()[at].len())];
         }
     }
 }
@@ -197,7 +197,7 @@ fn by_neighbours(program: &Program, domains: &Domains, before: &[u8]) -> Option<
             .iter()
             .map(|&value| [u64::from(value); LANES])
             .collect();
-        let (low, high) = (&domains.values[first], &domains.values[first + 1]);
+        let (low, high) = (&domains.values()[first], &domains.values()[first + 1]);
         let count = low.len() * high.len();
         for start in (0..count).step_by(LANES) {
             work = work.checked_sub(program.len().max(1))?;
