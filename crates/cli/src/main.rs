@@ -2,6 +2,10 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
+// Before all others, which use its macros.
+#[macro_use]
+mod output;
+
 mod args;
 mod commands;
 mod display;

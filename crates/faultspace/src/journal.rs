@@ -34,6 +34,9 @@ pub(crate) struct Entry {
     pub cleanup_failed: bool,
     /// How it was kept apart.
     pub isolation: Isolation,
+    /// Time of the test.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 /// What a journal is about: a search that goes on must be the same.

@@ -4,10 +4,9 @@ use everett_report::{Curve, Folder, Outcome as TestOutcome, Panel, TestCase, jun
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::config::SearchConfig;
 use crate::error::Result;
-use crate::results::{FaultSummary, Outcome};
-use crate::run::Curves;
+use crate::results::{Curves, FaultSummary, Outcome};
+use crate::settings::SearchConfig;
 use crate::space::Space;
 
 /// The most cells on a side of the map.
@@ -26,21 +25,30 @@ pub(crate) fn write(
     folder.write("results.txt", table(summary).as_bytes())?;
     folder.write(
         "junit.xml",
-        junit(&config.injector, &cases(summary)).as_bytes(),
+        junit(&config.injector, &cases(summary, &curves.seconds)).as_bytes(),
     )?;
     folder.write("map.svg", map(space, summary).as_bytes())?;
     folder.write("curves.svg", curves_of(space, curves).as_bytes())?;
     Ok(())
 }
 
-fn cases(summary: &FaultSummary) -> Vec<TestCase> {
+fn cases(summary: &FaultSummary, seconds: &[f64]) -> Vec<TestCase> {
     let case = |result: &crate::results::ScenarioResult| {
         let why = format!("{}: {}", result.outcome, result.why.join(", "));
         TestCase {
             name: result.scenario.clone(),
             class: result.name.clone(),
-            seconds: 0.0,
+            // Names are numbers of scenarios, from 1.
+            seconds: result
+                .name
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| seconds.get(number.checked_sub(1)?).copied())
+                .unwrap_or(0.0),
             outcome: match result.outcome {
+                Outcome::Passed if summary.is_without_injection() => {
+                    TestOutcome::Skipped("no fault was injected".to_owned())
+                }
                 Outcome::Passed => TestOutcome::Passed,
                 Outcome::Error => TestOutcome::Error(why),
                 _ => TestOutcome::Failed(why),

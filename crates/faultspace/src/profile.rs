@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Command, Limits, SearchConfig};
 use crate::error::{Error, Result};
-use crate::injector::{Injection, functions::FUNCTIONS, preload};
+use crate::injector::functions::FUNCTIONS;
+use crate::injector::{Injection, preload};
+use crate::settings::{Command, Limits, SearchConfig};
 use crate::space::{Scenario, Space};
 use crate::system::System;
 

@@ -3,11 +3,11 @@
 use everett_report::Folder;
 use std::fmt::Write;
 
-use crate::config::{Command, SearchConfig};
 use crate::error::Result;
 use crate::injector::{self, Injection, Means, preload};
 use crate::manager::{Ended, Seen};
 use crate::results::{Outcome, ScenarioResult};
+use crate::settings::{Command, SearchConfig};
 use crate::space::Scenario;
 use crate::system::quoted;
 
@@ -24,8 +24,7 @@ pub(crate) fn write(
         &format!("{place}/scenario.txt"),
         format!("{scenario}\n").as_bytes(),
     )?;
-    let json = serde_json::to_vec_pretty(result).unwrap_or_default();
-    folder.write(&format!("{place}/result.json"), &json)?;
+    write_result(folder, result)?;
     if let Some(seen) = seen {
         for (name, output) in ["stdout.txt", "stderr.txt"].iter().zip(&seen.output) {
             folder.write(&format!("{place}/{name}"), output.text.as_bytes())?;
@@ -42,13 +41,21 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// Writes the result of a scenario.
+pub(crate) fn write_result(folder: &Folder, result: &ScenarioResult) -> Result<()> {
+    let json = serde_json::to_vec_pretty(result).unwrap_or_default();
+    folder.write(&format!("scenarios/{}/result.json", result.name), &json)?;
+    Ok(())
+}
+
 fn make_executable(path: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
     // A script that is not executable can be run by `sh`.
     let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
 }
 
-/// The script of a failure. It needs nothing of Everett where a shell can inject the fault and see the failure.
+/// The script of a failure: a replay in isolation. Who asks for it (`--plain`) gets one that needs nothing of Everett,
+/// where a shell can inject the fault and see the failure.
 fn script(
     folder: &Folder,
     config: &SearchConfig,
@@ -60,7 +67,12 @@ fn script(
     let mut text = format!(
         "#!/bin/sh\n# Makes a failure happen again: {scenario}\n# {}: {why}\n\
          # Exit code 0: it happened again. 1: it did not. 2: it could not be tried.\n\
-         here=$(cd \"$(dirname \"$0\")\" && pwd)\n",
+         here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+         if [ \"$1\" != --plain ]; then\n\
+         \x20 everett=${{EVERETT:-everett}}\n\
+         \x20 command -v \"$everett\" >/dev/null && exec \"$everett\" faults replay \"$here\"\n\
+         \x20 echo \"$everett is not there: set EVERETT to its path, or see --plain in docs/faults.md\" >&2\n\
+         \x20 exit 2\nfi\n",
         result.outcome
     );
     let is_seen = match result.outcome {
@@ -75,7 +87,7 @@ fn script(
         true => write_plain(&mut text, folder, config, scenario, seen),
         false => writeln!(
             text,
-            "exec \"${{EVERETT:-everett}}\" faults replay \"$here\""
+            "echo \"this failure needs Everett to be injected or to be seen: there is no --plain\" >&2\nexit 2"
         ),
     };
     text
@@ -103,7 +115,8 @@ fn write_plain(
         .unwrap_or_default();
     writeln!(
         text,
-        "work=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$work\"' EXIT"
+        "echo \"warning: no isolation: the test runs in a copy of its folder, but can change all else\" >&2\n\
+         work=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$work\"' EXIT"
     )?;
     writeln!(
         text,
@@ -116,9 +129,11 @@ fn write_plain(
         })
     )?;
     writeln!(text, "cd \"$work\" || exit 2")?;
-    let passes = row.injector.passes_scenario();
-    let system = crate::system::words(config, scenario, passes);
-    let mut env = crate::system::variables(config, scenario);
+    let arguments = row.injector.passes_scenario().then_some(scenario);
+    let system = crate::system::words(config, scenario, arguments);
+    let mut env = crate::system::variables(config, scenario, scenario);
+    env.retain(|(name, _)| name != "EVERETT_FOLDER");
+    writeln!(text, "export EVERETT_FOLDER=\"$work\"")?;
     let means = Means {
         library: "preload.so".into(),
     };

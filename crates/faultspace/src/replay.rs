@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::config::SearchConfig;
 use crate::error::{Error, Result};
 use crate::impact::{Measured, measure};
 use crate::manager::Seen;
 use crate::results::ScenarioResult;
+use crate::settings::SearchConfig;
 use crate::space::Scenario;
 use crate::system::System;
 
@@ -103,7 +103,7 @@ fn replay_in(
         let covered = seen.coverage.iter().cloned().collect();
         result
             .shown
-            .push(measure(&config.impact, &seen, without.as_deref(), &covered));
+            .push(measure(&config.impact, &seen, Some(&without), &covered));
         result.seen = Some(seen);
     }
     Ok(result)

@@ -44,11 +44,6 @@ impl Outcome {
     pub fn is_failure(self) -> bool {
         !matches!(self, Outcome::Passed | Outcome::Error)
     }
-
-    /// Whether it is a crash or a hang.
-    pub fn is_crash(self) -> bool {
-        matches!(self, Outcome::Crashed | Outcome::Hung)
-    }
 }
 
 impl fmt::Display for Outcome {
@@ -109,8 +104,10 @@ pub struct FaultSummary {
     pub scenarios_run: u64,
     /// Failures among them.
     pub failures: u64,
-    /// Crashes and hangs among them.
+    /// Scenarios in which a process crashed.
     pub crashes: u64,
+    /// Scenarios that did not end in their time.
+    pub hangs: u64,
     /// Scenarios that Everett could not run.
     pub errors: u64,
     /// Clusters of failures.
@@ -123,6 +120,10 @@ pub struct FaultSummary {
     pub injector: String,
     /// How tests were kept apart from the machine.
     pub isolation: Isolation,
+    /// Scenarios whose faults happened; `null` where nobody can tell.
+    pub scenarios_injected: Option<u64>,
+    /// What the user should know before he trusts the result.
+    pub warnings: Vec<String>,
     /// Whether all scenarios were run.
     pub is_complete: bool,
     /// Whether somebody interrupted it.
@@ -143,4 +144,24 @@ pub struct FaultSummary {
     pub wall_seconds: f64,
     /// The results, worst first.
     pub results: Vec<ScenarioResult>,
+}
+
+impl FaultSummary {
+    /// Whether there were faults to inject, and none of them happened: such a search says nothing.
+    pub fn is_without_injection(&self) -> bool {
+        self.scenarios_injected == Some(0)
+    }
+}
+
+/// What curves show, after each scenario.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curves {
+    /// Failures so far.
+    pub failures: Vec<f64>,
+    /// Impact of each scenario.
+    pub impact: Vec<f64>,
+    /// Time of the test of each scenario.
+    pub seconds: Vec<f64>,
+    /// Sensitivity of each axis.
+    pub sensitivity: Vec<Vec<f64>>,
 }

@@ -11,15 +11,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cluster::Stacks;
-use crate::config::{SearchConfig, SearchFile};
+use crate::config::SearchFile;
 use crate::error::{Error, Result};
 use crate::impact::{Measured, measure, relevance};
 use crate::journal::{Entry, Head, Journal};
 use crate::manager::{Seen, digest};
 use crate::numbers::Numbers;
 use crate::regression;
-use crate::results::{FaultSummary, Isolation, Outcome, ScenarioResult};
+use crate::results::{Curves, FaultSummary, Isolation, Outcome, ScenarioResult};
 use crate::search::{self, Search};
+use crate::settings::SearchConfig;
 use crate::space::{Point, Scenario, Space};
 use crate::system::System;
 
@@ -83,16 +84,20 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     }
     config.stop.runs = spec.runs.or(config.stop.runs);
     let folder = match &spec.out {
-        Some(path) => Folder::open(path)?,
+        Some(path) => {
+            refuse_foreign(path)?;
+            Folder::open(path)?
+        }
         None => Folder::next(Path::new("everett-out"))?,
     };
     let system = System::new(&config, &spec.manager, folder.path())?;
     check(&system, &space)?;
+    // First of all: a folder of another search is left as it is.
+    let journal = Journal::open(folder.path(), &head(&config))?;
     folder.write(
         "search.json",
         &serde_json::to_vec_pretty(&config).unwrap_or_default(),
     )?;
-    let journal = Journal::open(folder.path(), &head(&config))?;
     let jobs = match spec.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
@@ -101,7 +106,8 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     let begun = Instant::now();
     explorer.search(&system, jobs, progress)?;
     explorer.repeat(&system, jobs)?;
-    let mut summary = explorer.summary();
+    let mut summary = explorer.summary(&system);
+    explorer.write_results()?;
     summary.jobs = jobs;
     summary.other_runs = system
         .runs
@@ -125,6 +131,35 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     })
 }
 
+/// What a search that was refused leaves behind.
+const REMAINS: &[&str] = &["preload.c", "preload.so", "scratch", "tests", "findings"];
+
+/// Refuses a folder that has files of somebody else: results would be among them.
+fn refuse_foreign(path: &Path) -> Result<()> {
+    if path.join("journal.jsonl").exists() {
+        return Ok(());
+    }
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return Ok(());
+    };
+    let is_foreign = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let is_empty = || std::fs::read_dir(entry.path()).is_ok_and(|mut all| all.next().is_none());
+        match REMAINS.iter().any(|own| name == *own) {
+            true => entry.path().is_dir() && name != "scratch" && !is_empty(),
+            false => true,
+        }
+    };
+    match entries.flatten().find(is_foreign) {
+        None => Ok(()),
+        Some(entry) => Err(Error::Usage(format!(
+            "{} is not empty and has no results of a fault search (there is {}); choose another --out",
+            path.display(),
+            entry.file_name().to_string_lossy()
+        ))),
+    }
+}
+
 /// Checks the first and the last scenario of each subspace before anything is run, and that the system starts.
 fn check(system: &System, space: &Space) -> Result<()> {
     for (subspace, own) in space.subspaces().iter().enumerate() {
@@ -140,13 +175,17 @@ fn check(system: &System, space: &Space) -> Result<()> {
     }
     let first = space.scenario(&space.point(0));
     let without = system.without_faults(&first)?;
-    if let Some(seen) = without.filter(|seen| !seen.test.is_success())
-        && system.without(&first).to_string().is_empty()
-    {
-        let said = seen.output[1].text.trim().to_owned();
+    if !without.test.is_success() && system.without(&first).to_string().is_empty() {
+        let said = without.output[1].text.trim();
+        let hint = match system.passes_scenario() {
+            true => {
+                "\n(with injector script, this run has no arguments, EVERETT_FAULT_FREE=1, and empty attributes)"
+            }
+            false => "",
+        };
         return Err(Error::Setup(format!(
-            "the test fails without any fault: {} {said}",
-            seen.test
+            "the test fails without any fault: {} {said}{hint}",
+            without.test
         )));
     }
     Ok(())
@@ -165,17 +204,6 @@ fn head(config: &SearchConfig) -> Head {
     }
 }
 
-/// What curves show, after each scenario.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Curves {
-    /// Failures so far.
-    pub failures: Vec<f64>,
-    /// Impact of each scenario.
-    pub impact: Vec<f64>,
-    /// Sensitivity of each axis.
-    pub sensitivity: Vec<Vec<f64>>,
-}
-
 /// The state of a search.
 struct Explorer<'s> {
     config: &'s SearchConfig,
@@ -192,6 +220,7 @@ struct Explorer<'s> {
     numbers: Vec<(usize, f64)>,
     failures: u64,
     crashes: u64,
+    hangs: u64,
     failing_without: BTreeSet<String>,
     cleanup_failures: u64,
     isolation: Isolation,
@@ -203,7 +232,7 @@ struct Explorer<'s> {
 
 /// What a job is asked, and what it answers: the number of a scenario, and what was seen with and without its faults.
 type Question = (u64, Scenario);
-type Observed = Result<(Seen, Option<Arc<Seen>>)>;
+type Observed = Result<(Seen, Arc<Seen>)>;
 type Answer = (u64, Observed);
 
 fn ask(system: &System, scenario: &Scenario) -> Observed {
@@ -250,6 +279,7 @@ impl<'s> Explorer<'s> {
             numbers: Vec::new(),
             failures: 0,
             crashes: 0,
+            hangs: 0,
             failing_without: BTreeSet::new(),
             cleanup_failures: 0,
             isolation: Isolation::default(),
@@ -268,12 +298,10 @@ impl<'s> Explorer<'s> {
         progress: &mut dyn FnMut(&Progress<'_>),
     ) -> Result<()> {
         let begun = Instant::now();
-        let most = self
-            .config
-            .stop
-            .runs
-            .unwrap_or(u64::MAX)
-            .min(self.space.size());
+        let known = self.journal.known.len() as u64;
+        // Results that are there already are never dropped.
+        let most = self.config.stop.runs.unwrap_or(u64::MAX).max(known);
+        let most = most.min(self.space.size());
         let (questions, asked) = channel();
         let (answer, answers) = channel();
         let asked = Mutex::new(asked);
@@ -291,7 +319,7 @@ impl<'s> Explorer<'s> {
                     let Some(point) = self.search.next(self.space) else {
                         break;
                     };
-                    if issued >= self.journal.known.len() as u64 {
+                    if issued >= known {
                         let _ = questions.send((issued, self.space.scenario(&point)));
                     }
                     flight.insert(issued, point);
@@ -322,7 +350,7 @@ impl<'s> Explorer<'s> {
                         last,
                     });
                 }
-                if self.has_reached_target() || self.is_stopped(begun) {
+                if learned >= known && (self.has_reached_target() || self.is_stopped(begun)) {
                     break Ok(());
                 }
             };
@@ -369,6 +397,7 @@ impl<'s> Explorer<'s> {
         let clusters = || self.clusters().len() as u64;
         is_reached(stop.failures, self.failures)
             || is_reached(stop.crashes, self.crashes)
+            || is_reached(stop.hangs, self.hangs)
             || stop
                 .impact
                 .is_some_and(|most| self.results.last().is_some_and(|last| last.impact >= most))
@@ -394,12 +423,10 @@ impl<'s> Explorer<'s> {
         let position = self.space.position(point);
         let entry = match &seen {
             Ok((seen, without)) => {
-                if let Some(without) = without {
-                    let before = self.covered.len();
-                    self.covered.extend(without.coverage.iter().cloned());
-                    self.covered_without += (self.covered.len() - before) as u64;
-                }
-                self.entry(position, &scenario, seen, without.as_deref())
+                let before = self.covered.len();
+                self.covered.extend(without.coverage.iter().cloned());
+                self.covered_without += (self.covered.len() - before) as u64;
+                self.entry(position, &scenario, seen, without)
             }
             // A manager that dies costs its test only; everything else is an error of the search.
             Err(Error::Manager(why)) => Entry {
@@ -418,15 +445,9 @@ impl<'s> Explorer<'s> {
     }
 
     /// What a run shows.
-    fn entry(
-        &self,
-        position: u64,
-        scenario: &Scenario,
-        seen: &Seen,
-        without: Option<&Seen>,
-    ) -> Entry {
-        let mut measured = measure(&self.config.impact, seen, without, &self.covered);
-        let failing = without.filter(|without| !without.test.is_success());
+    fn entry(&self, position: u64, scenario: &Scenario, seen: &Seen, without: &Seen) -> Entry {
+        let mut measured = measure(&self.config.impact, seen, Some(without), &self.covered);
+        let failing = Some(without).filter(|without| !without.test.is_success());
         if let Some(failing) = failing {
             measured = Measured {
                 outcome: Outcome::Error,
@@ -462,6 +483,7 @@ impl<'s> Explorer<'s> {
             }),
             cleanup_failed: seen.cleanup_failure.is_some(),
             isolation: seen.isolation,
+            seconds: seen.seconds,
         }
     }
 
@@ -485,13 +507,15 @@ impl<'s> Explorer<'s> {
         self.search.learn(self.space, point, fitness);
         self.covered.extend(entry.new_lines);
         self.failures += u64::from(entry.outcome.is_failure());
-        self.crashes += u64::from(entry.outcome.is_crash());
+        self.crashes += u64::from(entry.outcome == Outcome::Crashed);
+        self.hangs += u64::from(entry.outcome == Outcome::Hung);
         self.cleanup_failures += u64::from(entry.cleanup_failed);
         self.failing_without.extend(entry.fails_without);
         self.isolation = entry.isolation;
         self.numbers.push((number, entry.repeatable));
         self.curves.failures.push(self.failures as f64);
         self.curves.impact.push(entry.impact);
+        self.curves.seconds.push(entry.seconds);
         self.curves.sensitivity.push(self.search.sensitivity());
         self.results.push(ScenarioResult {
             name: format!("{:06}", self.results.len() + 1),
@@ -559,8 +583,7 @@ impl<'s> Explorer<'s> {
                 match seen {
                     Ok((seen, without)) => {
                         let none = BTreeSet::new();
-                        let measured =
-                            measure(&self.config.impact, &seen, without.as_deref(), &none);
+                        let measured = measure(&self.config.impact, &seen, Some(&without), &none);
                         impacts
                             .entry(at as usize)
                             .or_default()
@@ -591,8 +614,28 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
+    /// Writes what is known about failures at the end only: their cluster, and how they repeat.
+    fn write_results(&self) -> Result<()> {
+        for result in self.results.iter().filter(|one| one.outcome.is_failure()) {
+            regression::write_result(self.folder, result)?;
+        }
+        Ok(())
+    }
+
+    /// How many scenarios had their faults; `None` where nobody can tell, or none had a fault to inject.
+    fn injected(&self, system: &System) -> Option<u64> {
+        let is_due = |result: &&ScenarioResult| {
+            let scenario = self.space.scenario(&self.space.point(result.position));
+            let planned = system.plan(&scenario);
+            result.injected.is_some() && planned.is_ok_and(|planned| planned.has_faults())
+        };
+        let mut due = self.results.iter().filter(is_due).peekable();
+        due.peek()?;
+        Some(due.filter(|result| result.injected == Some(true)).count() as u64)
+    }
+
     /// What the search came to.
-    fn summary(&mut self) -> FaultSummary {
+    fn summary(&mut self, system: &System) -> FaultSummary {
         let clusters = self.clusters();
         for (number, members) in (1..).zip(clusters.values()) {
             // The worst stands for its cluster, and of equal ones the first.
@@ -623,11 +666,16 @@ impl<'s> Explorer<'s> {
             .iter()
             .filter(|result| result.outcome == Outcome::Error);
         let covered = self.covered.len() as u64;
+        let scenarios_injected = self.injected(system);
+        let never = (scenarios_injected == Some(0)).then(|| never_injected(self.config));
         FaultSummary {
+            scenarios_injected,
+            warnings: never.into_iter().collect(),
             scenarios_total: self.space.size(),
             scenarios_run: self.results.len() as u64,
             failures: self.failures,
             crashes: self.crashes,
+            hangs: self.hangs,
             errors: errors.count() as u64,
             clusters: clusters.len() as u64,
             search: self.config.search.clone(),
@@ -645,4 +693,20 @@ impl<'s> Explorer<'s> {
             ..FaultSummary::default()
         }
     }
+}
+
+/// Why a search in which no fault ever happened says nothing.
+fn never_injected(config: &SearchConfig) -> String {
+    let who = match config.programs.as_slice() {
+        [] => "a program that is no shell".to_owned(),
+        programs => format!("program {}", programs.join(", ")),
+    };
+    let linked = match config.injector.as_str() {
+        "preload" => ", or is it static (then use injector ptrace)",
+        _ => "",
+    };
+    format!(
+        "no fault was ever injected, so the result says nothing: does the test run {who}{linked}, \
+         and does it make these calls? (everett faults profile counts them)"
+    )
 }

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use crate::config::{SearchConfig, SearchFile};
+use crate::config::SearchFile;
 use crate::error::{Error, Result};
 use crate::replay::read;
 use crate::results::FaultSummary;
+use crate::settings::SearchConfig;
 use crate::space::{Point, Space};
 
 /// An axis.

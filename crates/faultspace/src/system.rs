@@ -12,11 +12,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::config::{Command, SearchConfig};
 use crate::error::{Error, Result};
 use crate::injector::{self, Injection, InjectorRow, Means};
-use crate::manager::{Ended, Job, Seen};
-use crate::space::Scenario;
+use crate::manager::{Job, Seen};
+use crate::settings::{Command, SearchConfig};
+use crate::space::{Fault, Scenario, Space, Value};
 
 /// What a manager may take beside the times of its commands.
 const GRACE: Duration = Duration::from_secs(60);
@@ -29,6 +29,8 @@ pub(crate) struct System {
     config: SearchConfig,
     row: &'static InjectorRow,
     means: Means,
+    /// Names of all axes of the space, each with the number of its fault.
+    names: Vec<(usize, String)>,
     /// The command that starts a manager.
     manager: Vec<OsString>,
     /// A folder for the scratch folders of tests.
@@ -53,12 +55,15 @@ impl System {
         if row.name == "preload" {
             means.library = injector::preload::build(&folder)?;
         }
+        // A profile has no space.
+        let names = Space::parse(&config.space).map_or(Vec::new(), |space| space.names().to_vec());
         let scratch = folder.join("scratch");
         std::fs::create_dir_all(&scratch).map_err(Error::writing(&scratch))?;
         Ok(System {
             config: config.clone(),
             row,
             means,
+            names,
             manager: manager.to_vec(),
             scratch,
             number: AtomicU64::new(0),
@@ -84,20 +89,13 @@ impl System {
         self.execute(&self.job(scenario, injection))
     }
 
-    /// Whether scenarios are compared with a run without faults.
-    fn needs_without(&self) -> bool {
-        let impact = &self.config.impact;
-        let is_compared = [impact.output, impact.files, impact.latency, impact.coverage]
-            .iter()
-            .any(|one| *one > 0.0);
-        !self.row.injector.passes_scenario() || is_compared || self.config.start.is_some()
+    /// Whether the commands get the scenario in their arguments.
+    pub(crate) fn passes_scenario(&self) -> bool {
+        self.row.injector.passes_scenario()
     }
 
     /// The test of a scenario without its faults.
-    pub(crate) fn without_faults(&self, scenario: &Scenario) -> Result<Option<Arc<Seen>>> {
-        if !self.needs_without() {
-            return Ok(None);
-        }
+    pub(crate) fn without_faults(&self, scenario: &Scenario) -> Result<Arc<Seen>> {
         let test = self.without(scenario);
         let lock = {
             let mut all = self.without.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,13 +103,8 @@ impl System {
         };
         let made = lock.get_or_init(|| {
             let seen = self.plan(scenario).and_then(|injection| {
-                let mut seen = self.execute(&self.job(&test, injection.without_faults()))?;
-                if self.row.injector.passes_scenario() {
-                    // What a script does without a scenario is its own matter.
-                    seen.test = Ended::Exit(0);
-                    seen.crashes.clear();
-                }
-                Ok(Arc::new(seen))
+                let job = self.job_without(&test, injection.without_faults());
+                Ok(Arc::new(self.execute(&job)?))
             });
             seen.map_err(|error| error.to_string())
         });
@@ -120,38 +113,66 @@ impl System {
             Some(why) => Err(Error::Setup(format!(
                 "`start` fails without any fault: {why}"
             ))),
-            None => Ok(Some(seen)),
+            None => Ok(seen),
         }
     }
 
-    /// A scenario without the attributes of its faults: the test alone.
+    /// A scenario without the attributes of its faults: the test alone. What a script makes of an attribute is not
+    /// known; only `test` is certainly about the test.
     pub(crate) fn without(&self, scenario: &Scenario) -> Scenario {
-        if self.row.injector.passes_scenario() {
-            return Scenario::default();
-        }
         let names = self.row.injector.attributes();
+        let is_kept = |name: &str| match self.passes_scenario() {
+            true => name == "test",
+            false => !names.iter().any(|own| own.eq_ignore_ascii_case(name)),
+        };
         let mut test = scenario.clone();
+        if self.passes_scenario() {
+            test.subtypes.clear();
+            test.faults.truncate(1);
+        }
         for fault in &mut test.faults {
-            fault
-                .0
-                .retain(|(name, _)| !names.iter().any(|own| own.eq_ignore_ascii_case(name)));
+            fault.0.retain(|(name, _)| is_kept(name));
         }
         test
     }
 
+    /// A job without faults: attributes that the test alone does not have are there, but empty, so that commands can
+    /// tell what they mean.
+    fn job_without(&self, test: &Scenario, injection: Injection) -> Job {
+        let mut filled = test.clone();
+        for (fault, name) in &self.names {
+            let missing = (fault + 1).saturating_sub(filled.faults.len());
+            filled.faults.extend((0..missing).map(|_| Fault::default()));
+            if filled.faults[*fault].get(name).is_none() {
+                let empty = Value::Word(String::new());
+                filled.faults[*fault].0.push((name.clone(), empty));
+            }
+        }
+        let mut job = self.job_of(&filled, test, injection);
+        job.env
+            .push(("EVERETT_FAULT_FREE".to_owned(), "1".to_owned()));
+        job
+    }
+
     /// A job for a manager.
     pub(crate) fn job(&self, scenario: &Scenario, injection: Injection) -> Job {
+        self.job_of(scenario, scenario, injection)
+    }
+
+    /// A job whose commands have the attributes of one scenario, and are told the text of another.
+    fn job_of(&self, scenario: &Scenario, told: &Scenario, injection: Injection) -> Job {
         let config = &self.config;
-        let words = |command: &Command| command_words(command, scenario, false);
+        let words = |command: &Command| command_words(command, scenario, None);
+        let arguments = self.passes_scenario().then_some(told);
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         Job {
             folder: config.folder.clone(),
             scratch: self.scratch.join(number.to_string()),
             start: config.start.as_ref().map(words),
-            test: self::words(config, scenario, self.row.injector.passes_scenario()),
+            test: self::words(config, scenario, arguments),
             measure: config.impact.script.as_ref().map(words),
             cleanup: config.cleanup.as_ref().map(words),
-            env: variables(config, scenario),
+            env: variables(config, scenario, told),
             injection,
             programs: config.programs.clone(),
             writable: config.writable.clone(),
@@ -224,20 +245,25 @@ impl System {
     }
 }
 
-/// The words of the test for a scenario.
-pub(crate) fn words(config: &SearchConfig, scenario: &Scenario, passes: bool) -> Vec<String> {
+/// The words of the test for a scenario, and for one that it gets as arguments.
+pub(crate) fn words(
+    config: &SearchConfig,
+    scenario: &Scenario,
+    arguments: Option<&Scenario>,
+) -> Vec<String> {
     let none = Command::Words(vec!["true".to_owned()]);
-    command_words(config.test.as_ref().unwrap_or(&none), scenario, passes)
+    command_words(config.test.as_ref().unwrap_or(&none), scenario, arguments)
 }
 
 /// The environment of the commands for a scenario, beside that of Everett.
-pub(crate) fn variables(config: &SearchConfig, scenario: &Scenario) -> Vec<(String, String)> {
+pub(crate) fn variables(
+    config: &SearchConfig,
+    scenario: &Scenario,
+    told: &Scenario,
+) -> Vec<(String, String)> {
     let mut env = scenario.variables();
-    env.push(("EVERETT_SCENARIO".to_owned(), scenario.to_string()));
-    env.push((
-        "EVERETT_SCENARIO_JSON".to_owned(),
-        scenario.json().to_string(),
-    ));
+    env.push(("EVERETT_SCENARIO".to_owned(), told.to_string()));
+    env.push(("EVERETT_SCENARIO_JSON".to_owned(), told.json().to_string()));
     env.push((
         "EVERETT_FOLDER".to_owned(),
         config.folder.display().to_string(),
@@ -250,8 +276,12 @@ pub(crate) fn variables(config: &SearchConfig, scenario: &Scenario) -> Vec<(Stri
 }
 
 /// The words of a command for a scenario: `{NAME}` is an attribute's value.
-fn command_words(command: &Command, scenario: &Scenario, passes: bool) -> Vec<String> {
-    let more = if passes { scenario.words() } else { Vec::new() };
+fn command_words(
+    command: &Command,
+    scenario: &Scenario,
+    arguments: Option<&Scenario>,
+) -> Vec<String> {
+    let more = arguments.map_or(Vec::new(), Scenario::words);
     match command {
         Command::Words(words) => {
             let words = words
@@ -262,7 +292,7 @@ fn command_words(command: &Command, scenario: &Scenario, passes: bool) -> Vec<St
         Command::Shell(text) => {
             let mut text = filled(text, scenario, |value| quoted(&value));
             let uses_arguments = ["$@", "$*", "$1"].iter().any(|one| text.contains(one));
-            if passes && !uses_arguments {
+            if arguments.is_some() && !uses_arguments {
                 text.push_str(" \"$@\"");
             }
             let words = ["sh", "-c", &text, "sh"].map(str::to_owned);

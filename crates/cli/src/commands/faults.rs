@@ -152,9 +152,9 @@ fn run_search(args: &RunArgs) -> Result<u8> {
     print_summary(&result.summary);
     print(&format!("results: {}", result.folder.display()));
     Ok(match &result.summary {
-        summary if summary.is_interrupted => EXIT_INTERRUPTED,
         summary if summary.failures > 0 => EXIT_FINDINGS,
-        summary if summary.errors > 0 => EXIT_ERROR,
+        summary if summary.errors > 0 || summary.is_without_injection() => EXIT_ERROR,
+        summary if summary.is_interrupted => EXIT_INTERRUPTED,
         _ => EXIT_CLEAN,
     })
 }
@@ -198,6 +198,9 @@ fn print_summary(summary: &FaultSummary) {
         summary.search,
         summary.seed
     ));
+    for warning in &summary.warnings {
+        eprintln!("everett: warning: {warning}");
+    }
     if summary.errors > 0 {
         let errors = summary.errors;
         eprintln!("everett: {errors} scenarios could not be run; summary.json says why");

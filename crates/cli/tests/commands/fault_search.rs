@@ -142,6 +142,12 @@ fn failures_of_libc_functions_are_found_and_replayed() {
         }
         assert_eq!(result["precision"], Value::Null);
         assert_eq!(result["repeats"], "always the same");
+        let file = format!(
+            "out/scenarios/{}/result.json",
+            result["name"].as_str().unwrap()
+        );
+        let own: Value = serde_json::from_slice(&fs::read(place.0.join(file)).unwrap()).unwrap();
+        assert_eq!(own, *result);
         let stack = result["stack"].to_string();
         assert!(stack.contains("recovery"), "{stack}");
         let name = result["name"].as_str().unwrap();
@@ -302,5 +308,310 @@ fn mistakes_are_told_before_anything_is_run() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(message), "{said}");
+    }
+}
+
+/// Crashes at the first malloc, hangs where reading fails for ever, and lives with one failed read.
+const RETRIES: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  char *memory = malloc(10), byte;
+  memory[0] = 1;
+  while (read(0, &byte, 1) < 0) {}
+  return 0;
+}
+"#;
+
+/// A search on `retries` with a space.
+fn retries(injector: &str, space: &str) -> String {
+    format!(
+        "space = \"{space}\"\ninjector = \"{injector}\"\nprogram = \"retries\"\ntest = \"./retries\"\n\
+         repetitions = 1\n[limits]\ntimeout = \"5s\"\n"
+    )
+}
+
+#[test]
+fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
+    let place = Place::new("retries", &[("retries.c", RETRIES)]);
+    for injector in ["preload", "ptrace"] {
+        let space =
+            "function : { read } errno : { EINTR } callNumber : [1,1] persistent : { no, yes };";
+        // The loader of a dynamic program reads, too.
+        let flags: &[&str] = if injector == "ptrace" {
+            &["-static"]
+        } else {
+            &[]
+        };
+        place.build("retries", flags);
+        let mut text = retries(injector, space);
+        if injector == "preload" {
+            text = text.replace("yes };", "yes }; function : { malloc } callNumber : [1,1];");
+        }
+        fs::write(place.0.join("s.toml"), text).unwrap();
+        let summary = place.run(injector, &["--search", "exhaustive"]);
+        let scenario = "function read errno EINTR callNumber 1 persistent";
+        assert_eq!(outcome(&summary, &format!("{scenario} yes")), "hung");
+        assert_eq!(outcome(&summary, &format!("{scenario} no")), "passed");
+        assert_eq!(summary["hangs"], 1);
+        assert_eq!(summary["crashes"], u64::from(injector == "preload"));
+        assert_eq!(summary["scenarios_injected"], summary["scenarios_run"]);
+        // What is known at the end only is in the folders of scenarios, too.
+        for result in summary["results"].as_array().unwrap() {
+            let name = result["name"].as_str().unwrap();
+            let file = place
+                .0
+                .join(injector)
+                .join("scenarios")
+                .join(name)
+                .join("result.json");
+            let own: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+            assert_eq!(own, *result);
+        }
+        // The hang took its time.
+        let junit = fs::read_to_string(place.0.join(injector).join("junit.xml")).unwrap();
+        let case = junit
+            .lines()
+            .find(|line| line.contains("persistent yes"))
+            .unwrap();
+        assert!(!case.contains("time=\"0.0"), "{case}");
+    }
+}
+
+#[test]
+fn a_search_that_injects_nothing_has_not_passed() {
+    let place = Place::new("nothing", &[("retries.c", RETRIES)]);
+    place.build("retries", &["-static"]);
+    fs::copy(place.0.join("retries"), place.0.join("other")).unwrap();
+    let space = "function : { read, malloc } callNumber : [0,2];";
+    let wrong = retries("ptrace", &space.replace(", malloc", "")).replace("./retries", "./other");
+    for (out, text, hint) in [
+        ("typo", wrong, "program retries"),
+        ("static", retries("preload", space), "is it static"),
+    ] {
+        fs::write(place.0.join("s.toml"), text).unwrap();
+        let output = place.faults(&["run", "s.toml", "--out", out]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("no fault was ever injected") && said.contains(hint),
+            "{said}"
+        );
+        let bytes = fs::read(place.0.join(out).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(summary["scenarios_injected"], 0);
+        assert!(summary["warnings"][0].as_str().unwrap().contains(hint));
+        let junit = fs::read_to_string(place.0.join(out).join("junit.xml")).unwrap();
+        assert!(junit.contains("<skipped"), "{junit}");
+    }
+    // Where no call is to fail, nothing is missing.
+    let none = retries("preload", "function : { malloc } callNumber : [0,0];");
+    fs::write(place.0.join("s.toml"), none).unwrap();
+    let output = place.faults(&["run", "s.toml", "--out", "none"]);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn scripts_run_without_faults_first() {
+    let place = Place::new("script-free", &[]);
+    let text = |test: &str| {
+        format!(
+            "space = \"clients : [10,20] step 10;\"\ninjector = \"script\"\ntest = '{test}'\nrepetitions = 1\n"
+        )
+    };
+    for test in ["exit 3", "echo $((1000/EVERETT_FAULT_CLIENTS))"] {
+        fs::write(place.0.join("s.toml"), text(test)).unwrap();
+        let output = place.faults(&["run", "s.toml", "--out", "out"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("the test fails without any fault"), "{said}");
+        assert!(said.contains("EVERETT_FAULT_FREE=1"), "{said}");
+    }
+    // The run without faults has no arguments and empty attributes; the others have no EVERETT_FAULT_FREE.
+    let good = "if [ -n \"$EVERETT_FAULT_FREE\" ]; then \
+                [ $# = 0 ] && [ -z {clients} ] && [ \"${EVERETT_FAULT_CLIENTS-unset}\" = \"\" ]; \
+                else [ \"$*\" != \"clients 20\" ]; fi; : $@";
+    let good = good.replace("; : $@", " || exit 4");
+    fs::write(place.0.join("s.toml"), text(&format!("{good}; true $@"))).unwrap();
+    let summary = place.run("out", &["--search", "exhaustive"]);
+    assert_eq!(outcome(&summary, "clients 10"), "passed");
+    assert_eq!(outcome(&summary, "clients 20"), "failed");
+}
+
+#[test]
+fn results_are_kept_and_foreign_folders_are_refused() {
+    let text = "space = \"n : [1,8];\"\ninjector = \"script\"\ntest = 'exit $(( ${2:-0} > 5 )); $@'\n\
+                repetitions = 1\n[stop]\nfailures = 2\n";
+    let place = Place::new("kept", &[("s.toml", text)]);
+    let whole = place.run("out", &["--search", "exhaustive", "--runs", "7"]);
+    assert_eq!(whole["scenarios_run"], 7);
+    // Fewer runs, or a target that is reached, drop nothing.
+    let fewer = place.run("out", &["--search", "exhaustive", "--runs", "3"]);
+    assert_eq!(fewer["results"], whole["results"]);
+    fs::create_dir(place.0.join("mine")).unwrap();
+    fs::write(place.0.join("mine/letter.txt"), "x").unwrap();
+    let output = place.faults(&["run", "s.toml", "--out", "mine"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("mine is not empty") && said.contains("letter.txt"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(place.0.join("mine")).unwrap().count(), 1);
+    // Another search is refused, and what replays need stays.
+    let before = fs::read(place.0.join("out/search.json")).unwrap();
+    let output = place.faults(&["run", "s.toml", "--out", "out", "--seed", "5"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(fs::read(place.0.join("out/search.json")).unwrap(), before);
+}
+
+/// Takes memory until it is ended; without a fault, none.
+const EATER: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **words) {
+  if (count < 2) return 0;
+  for (;;) {
+    char *more = malloc(1 << 20);
+    if (more) memset(more, 1, 1 << 20);
+  }
+}
+"#;
+
+#[test]
+fn a_test_that_takes_too_much_memory_is_ended_and_said() {
+    let text = "space = \"n : [1,1];\"\ninjector = \"script\"\ntest = \"./eater\"\nrepetitions = 1\n\
+                [limits]\ntimeout = \"100s\"\nmemory = \"64M\"\n";
+    let place = Place::new("memory", &[("eater.c", EATER), ("s.toml", text)]);
+    place.build("eater", &["-O0"]);
+    let summary = place.run("out", &[]);
+    assert_eq!(outcome(&summary, "n 1"), "limit");
+    assert_eq!(summary["results"][0]["why"][0], "limit of memory");
+}
+
+#[test]
+fn scripts_of_failures_replay_in_isolation() {
+    let text =
+        "space = \"n : [1,1];\"\ninjector = \"script\"\ntest = \"sh ./t.sh\"\nrepetitions = 1\n";
+    // What it writes, and where, shows whether it was isolated.
+    let test = "[ $# = 0 ] && exit 0\n\
+                echo x >>\"$EVERETT_FOLDER/../kept-log\"\necho x >\"$EVERETT_FOLDER/made\"\nexit 3\n";
+    let place = Place::new("isolated", &[("t.sh", test), ("s.toml", text)]);
+    let inner = place.0.join("inner");
+    fs::create_dir(&inner).unwrap();
+    for file in ["t.sh", "s.toml"] {
+        fs::rename(place.0.join(file), inner.join(file)).unwrap();
+    }
+    let output = place.faults(&["run", "inner/s.toml", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    let script = place.0.join("out/scenarios/000001/replay.sh");
+    let other = place.0.join("tmp");
+    fs::create_dir(&other).unwrap();
+    let run = |args: &[&str], everett: &str| {
+        let output = Command::new(&script)
+            .args(args)
+            .env("EVERETT", everett)
+            .env("TMPDIR", &other)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert_eq!(run(&[], env!("CARGO_BIN_EXE_everett")).0, Some(0));
+    assert_eq!(place.names(), ["inner", "out", "tmp"]);
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+    let (code, said) = run(&[], "/no/everett");
+    assert!(code == Some(2) && said.contains("set EVERETT"), "{said}");
+    // Without Everett only where that is asked for; the folder is a copy then.
+    let (code, said) = run(&["--plain"], "/no/everett");
+    assert!(
+        code == Some(0) && said.contains("warning: no isolation"),
+        "{said}"
+    );
+    assert!(!inner.join("made").exists() && !place.0.join("kept-log").exists());
+    assert!(other.join("kept-log").exists());
+}
+
+#[test]
+fn an_interrupted_search_with_failures_ends_with_1() {
+    let text =
+        "space = \"n : [1,100000];\"\ninjector = \"script\"\ntest = 'exit $(( $# > 0 )); $@'\n";
+    let place = Place::new("interrupted", &[("s.toml", text)]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_everett"))
+        .args(["faults", "run", "s.toml", "--out", "out"])
+        .current_dir(&place.0)
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // The first failure is told; what follows must be read, or the search would wait.
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(line.contains("failed: n "), "{line}");
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::io::copy(&mut said, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let bytes = fs::read(place.0.join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(summary["is_interrupted"], true);
+}
+
+/// A pipe whose reader has ended.
+fn closed() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// A disk that is full.
+fn full() -> std::process::Stdio {
+    fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap()
+        .into()
+}
+
+#[test]
+fn commands_whose_output_nobody_reads_do_their_work() {
+    let text = "space = \"n : [1,4];\"\ninjector = \"script\"\ntest = 'exit $(( $# > 0 )); $@'\nrepetitions = 1\n";
+    let place = Place::new("unread", &[("s.toml", text)]);
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+        command.args(words).current_dir(&place.0);
+        command
+    };
+    for (out, streams) in [("closed", [closed(), closed()]), ("full", [full(), full()])] {
+        let [stdout, stderr] = streams;
+        let mut run = command(&["faults", "run", "s.toml", "--out", out]);
+        let status = run.stdout(stdout).stderr(stderr).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{out}");
+        let bytes = fs::read(place.0.join(out).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(summary["failures"], 4);
+    }
+    for words in [
+        &["run", "no-such-program"][..],
+        &["faults", "show", "none"],
+        &["native", "none"],
+    ] {
+        for stderr in [closed(), full()] {
+            let status = command(words)
+                .stdout(closed())
+                .stderr(stderr)
+                .status()
+                .unwrap();
+            assert_eq!(status.code(), Some(2), "{words:?}");
+        }
     }
 }

@@ -6,10 +6,10 @@ pub use pattern::Pattern;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::Impact;
 use crate::injector::functions;
 use crate::manager::{Ended, Seen};
 use crate::results::Outcome;
+use crate::settings::Impact;
 use crate::space::{Scenario, Value};
 
 /// The most that a latency or throughput counts.

@@ -73,6 +73,16 @@ pub enum Injection {
 }
 
 impl Injection {
+    /// Whether it has a call to fail.
+    pub(crate) fn has_faults(&self) -> bool {
+        match self {
+            Injection::Nothing | Injection::CountCalls => false,
+            Injection::Calls(faults) | Injection::Preload { faults, .. } => {
+                faults.iter().any(|fault| fault.first > 0)
+            }
+        }
+    }
+
     /// The same without any fault.
     pub(crate) fn without_faults(&self) -> Injection {
         match self {
@@ -158,6 +168,7 @@ const CALL_ATTRIBUTES: &[&str] = &[
     "retval",
     "callNumber",
     "number",
+    "persistent",
 ];
 
 /// The function that a fault is about.
@@ -170,13 +181,32 @@ fn function(fault: &Fault) -> Result<String, String> {
 
 /// The calls that a fault is about: the first, unless it says which; 0 is none.
 fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
-    let Some(value) = fault.any(&["callNumber", "number"]) else {
-        return Ok((1, 1));
+    let is_persistent = persistent(fault)?;
+    let ends = match fault.any(&["callNumber", "number"]) {
+        None => Ok((1, 1)),
+        Some(value) => {
+            let number = |end: i64| u64::try_from(end).ok();
+            let ends = value.numbers();
+            ends.and_then(|(from, to)| Some((number(from)?, number(to)?)))
+                .ok_or_else(|| format!("{value} is no number of a call: 1, 2, ..., or 0 for none"))
+        }
     };
-    let ends = value.numbers();
-    let ends =
-        ends.and_then(|(from, to)| Some((u64::try_from(from).ok()?, u64::try_from(to).ok()?)));
-    ends.ok_or_else(|| format!("{value} is no number of a call: 1, 2, ..., or 0 for none"))
+    Ok(match ends? {
+        (first, _) if is_persistent => (first, u64::MAX),
+        ends => ends,
+    })
+}
+
+/// Whether all calls from the first one on fail.
+fn persistent(fault: &Fault) -> Result<bool, String> {
+    match fault.any(&["persistent"]).map(ToString::to_string) {
+        None => Ok(false),
+        Some(word) => match word.as_str() {
+            "yes" | "true" | "1" => Ok(true),
+            "no" | "false" | "0" => Ok(false),
+            other => Err(format!("persistent is yes or no, not {other}")),
+        },
+    }
 }
 
 /// The errno that a fault has.

@@ -45,6 +45,7 @@ extern word __libc_realloc(word, word, word, word, word, word) __attribute__((we
 #define NEXT ((void *)-1L)
 #define MAX_FAULTS 16
 #define MAX_FRAMES 24
+#define MAX_REPORTS 100
 #define SYS_READ 0
 #define SYS_WRITE 1
 #define SYS_OPEN 2
@@ -158,6 +159,9 @@ static void add_frame(struct text *text, word address) {
 
 /* Appends a line to the log: a fault has happened. */
 static void report(struct function *function, unsigned long number) {
+  /* A program that tries for ever fails for ever: the first faults tell enough. */
+  static unsigned long reported;
+  if (__atomic_add_fetch(&reported, 1, __ATOMIC_SEQ_CST) > MAX_REPORTS) return;
   struct text line;
   void *frames[MAX_FRAMES];
   line.size = 0;

@@ -8,6 +8,7 @@
 mod child;
 mod coverage;
 mod files;
+mod memory;
 mod sandbox;
 mod stack;
 mod streams;
@@ -19,8 +20,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::config::Limits;
 use crate::injector::Injection;
+use crate::settings::Limits;
 
 /// What a manager is to do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

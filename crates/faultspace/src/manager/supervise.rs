@@ -14,7 +14,7 @@ use super::child::{NOT_STARTED, Start, start};
 use super::sandbox::Place;
 use super::streams::Stream;
 use super::tracer::{SIGNALLING, Tracer, is_crash};
-use super::{Ended, Job, Seen, coverage, files};
+use super::{Ended, Job, Seen, coverage, files, memory};
 use crate::injector::Injection;
 use crate::results::Isolation;
 
@@ -23,7 +23,7 @@ const FLOOD: u64 = 64;
 /// Events that are handled before output and limits have their turn.
 const EVENTS: u32 = 256;
 /// The longest wait for an event.
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(25);
 
 struct Supervisor<'j> {
     job: &'j Job,
@@ -232,6 +232,7 @@ impl<'j> Supervisor<'j> {
                 {
                     Some(Ended::Limit("output".to_owned()))
                 }
+                () if self.is_out_of_memory() => Some(Ended::Limit("memory".to_owned())),
                 () => None,
             };
             if let Some(exceeded) = exceeded {
@@ -240,6 +241,14 @@ impl<'j> Supervisor<'j> {
             }
             self.wait(deadline);
         }
+    }
+
+    /// Whether all processes together have more memory than they may. Pages that several share are counted once; as
+    /// that is slow, it is looked at only where the sum of what each has is too much.
+    fn is_out_of_memory(&self) -> bool {
+        let most = self.job.limits.memory;
+        let sum = |of: fn(i32) -> u64| self.tracer.processes().map(of).sum::<u64>();
+        sum(memory::resident) > most && sum(memory::proportional) > most
     }
 
     /// Waits until the child has stopped itself, and traces it from there.

@@ -47,6 +47,9 @@ pub(super) struct Tracer {
 /// System calls that send signals: `kill`, `tkill`, `tgkill`, `rt_sigqueueinfo`.
 pub(super) const SIGNALLING: [u32; 4] = [62, 200, 234, 129];
 
+/// The most faults that are told of.
+const MAX_REPORTS: usize = 100;
+
 /// Signals by which programs crash, in contrast to those by which others end them.
 const CRASHES: &[Signal] = &[
     Signal::SIGSEGV,
@@ -246,12 +249,15 @@ impl Tracer {
             && let Some((fault, number)) = self.due(pid, registers.orig_rax)
         {
             let fault = &self.faults[fault];
-            self.injected.push(Injected {
-                program: self.program(pid),
-                function: fault.function.clone(),
-                number,
-                stack: super::stack::of(pid, &registers),
-            });
+            // A program that tries for ever fails for ever: the first faults tell enough.
+            if self.injected.len() < MAX_REPORTS {
+                self.injected.push(Injected {
+                    program: self.program(pid),
+                    function: fault.function.clone(),
+                    number,
+                    stack: super::stack::of(pid, &registers),
+                });
+            }
             let result = fault.result();
             if fault.happens_too() {
                 if let Some(task) = self.tasks.get_mut(&pid.as_raw()) {

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use super::{Issued, Search};
-use crate::config::Guided;
 use crate::numbers::Numbers;
+use crate::settings::Guided;
 use crate::space::{Point, Space};
 
 /// Candidates of which the best is proposed.

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{Issued, Search};
-use crate::config::Guided;
 use crate::numbers::Numbers;
+use crate::settings::Guided;
 use crate::space::{Point, Space};
 
 /// Offspring that may be old before a random scenario is taken instead.

@@ -9,8 +9,8 @@ mod random;
 
 pub use issued::Issued;
 
-use crate::config::Guided;
 use crate::numbers::Numbers;
+use crate::settings::Guided;
 use crate::space::{Point, Space};
 
 /// A search. It proposes each scenario at most once, and all of them in the end.

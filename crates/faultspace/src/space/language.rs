@@ -200,8 +200,11 @@ impl Parser {
         let mut fault = 0;
         let begin = self.place();
         loop {
-            if self.takes(';') || *self.peek() == Token::End {
+            if self.takes(';') {
                 break;
+            }
+            if *self.peek() == Token::End {
+                return fail(self.place(), "expected `;` after the subspace, not the end");
             }
             if self.takes_word("without") {
                 holes.push(self.hole()?);
@@ -225,7 +228,11 @@ impl Parser {
             }
             let is_known = |axis: &Axis| axis.fault == fault && axis.name == name;
             if subspace.axes.iter().any(is_known) {
-                return fail(place, format!("the subspace has an axis {name} already"));
+                let hint = "is a `;` missing before it?";
+                return fail(
+                    place,
+                    format!("the subspace has an axis {name} already; {hint}"),
+                );
             }
             let values = self.values()?;
             subspace.axes.push(Axis {
@@ -431,7 +438,7 @@ mod tests {
     #[test]
     fn all_forms_of_values_are_read() {
         let text = "disk mask : [0,4095] gray clients : [10,250] step 10 bad : [1,2]; # a comment\n\
-                    net window : <1,50> name : { \"a b\", 3, x-1.c/2 } and step : { gray } gray : [-3,-1]";
+                    net window : <1,50> name : { \"a b\", 3, x-1.c/2 } and step : { gray } gray : [-3,-1];";
         let space = Space::parse(text).unwrap();
         assert_eq!(space.subspaces()[0].subtypes, ["disk"]);
         assert_eq!(space.size(), 204_800 + 1275 * 3 * 3);
@@ -495,7 +502,14 @@ mod tests {
                 "1:9: expected `]` after an interval, not the end",
             ),
             ("a : {x, x}", "1:9: x is in this set twice"),
-            ("a : {x} a : {y}", "1:9: the subspace has an axis a already"),
+            (
+                "a : {x} a : {y}",
+                "1:9: the subspace has an axis a already; is a `;` missing before it?",
+            ),
+            (
+                "a : {x}\n b : {y}\n",
+                "3:1: expected `;` after the subspace, not the end",
+            ),
             (
                 "a : 5",
                 "1:5: expected values, `{a, b}`, `[1, 9]` or `<1, 9>`, not `5`",
@@ -507,11 +521,11 @@ mod tests {
             ("a : [0,9] step 0", "1:16: a step is at least 1"),
             ("disk;", "1:1: this subspace has no axis"),
             (
-                "a:{x} without (c : {1})",
+                "a:{x} without (c : {1});",
                 "1:16: the subspace has no axis c",
             ),
             (
-                "a:{x} without (a : {x})",
+                "a:{x} without (a : {x});",
                 "1:1: the space has no scenario: its holes leave nothing",
             ),
             (
@@ -524,7 +538,7 @@ mod tests {
                 "1:8: 99999999999999999999 is too large; numbers have 64 bits",
             ),
             (
-                "a : [1,4000000000] b : [1,4000000000]",
+                "a : [1,4000000000] b : [1,4000000000];",
                 "1:1: the space has more than 2^62 points",
             ),
             ("{", "1:1: expected the name of an axis, not `{`"),
