@@ -57,6 +57,10 @@ pub trait NameContext {
     fn is_file(&self, path: &Path) -> bool;
     /// Whether the folder exists.
     fn is_folder(&self, path: &Path) -> bool;
+    /// What a file holds.
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
     /// Checks a name; the error says what is wrong.
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         let _ = (kind, name);

@@ -68,6 +68,8 @@ pub struct MessageField {
     pub little_endian: bool,
     /// The field whose length it says.
     pub length_of: Option<String>,
+    /// It is a string, which ends at its first NUL.
+    pub is_string: bool,
     /// Clients and server may differ in it.
     pub masked: bool,
 }

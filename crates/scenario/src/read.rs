@@ -23,7 +23,7 @@ pub fn load(
     context: &dyn NameContext,
 ) -> Result<Scenario, Problems> {
     let name = file.display().to_string();
-    let text = match std::fs::read(file) {
+    let text = match context.read(file) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
         Err(error) => Err(error.to_string()),
     };

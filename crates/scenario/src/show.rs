@@ -83,6 +83,10 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
         };
         let of = field.length_of.as_ref();
         let of = of.map_or(String::new(), |of| format!(", the length of {of}"));
+        let order = match field.is_string {
+            true => format!("{order}, a string"),
+            false => order.to_owned(),
+        };
         let mask = if field.masked { ", masked" } else { "" };
         let (name, from) = (&field.name, field.offset);
         let _ = writeln!(out, "  field {name}: bytes {from} to {to}{order}{of}{mask}");

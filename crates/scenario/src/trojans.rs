@@ -57,7 +57,14 @@ impl Reader<'_> {
             self.values.word(node, &protocols, diagnostics)
         });
         let number = table.get("number");
-        let number = number.and_then(|node| self.values.small(node, diagnostics));
+        let number = number.and_then(|node| {
+            let number = self.values.small(node, diagnostics);
+            if number == Some(0) {
+                let help = "messages are counted from 1";
+                diagnostics.help(node.span, "there is no message 0".to_owned(), help);
+            }
+            number
+        });
         let against = [("state", false), ("ever", true)];
         let ever = table.get("against").map_or(Some(false), |node| {
             self.values.word(node, &against, diagnostics)
@@ -311,6 +318,13 @@ impl Reader<'_> {
             (Some(node), None) => self.values.small(node, diagnostics)?,
             (None, Some(node)) => self.behind(node, before, diagnostics)?,
             (None, None) => match before.last() {
+                Some(MessageField {
+                    name, size: None, ..
+                }) => {
+                    let message = format!("field {name:?} before it takes the rest of the message");
+                    diagnostics.help(node.span, message, "say where this one begins: offset = 4");
+                    return None;
+                }
                 Some(last) => last.offset.saturating_add(last.size?),
                 None => 0,
             },
@@ -333,6 +347,10 @@ impl Reader<'_> {
             let word = self.values.word(node, &orders, diagnostics);
             word.unwrap_or_default()
         });
+        let is_string = table.get("string").is_some_and(|node| {
+            let said = self.values.flag(node, diagnostics);
+            said.unwrap_or_default()
+        });
         table.finish(diagnostics);
         let name = name?;
         let end = u64::from(offset) + u64::from(size.unwrap_or(1));
@@ -350,6 +368,7 @@ impl Reader<'_> {
             size,
             little_endian,
             length_of,
+            is_string,
             masked: false,
         })
     }

@@ -1,9 +1,10 @@
 /* Sends one message to a server: stands for a client in the search for Trojan messages (everett trojans).
  *
  * sender idle
- * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close DELAY-NS
+ * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close DELAY-NS GREETING
  *
- * The message is an input, so it stands for all messages. An answer is a finding: no client could have got it. */
+ * The message is an input, so it stands for all messages. An answer is a finding: no client could have got it.
+ * GREETING bytes come from the server before it is sent anything; they are no answer. */
 #include <arpa/inet.h>
 #include <everett.h>
 #include <netdb.h>
@@ -30,7 +31,7 @@ static int open_socket(int is_stream, const char *address, const char *port, con
 }
 
 int main(int argc, char **argv) {
-  if (argc < 8) return 0;
+  if (argc < 9) return 0;
   int is_stream = !strcmp(argv[1], "tcp");
   size_t length = (size_t)atoi(argv[4]);
   long long delay = atoll(argv[7]);
@@ -41,6 +42,12 @@ int main(int argc, char **argv) {
   }
   if (length > 0) everett_make_symbolic(message, length, "message");
   int fd = open_socket(is_stream, argv[2], argv[3], argv[5]);
+  for (long left = atol(argv[8]); left > 0;) {
+    size_t most = (size_t)left < sizeof answer ? (size_t)left : sizeof answer;
+    ssize_t got = recv(fd, answer, most, 0);
+    if (got <= 0) return 7;
+    left -= got;
+  }
   if (send(fd, message, length, MSG_NOSIGNAL) != (ssize_t)length) return 6;
   if (is_stream && !strcmp(argv[6], "close")) shutdown(fd, SHUT_WR);
   ssize_t count = recv(fd, answer, sizeof answer, 0);

@@ -43,6 +43,8 @@ pub struct Clients {
     pub addresses: BTreeSet<IpAddr>,
     /// A client ends the stream in its direction behind the message.
     pub closes: bool,
+    /// Bytes that the server sends over a stream before it has received anything.
+    pub greeting: usize,
     /// A path was cut off because it sends the same again and again.
     pub is_cut: bool,
 }
@@ -57,6 +59,7 @@ impl Clients {
             ports: BTreeSet::new(),
             addresses: BTreeSet::new(),
             closes: false,
+            greeting: 0,
             is_cut: false,
         }
     }
@@ -138,6 +141,19 @@ impl Clients {
         true
     }
 
+    /// What a server sends over a stream is a greeting: what clients write is lost here.
+    fn note_greeting(&mut self, view: &StateView<'_, '_>, packet: &Packet) {
+        let is_greeting = |other: &&Packet| {
+            other.from.port() == self.options.port
+                && other.to == packet.to
+                && matches!(other.kind, PacketKind::Data(_))
+        };
+        let before = view.sent().filter(is_greeting);
+        let all = before.chain(std::iter::once(packet).filter(is_greeting));
+        let bytes = all.filter_map(Packet::payload).map(|payload| payload.len());
+        self.greeting = self.greeting.max(bytes.sum());
+    }
+
     fn is_client(&self, view: &StateView<'_, '_>) -> bool {
         view.host() == self.options.client
     }
@@ -157,6 +173,9 @@ impl Listener for Clients {
     }
 
     fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
+        if self.options.is_stream && sender.host() == self.options.server {
+            self.note_greeting(sender, packet);
+        }
         let is_message = self.is_client(sender) && to.contains(&self.options.server);
         if !is_message || !self.is_to_server(packet) {
             return Keep::Yes;

@@ -4,7 +4,7 @@ use everett_expr::{Arena, ArrayId, EvalScratch, ExprId, Variable};
 use everett_solver::{Constraints, Model, Solver, Verdict};
 use std::collections::{BTreeSet, HashMap};
 
-use crate::eliminate::{Component, Formula, Open};
+use crate::formula::{Component, Formula, Open};
 
 /// Combinations of inputs for which a condition is written out. Many of them may say the same.
 const MOST_CASES: u64 = 256;

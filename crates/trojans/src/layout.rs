@@ -15,6 +15,9 @@ pub struct Field {
     pub little_endian: bool,
     /// The field whose length it says.
     pub length_of: Option<String>,
+    /// It is a string, which ends at its first NUL.
+    #[serde(default)]
+    pub is_string: bool,
     /// Whether clients and server may differ in it.
     pub masked: bool,
 }

@@ -13,6 +13,7 @@
 mod clients;
 mod domain;
 mod eliminate;
+mod formula;
 mod layout;
 mod pattern;
 mod predicate;
@@ -20,11 +21,12 @@ mod search;
 mod server;
 
 pub use clients::{ClientOptions, Clients};
-pub use eliminate::{Formula, Open, eliminate};
+pub use eliminate::eliminate;
+pub use formula::{Formula, Open};
 pub use layout::{Field, Layout};
 pub use pattern::{Pattern, PatternError};
 pub use predicate::{Encoded, Message, StoredPath};
 pub use search::{
-    Answer, Found, How, Produced, Search, SearchError, SearchOptions, SearchStatistics,
+    Answer, Found, How, Missing, Produced, Search, SearchError, SearchOptions, SearchStatistics,
 };
 pub use server::{ACCEPT, AcceptRule, Accepted, MARKS, REJECT, Server, ServerOptions, Why};

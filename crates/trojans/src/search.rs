@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use crate::domain::values_of;
-use crate::eliminate::{Formula, eliminate};
+use crate::eliminate::eliminate;
+use crate::formula::Formula;
 use crate::layout::Layout;
 use crate::predicate::{Encoded, Message, StoredPath};
 
@@ -87,6 +88,15 @@ pub struct Produced {
     pub client: String,
     /// The message.
     pub message: Vec<u8>,
+}
+
+/// What a server would have to check so that it accepts only what one predicate sends.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Missing {
+    /// All of these.
+    pub facts: Vec<String>,
+    /// More than that, which could not be said as a condition on the message.
+    pub is_open: bool,
 }
 
 /// What was counted.
@@ -547,7 +557,7 @@ impl Search {
 
     /// What the server would have to check: for each predicate that the path does not contradict, what it says beyond
     /// the path's own condition.
-    pub fn missing(&mut self, path: &[ExprId]) -> Vec<Vec<String>> {
+    pub fn missing(&mut self, path: &[ExprId]) -> Vec<Missing> {
         let alive = self.alive(path);
         let mut all = Vec::new();
         for at in alive.iter() {
@@ -559,7 +569,10 @@ impl Search {
                     missing.push(fact);
                 }
             }
-            all.push(self.text(&missing));
+            all.push(Missing {
+                facts: self.text(&missing),
+                is_open: !self.predicates[*at].formula.open.is_empty(),
+            });
         }
         all.sort();
         all.dedup();

@@ -191,6 +191,7 @@ fn layout(mask: bool) -> Layout {
         size: Some(1),
         little_endian: false,
         length_of: None,
+        is_string: false,
         masked,
     };
     Layout {

@@ -125,7 +125,10 @@ impl TrojansArgs {
         }
         for length in &summary.lengths {
             if let Some(why) = &length.cut_off {
-                print(&format!("server, {} bytes: cut off ({why})", length.length));
+                let (bytes, sender) = (length.length, &length.sender);
+                print(&format!(
+                    "server, {bytes} bytes from {sender}: cut off ({why})"
+                ));
             }
         }
         for entry in &summary.trojans {
@@ -151,29 +154,52 @@ impl TrojansArgs {
 }
 
 fn show_entry(entry: &TrojanEntry, with_hint: bool) {
+    let place = match entry.line {
+        0 => format!("{}, {}", entry.file, entry.function),
+        line => format!("{}:{line}", entry.file),
+    };
     let certain = match entry.certain {
         true => "no client sends it",
         false => "not sent by any path explored",
     };
     print(&format!(
-        "{}: {} accepted at {}:{} ({}); {certain} ({}); {}",
-        entry.number, entry.example, entry.file, entry.line, entry.why, entry.how, entry.confirmed
+        "{}: {} from {} accepted at {place} ({}); {certain} ({}); {}",
+        entry.number,
+        short(&entry.example),
+        entry.senders.join(" or "),
+        entry.why,
+        entry.how,
+        entry.confirmed
     ));
     for field in &entry.fields {
         let value = field
             .value
             .map_or(String::new(), |value| format!(" = {value}"));
         let mask = if field.masked { " (masked)" } else { "" };
-        print(&format!("    {}: {}{value}{mask}", field.name, field.bytes));
+        print(&format!(
+            "    {}: {}{value}{mask}",
+            field.name,
+            short(&field.bytes)
+        ));
     }
     if let Some(nearest) = &entry.nearest {
         let differs = nearest.differs.join(", ");
         print(&format!(
             "    nearest message of {}: {}, which differs in {differs}",
-            nearest.client, nearest.message
+            nearest.client,
+            short(&nearest.message)
         ));
     }
     if with_hint {
         print(&format!("    hint: {}", entry.fix_hint));
+    }
+}
+
+/// Hexadecimal digits for a line; the summary has all of them.
+fn short(digits: &str) -> String {
+    const MOST: usize = 64;
+    match digits.get(..MOST) {
+        Some(first) if digits.len() > MOST => format!("{first}... ({} bytes)", digits.len() / 2),
+        _ => digits.to_owned(),
     }
 }

@@ -343,6 +343,9 @@ fn what_cannot_be_analysed_is_said() {
         "field \"x\" ends at byte 3, behind the message of 2",
     );
     wrong(&["trojans.mask=[\"y\"]"], "\"y\" is no field");
+    wrong(&["trojans.number=0"], "there is no message 0");
+    let behind = "trojans.fields=[{ name = \"x\", size = \"rest\" }, { name = \"y\", size = 1 }]";
+    wrong(&[behind], "field \"x\" before it takes the rest");
     wrong(&["trojans.server=\"client\""], "is the server");
     wrong(
         &["trojans.accept={ calls = [\"nonsense\"] }"],

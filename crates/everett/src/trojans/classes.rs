@@ -1,7 +1,7 @@
 //! Describes classes of Trojan messages for people: fields, the nearest message of a client, groups, hints.
 
-use everett_engine::principal;
-use everett_trojans::{Answer, Layout, Search, Why};
+use everett_engine::{SourceFrame, principal};
+use everett_trojans::{Answer, Layout, Missing, Search, Why};
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
@@ -33,7 +33,7 @@ pub(super) fn describe(
             }
             Answer::Undecided(reason) => {
                 summary.complete = false;
-                let place = principal(&class.accepted.stack);
+                let place = place(&class.accepted.stack);
                 let place = place.map_or(String::new(), |at| format!("{}:{}: ", at.file, at.line));
                 summary.undecided.push(format!("{place}{reason}"));
             }
@@ -41,6 +41,53 @@ pub(super) fn describe(
         }
     }
     Ok(())
+}
+
+/// Where the user's own code accepts: the innermost frame outside of the C library and of Everett's headers. Calls that
+/// the compiler has merged have no line.
+fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
+    const NOT_OWN: [&str; 2] = ["/musl/", "/everett.h"];
+    let is_own = |frame: &&SourceFrame| {
+        let is_header = NOT_OWN.iter().any(|part| frame.file.contains(part));
+        !frame.is_library() && !is_header
+    };
+    let own = || stack.iter().filter(is_own);
+    let with_line = own().find(|frame| frame.line != 0);
+    with_line.or(own().next()).or(principal(stack))
+}
+
+/// Adds a class, unless another one accepts the same messages for the same reason at the same place.
+pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class) {
+    let terms = |search: &mut Search, class: &Class| {
+        let mut terms = search.stored(&class.accepted.path).unwrap_or_default();
+        terms.sort();
+        terms
+    };
+    let own = terms(search, &class);
+    let text = search.text(&own);
+    let same = classes.iter_mut().find(|other| {
+        let (one, two) = (&other.accepted, &class.accepted);
+        let is_alike = other.length == class.length
+            && one.why == two.why
+            && place(&one.stack) == place(&two.stack);
+        if !is_alike {
+            return false;
+        }
+        let theirs = terms(search, other);
+        theirs == own || (one.answer == two.answer && search.text(&theirs) == text)
+    });
+    let Some(same) = same else {
+        classes.push(class);
+        return;
+    };
+    for sender in class.senders {
+        if !same.senders.contains(&sender) {
+            same.senders.push(sender);
+        }
+    }
+    if same.accepted.path != class.accepted.path && !same.also.contains(&class.accepted.path) {
+        same.also.push(class.accepted.path);
+    }
 }
 
 /// Bytes as hexadecimal digits.
@@ -58,12 +105,17 @@ fn entry(
     let accepted = &class.accepted;
     let path = search.stored(&accepted.path).unwrap_or_default();
     let (nearest, alone) = nearest(search, layout, message);
-    let place = principal(&accepted.stack);
+    let place = place(&accepted.stack);
     let constraint = constraint(search, layout, &path, message.len());
     TrojanEntry {
         number: 0,
         dir: String::new(),
         length: class.length,
+        senders: class
+            .senders
+            .iter()
+            .map(|one| analysis.name(*one))
+            .collect(),
         example: hex(message),
         constraint,
         fields: fields(layout, message),
@@ -159,9 +211,19 @@ fn hint(
     if cases.is_empty() {
         return "reject: no client sends anything like it".to_owned();
     }
-    let case = |case: &Vec<String>| by_fields(&case.join(" and "), layout, length);
+    let is_open = cases.iter().any(|case| case.is_open);
+    let case = |case: &Missing| match case.facts.is_empty() {
+        true => "a client's inputs give these bytes".to_owned(),
+        false => by_fields(&case.facts.join(" and "), layout, length),
+    };
     let cases: Vec<String> = cases.iter().map(case).collect();
-    format!("accept only if {}", cases.join(", or "))
+    let hint = format!("accept only if {}", cases.join(", or "));
+    match is_open {
+        true => format!(
+            "{hint} (necessary, not sufficient: bytes depend on a client's inputs in other ways)"
+        ),
+        false => hint,
+    }
 }
 
 /// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a
@@ -229,10 +291,8 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
             continue;
         };
         let string = &message[of.range(length)];
-        let real = string
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(string.len()) as u64;
+        let end = string.iter().position(|byte| *byte == 0);
+        let real = end.filter(|_| of.is_string).unwrap_or(string.len()) as u64;
         if said > real {
             return format!("{} > length of {}", field.name, of.name);
         }

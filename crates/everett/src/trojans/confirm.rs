@@ -2,21 +2,22 @@
 //! description.
 
 use everett_engine::{Trace, TraceInput};
+use everett_net::HostIndex;
 use everett_report::{Folder, pcap};
 use everett_trojans::Answer;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 use super::summary::{TrojanEntry, TrojansSummary};
-use super::{Analysis, Class, LENGTH_ARGUMENT};
+use super::{Analysis, Class, LENGTH_ARGUMENT, Origin};
 use crate::capture::capture;
 use crate::error::Result;
 use crate::explore::prepare;
 use crate::follow::Model;
 use crate::native_world::NativeWorld;
-use crate::replay::{BuildSpec, Verdict};
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::WorldTrace;
+use crate::verdict::Verdict;
 
 /// The name of the sender's input.
 const MESSAGE: &str = "message";
@@ -24,7 +25,7 @@ const MESSAGE: &str = "message";
 /// Confirms all classes, and writes their folders.
 pub(super) fn confirm(
     analysis: &Analysis<'_>,
-    run: &RunSpec,
+    origins: &[Origin],
     classes: &[Class],
     folder: &Folder,
     summary: &mut TrojansSummary,
@@ -35,19 +36,27 @@ pub(super) fn confirm(
             Answer::Trojan(found) => Some((class, found.message.clone())),
             _ => None,
         });
-    let mut last: Option<(u32, Prepared)> = None;
+    let mut last: Option<(Key, Prepared)> = None;
     for ((class, message), entry) in trojans.zip(&mut summary.trojans) {
+        let key = (class.senders.first().copied(), class.length);
+        let mut of_sender = origins.iter();
+        let Some(origin) = of_sender.find(|origin| Some(origin.client) == key.0) else {
+            continue;
+        };
         let prepared = match last.take() {
-            Some((length, prepared)) if length == class.length => prepared,
-            _ => Prepared::of(analysis, run, class.length)?,
+            Some((before, prepared)) if before == key => prepared,
+            _ => Prepared::of(analysis, origin, class.length)?,
         };
         one(analysis, &prepared, class, &message, folder, entry)?;
-        last = Some((class.length, prepared));
+        last = Some((key, prepared));
     }
     Ok(())
 }
 
-/// A run with messages of one length, and its native programs.
+/// The sender and the length of messages.
+type Key = (Option<HostIndex>, u32);
+
+/// A run with messages of one length from one sender, and its native programs.
 struct Prepared {
     run: RunSpec,
     config: everett_engine::ExplorerConfig,
@@ -56,8 +65,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(analysis: &Analysis<'_>, run: &RunSpec, length: u32) -> Result<Prepared> {
-        let mut run = run.clone();
+    fn of(analysis: &Analysis<'_>, origin: &Origin, length: u32) -> Result<Prepared> {
+        let mut run = analysis.with_sender(origin)?;
         if let Some(sender) = &mut run.sender {
             sender.args[LENGTH_ARGUMENT - 1] = length.to_string();
         }
@@ -132,7 +141,7 @@ fn trace(analysis: &Analysis<'_>, class: &Class, message: &[u8]) -> WorldTrace {
     };
     let name = |host: Option<_>| host.map_or(String::new(), |host| analysis.name(host));
     WorldTrace::of_hosts(BTreeMap::from([
-        (name(analysis.sender()), sender),
+        (name(class.senders.first().copied()), sender),
         (analysis.name(analysis.setup.server), server),
     ]))
 }

@@ -4,7 +4,7 @@
 mod classes;
 mod confirm;
 mod stored;
-mod summary;
+pub(crate) mod summary;
 
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Argument;
@@ -13,7 +13,7 @@ use everett_scenario::{Accept, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
     AcceptRule, Accepted, ClientOptions, Clients, Encoded, Field, Layout, Pattern, Search,
-    SearchError, SearchOptions, Server, ServerOptions,
+    SearchError, SearchOptions, Server, ServerOptions, StoredPath,
 };
 use everett_vm::Image;
 use std::net::IpAddr;
@@ -22,9 +22,9 @@ use std::path::PathBuf;
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::explore::prepare;
-use crate::scenario::{Sender, load_scenario};
+use crate::scenario::load_scenario;
 use crate::session::Session;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, Sender};
 
 pub use stored::{Contains, contains};
 pub use summary::{
@@ -76,12 +76,40 @@ const LENGTH_ARGUMENT: usize = 4;
 struct Sent {
     predicates: Vec<Encoded>,
     figures: Vec<ClientFigures>,
+    /// Where the unknown message comes from: each client.
+    origins: Vec<Origin>,
+}
+
+/// A client as the sender of the unknown message.
+#[derive(Clone, Debug)]
+struct Origin {
+    client: HostIndex,
     /// The address of the server.
     address: IpAddr,
     /// The port that messages come from.
     port: u16,
-    /// Clients end their streams behind the message.
+    /// The client ends its streams behind the message.
     closes: bool,
+    /// Bytes that the server sends before the message.
+    greeting: usize,
+}
+
+impl Origin {
+    fn of(client: HostIndex, heard: &Clients) -> Origin {
+        let mut ports = heard.ports.iter();
+        let port = match (ports.next(), ports.next()) {
+            (Some(port), None) if *port < FIRST_EPHEMERAL => *port,
+            _ => SENDER_PORT,
+        };
+        let address = heard.addresses.first().copied();
+        Origin {
+            client,
+            address: address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
+            port,
+            closes: heard.closes,
+            greeting: heard.greeting,
+        }
+    }
 }
 
 /// What is analysed, and what surrounds it.
@@ -97,6 +125,10 @@ pub(crate) struct Analysis<'a> {
 pub(crate) struct Class {
     pub(crate) length: u32,
     pub(crate) accepted: Accepted,
+    /// The clients whose messages it accepts.
+    pub(crate) senders: Vec<HostIndex>,
+    /// Other paths that accept the same, in other states of the world or from other senders.
+    pub(crate) also: Vec<StoredPath>,
 }
 
 /// Looks for messages that a server accepts and no client sends.
@@ -136,6 +168,7 @@ fn layout(setup: &Trojans) -> Layout {
         size: field.size,
         little_endian: field.little_endian,
         length_of: field.length_of.clone(),
+        is_string: field.is_string,
         masked: field.masked,
     };
     Layout {
@@ -149,6 +182,19 @@ pub(crate) fn not_set_up(error: SearchError) -> Error {
 }
 
 impl Analysis<'_> {
+    fn new_summary(&self, clients: &[ClientFigures]) -> TrojansSummary {
+        TrojansSummary {
+            complete: clients.iter().all(|client| client.explored),
+            server: self.name(self.setup.server),
+            clients: clients.to_vec(),
+            lengths: Vec::new(),
+            phases: TrojanPhases::default(),
+            trojans: Vec::new(),
+            groups: Vec::new(),
+            undecided: Vec::new(),
+        }
+    }
+
     fn run(&self, observer: &mut dyn Observer) -> Result<TrojansResult> {
         let folder = self.spec.run.folder()?;
         observer.event(&Event::Started {
@@ -159,22 +205,28 @@ impl Analysis<'_> {
         let sent = self.clients()?;
         let after_clients = self.session.now();
         observer.event(&Event::Phase("what the server accepts"));
-        let run = self.with_sender(&sent)?;
-        let mut summary = TrojansSummary::new(self, &sent.figures);
+        let mut worlds = Vec::new();
+        for origin in &sent.origins {
+            let run = self.with_sender(origin)?;
+            let (config, images) = prepare(&run, self.session)?;
+            worlds.push((origin, run, config, images));
+        }
+        let mut summary = self.new_summary(&sent.figures);
         let mut classes = Vec::new();
-        let (mut config, images) = prepare(&run, self.session)?;
         let mut has_received = false;
         for length in self.setup.least_length..=self.setup.most_length {
-            let mut search = self.search(length, &sent.predicates, &config.solver)?;
-            self.set_length(&mut config, &run, length);
-            let (figures, received) = self.server(
-                (&config, &images),
-                &mut search,
-                (length, sent.port),
-                &mut classes,
-            )?;
-            has_received |= received;
-            summary.note_length(figures);
+            let solver = worlds.first().map(|world| world.2.solver.clone());
+            let mut search = self.search(length, &sent.predicates, &solver.unwrap_or_default())?;
+            for (origin, run, config, images) in &mut worlds {
+                set_length(config, run, origin.client, length);
+                let (figures, received, found) =
+                    self.server((config, images), &mut search, (length, origin))?;
+                has_received |= received;
+                summary.note_length(figures);
+                for class in found {
+                    classes::merge(&mut search, &mut classes, class);
+                }
+            }
             let from = summary.trojans.len();
             classes::describe(self, &mut search, &classes, &mut summary)?;
             for entry in &summary.trojans[from..] {
@@ -194,7 +246,7 @@ impl Analysis<'_> {
         if !self.spec.no_confirm && !summary.trojans.is_empty() {
             observer.event(&Event::Phase("native confirmation"));
         }
-        confirm::confirm(self, &run, &classes, &folder, &mut summary)?;
+        confirm::confirm(self, &sent.origins, &classes, &folder, &mut summary)?;
         summary.phases = TrojanPhases {
             clients: (after_clients - start).as_secs_f64(),
             server: (after_server - after_clients).as_secs_f64(),
@@ -224,11 +276,8 @@ impl Analysis<'_> {
         let mut sent = Sent {
             predicates: Vec::new(),
             figures: Vec::new(),
-            address: IpAddr::from([0, 0, 0, 0]),
-            port: SENDER_PORT,
-            closes: false,
+            origins: Vec::new(),
         };
-        let (mut ports, mut addresses) = (Vec::new(), Vec::new());
         for client in &self.setup.clients {
             let (listener, explored) = self.client(*client, &config, &images)?;
             sent.figures.push(ClientFigures {
@@ -238,9 +287,7 @@ impl Analysis<'_> {
                 explored: explored.is_none(),
                 cut_off: explored,
             });
-            ports.extend(listener.ports);
-            addresses.extend(listener.addresses);
-            sent.closes |= listener.closes;
+            sent.origins.push(Origin::of(*client, &listener));
             sent.predicates.extend(listener.sent);
         }
         if let Some(silent) = sent.figures.iter().find(|figures| figures.messages == 0) {
@@ -251,15 +298,6 @@ impl Analysis<'_> {
                 self.setup.port,
                 self.name(self.setup.server)
             );
-        }
-        if let Some(address) = addresses.first() {
-            sent.address = *address;
-        }
-        ports.dedup();
-        if let [port] = ports.as_slice()
-            && *port < FIRST_EPHEMERAL
-        {
-            sent.port = *port;
         }
         Ok(sent)
     }
@@ -276,6 +314,11 @@ impl Analysis<'_> {
             // It never starts.
             config.hosts[other.index()].start_ns = Some(u64::MAX);
         }
+        // What it draws, when it runs and what memory held before are no choices of ours: a client sends what it sends
+        // with any of them.
+        let options = &mut config.hosts[client.index()].config.options;
+        options.symbolic_draws = true;
+        config.vm.symbolic_memory = !config.vm.check_uninitialised;
         let mut listener = Clients::new(ClientOptions {
             client,
             name: self.name(client),
@@ -297,8 +340,8 @@ impl Analysis<'_> {
         Ok((listener, cut_off))
     }
 
-    /// The run in which the sender takes the place of the first client.
-    fn with_sender(&self, sent: &Sent) -> Result<RunSpec> {
+    /// The run in which the sender takes the place of a client.
+    fn with_sender(&self, sent: &Origin) -> Result<RunSpec> {
         let notices = &self.session.notices;
         let program = everett_toolchain::sender(&|text| notices.tell(text))?;
         let words = [
@@ -309,15 +352,16 @@ impl Analysis<'_> {
             &sent.port.to_string(),
             if sent.closes { "close" } else { "open" },
             &self.setup.state_ns.unwrap_or(0).to_string(),
+            &sent.greeting.to_string(),
         ]
         .map(str::to_owned);
         let beside = self.setup.state_ns.is_some();
-        let (first, others) = self.setup.clients.split_first().unzip();
-        let others = others.unwrap_or(&[]).iter();
-        let others = others.filter(|_| !beside).map(|other| self.name(*other));
+        let others = self.setup.clients.iter();
+        let others = others.filter(|other| !beside && **other != sent.client);
+        let others = others.map(|other| self.name(*other));
         Ok(RunSpec {
             sender: Some(Sender {
-                host: first.map_or(String::new(), |first| self.name(*first)),
+                host: self.name(sent.client),
                 program,
                 args: words.to_vec(),
                 idle: others.collect(),
@@ -326,26 +370,6 @@ impl Analysis<'_> {
             out: None,
             ..self.spec.run.clone()
         })
-    }
-
-    /// The index of the host that sends the message.
-    fn sender(&self) -> Option<HostIndex> {
-        self.setup.clients.first().copied()
-    }
-
-    /// The same run with a message of another length.
-    fn set_length(&self, config: &mut ExplorerConfig, run: &RunSpec, length: u32) {
-        let (Some(host), Some(sender)) = (self.sender(), &run.sender) else {
-            return;
-        };
-        let host = &mut config.hosts[host.index()].config;
-        let args = match host.others.last_mut().filter(|_| sender.beside) {
-            Some(process) => &mut process.args,
-            None => &mut host.args,
-        };
-        if let Some(argument) = args.get_mut(LENGTH_ARGUMENT) {
-            *argument = Argument::Concrete(length.to_string().into_bytes());
-        }
     }
 
     fn rule(&self) -> Result<AcceptRule> {
@@ -360,14 +384,13 @@ impl Analysis<'_> {
         })
     }
 
-    /// Explores the server on messages of one length.
+    /// Explores the server on messages of one length from one client.
     fn server(
         &self,
         (config, images): (&ExplorerConfig, &[Image]),
         search: &mut Search,
-        (length, port): (u32, u16),
-        classes: &mut Vec<Class>,
-    ) -> Result<(LengthFigures, bool)> {
+        (length, origin): (u32, &Origin),
+    ) -> Result<(LengthFigures, bool, Vec<Class>)> {
         let mut config = quiet(config);
         let accept = self.rule()?;
         if let AcceptRule::Calls(_) = accept {
@@ -377,7 +400,7 @@ impl Analysis<'_> {
         let options = ServerOptions {
             server: self.setup.server,
             clients: self.setup.clients.clone(),
-            sender_port: port,
+            sender_port: origin.port,
             length,
             accept,
         };
@@ -392,6 +415,7 @@ impl Analysis<'_> {
         }
         let figures = LengthFigures {
             length,
+            sender: self.name(origin.client),
             predicates,
             open,
             accepting: server.accepting,
@@ -401,8 +425,29 @@ impl Analysis<'_> {
             cut_off,
         };
         let found = server.accepted.drain(..);
-        classes.extend(found.map(|accepted| Class { length, accepted }));
-        Ok((figures, server.has_received))
+        let found = found.map(|accepted| Class {
+            length,
+            accepted,
+            senders: vec![origin.client],
+            also: Vec::new(),
+        });
+        let found = found.collect();
+        Ok((figures, server.has_received, found))
+    }
+}
+
+/// The same run with a message of another length.
+fn set_length(config: &mut ExplorerConfig, run: &RunSpec, client: HostIndex, length: u32) {
+    let Some(sender) = &run.sender else {
+        return;
+    };
+    let host = &mut config.hosts[client.index()].config;
+    let args = match host.others.last_mut().filter(|_| sender.beside) {
+        Some(process) => &mut process.args,
+        None => &mut host.args,
+    };
+    if let Some(argument) = args.get_mut(LENGTH_ARGUMENT) {
+        *argument = Argument::Concrete(length.to_string().into_bytes());
     }
 }
 

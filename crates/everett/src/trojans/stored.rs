@@ -4,9 +4,10 @@ use everett_report::Folder;
 use everett_solver::SolverConfig;
 use everett_trojans::{Answer, Encoded, Layout, Search, SearchOptions, StoredPath};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::summary::TrojansSummary;
+use super::summary::{LengthFigures, TrojansSummary};
 use super::{Analysis, Class, not_set_up};
 use crate::error::{Context, Error, Result, bail};
 
@@ -51,18 +52,28 @@ pub(super) fn write(
         let found = classes
             .iter()
             .filter(|class| wanted(&class.accepted.answer));
-        found.map(|class| class.accepted.path.clone()).collect()
+        let paths = found.flat_map(|class| class.also.iter().chain([&class.accepted.path]));
+        paths.cloned().collect()
     };
     let lengths = summary.lengths.iter();
     let stored = Stored {
         layout: analysis.layout.clone(),
         is_certain: summary.is_certain(),
-        lengths: lengths.map(|one| (one.length, one.explored)).collect(),
+        lengths: explored(lengths),
         sent: sent.to_vec(),
         trojans: of(|answer| matches!(answer, Answer::Trojan(_))),
         undecided: of(|answer| matches!(answer, Answer::Undecided(_))),
     };
     Ok(folder.write(FILE, &serde_json::to_vec(&stored)?)?)
+}
+
+/// Each length, and whether the server was explored to its end on it for each sender.
+fn explored<'a>(figures: impl Iterator<Item = &'a LengthFigures>) -> Vec<(u32, bool)> {
+    let mut lengths: BTreeMap<u32, bool> = BTreeMap::new();
+    for one in figures {
+        *lengths.entry(one.length).or_insert(true) &= one.explored;
+    }
+    lengths.into_iter().collect()
 }
 
 /// Whether a message is one of the Trojan messages that an analysis has found.

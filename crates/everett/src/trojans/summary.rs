@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::Analysis;
-
 /// What was seen of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClientFigures {
@@ -26,6 +24,8 @@ pub struct ClientFigures {
 pub struct LengthFigures {
     /// The length.
     pub length: u32,
+    /// The client that the message comes from.
+    pub sender: String,
     /// Different things that clients send in messages of this length.
     pub predicates: usize,
     /// Those among them whose inputs could not be eliminated.
@@ -89,6 +89,8 @@ pub struct TrojanEntry {
     pub dir: String,
     /// Bytes of the message.
     pub length: u32,
+    /// The clients from which the server accepts it.
+    pub senders: Vec<String>,
     /// A message, in hexadecimal digits.
     pub example: String,
     /// What holds of all messages of the class.
@@ -150,19 +152,6 @@ pub struct TrojansSummary {
 }
 
 impl TrojansSummary {
-    pub(super) fn new(analysis: &Analysis<'_>, clients: &[ClientFigures]) -> TrojansSummary {
-        TrojansSummary {
-            complete: clients.iter().all(|client| client.explored),
-            server: analysis.name(analysis.setup.server),
-            clients: clients.to_vec(),
-            lengths: Vec::new(),
-            phases: TrojanPhases::default(),
-            trojans: Vec::new(),
-            groups: Vec::new(),
-            undecided: Vec::new(),
-        }
-    }
-
     /// All clients were explored to their ends.
     pub(super) fn is_certain(&self) -> bool {
         self.clients.iter().all(|client| client.explored)

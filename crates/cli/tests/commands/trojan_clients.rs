@@ -1,0 +1,265 @@
+//! `everett trojans`: who sends the unknown message, what clients do not choose, greetings, and how classes are told.
+
+use crate::common::{build, everett, expect, folder, summary, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const HEAD: &str = r#"
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+static struct sockaddr_in at(const char *address) {
+  struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(7000)};
+  inet_pton(AF_INET, address, &here.sin_addr);
+  return here;
+}
+static int open_socket(int kind, const char *address) {
+  struct sockaddr_in there = at(address);
+  int fd = socket(AF_INET, kind, 0);
+  if (!strcmp(address, "0.0.0.0")) {
+    if (bind(fd, (struct sockaddr *)&there, sizeof there)) exit(1);
+  } else if (connect(fd, (struct sockaddr *)&there, sizeof there)) exit(1);
+  return fd;
+}
+"#;
+
+/// A server over UDP that accepts where this holds of the message `m`, its size `n` and its sender `from`.
+fn udp_server(accepts: &str) -> String {
+    format!(
+        "{HEAD}int main(void) {{
+  int fd = open_socket(SOCK_DGRAM, \"0.0.0.0\");
+  for (;;) {{
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m[16];
+    ssize_t n = recvfrom(fd, m, sizeof m, 0, (struct sockaddr *)&from, &size);
+    if ({accepts}) sendto(fd, \"k\", 1, 0, (struct sockaddr *)&from, size);
+  }}
+}}"
+    )
+}
+
+/// A client over UDP that makes a message `m` of `n` bytes from its input `x` so.
+fn udp_client(makes: &str) -> String {
+    format!(
+        "{HEAD}int main(int argc, char **argv) {{
+  unsigned char x, buffer[16], *m = buffer; size_t n = 0;
+  if (read(0, &x, 1) != 1) return 1;
+  {makes}
+  int fd = open_socket(SOCK_DGRAM, \"10.0.0.1\");
+  send(fd, m, n, 0);
+  recv(fd, buffer, 1, 0);
+  return 0;
+}}"
+    )
+}
+
+const TABLE: &str = "[trojans]\nserver = \"server\"\nport = 7000\n";
+const CLIENT: &str =
+    "[host.client]\nprogram = \"./client\"\nstdin = { symbolic = 1 }\nstart = \"blocked\"\n";
+
+fn world(test: &str, server: &str, client: &str, hosts: &str, table: &str) -> PathBuf {
+    let folder = folder(&format!("trojan_clients_{test}"));
+    build(&folder, "server", server, &["-O1"]);
+    build(&folder, "client", client, &["-O1"]);
+    let scenario = format!("[host.server]\nprogram = \"./server\"\n{hosts}{TABLE}{table}");
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    folder
+}
+
+fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
+    let out = folder.join("out");
+    let _ = fs::remove_dir_all(&out);
+    let mut command = everett(folder);
+    command.args(["trojans", "--out", "out", "scenario.toml"]);
+    expect(command.args(args), code);
+    summary(&out)
+}
+
+fn contains(folder: &Path, message: &str, word: &str, code: i32) {
+    let mut command = everett(folder);
+    let command = command.args(["trojans", "--contains", message, "out"]);
+    let said = expect(command, code);
+    assert_eq!(text(&said).trim(), word, "{message}");
+}
+
+fn trojans(summary: &Value) -> &Vec<Value> {
+    summary["trojans"].as_array().expect("classes")
+}
+
+#[test]
+fn the_message_is_tried_from_each_client() {
+    let server = udp_server(
+        "n == 2 && ((m[0] == 'R' && m[1] < 6) || \
+         (m[0] == 'A' && m[1] < 200 && ntohl(from.sin_addr.s_addr) == 0x0a000003))",
+    );
+    let client = udp_client("m[0] = argv[1][0]; m[1] = x; n = 2; if (x > 3) return 1;");
+    let host = |name: &str, letter: &str| {
+        format!(
+            "[host.{name}]\nprogram = \"./client\"\nargs = [\"{letter}\"]\nstdin = {{ symbolic = 1 }}\n"
+        )
+    };
+    let hosts = host("user", "R") + &host("admin", "A");
+    let table = "clients = [\"user\", \"admin\"]\nlength = 2\n";
+    let folder = world("senders", &server, &client, &hosts, table);
+    let summary = analysed(&folder, &[], 1);
+    assert_eq!(summary["complete"], true);
+    let mut found: Vec<(String, Value)> = Vec::new();
+    for class in trojans(&summary) {
+        assert_eq!(class["confirmed"], "confirmed");
+        let file = class["file"].as_str().expect("a file");
+        assert!(file.ends_with("server.c"), "{file}");
+        let example = class["example"].as_str().expect("an example");
+        found.push((example[..2].to_owned(), class["senders"].clone()));
+    }
+    found.sort_by(|one, two| one.0.cmp(&two.0));
+    let expected = [
+        ("41".to_owned(), Value::from(vec!["admin"])),
+        ("52".to_owned(), Value::from(vec!["user", "admin"])),
+    ];
+    assert_eq!(found, expected);
+    contains(&folder, "4164", "yes", 0); // admin's address only
+    contains(&folder, "4102", "no", 1);
+    contains(&folder, "5205", "yes", 0);
+    contains(&folder, "5206", "no", 1);
+}
+
+/// A client whose bytes come from something that it does not choose, and a server that takes any of them.
+fn nothing_with(test: &str, makes: &str, accepts: &str, length: &str) {
+    let (server, client) = (udp_server(accepts), udp_client(makes));
+    let table = format!("clients = [\"client\"]\nlength = {length}\n");
+    let folder = world(test, &server, &client, CLIENT, &table);
+    let summary = analysed(&folder, &["--no-confirm"], 0);
+    assert_eq!(
+        (&summary["complete"], trojans(&summary).len()),
+        (&true.into(), 0)
+    );
+}
+
+#[test]
+fn random_bytes_of_a_client_are_any() {
+    let makes = "if (x > 9 || getrandom(m, 2, 0) != 2) return 1; m[2] = x; n = 3;";
+    nothing_with("random", makes, "n == 3 && m[2] <= 9", "3");
+}
+
+#[test]
+fn a_client_runs_at_any_time() {
+    let makes = "if (x > 9) return 1; m[0] = time(0) % 10; n = 1;";
+    nothing_with("time", makes, "n == 1 && m[0] <= 9", "1");
+    let folder = folder_of("time");
+    // What no time gives is still a Trojan.
+    build(
+        &folder,
+        "server",
+        &udp_server("n == 1 && m[0] <= 11"),
+        &["-O1"],
+    );
+    let summary = analysed(&folder, &["--no-confirm"], 1);
+    assert_eq!(trojans(&summary)[0]["certain"], true);
+    contains(&folder, "0a", "yes", 0);
+    contains(&folder, "09", "no", 1);
+}
+
+fn folder_of(test: &str) -> PathBuf {
+    let made = folder(&format!("trojan_clients_{test}_again"));
+    for name in ["server", "client"] {
+        build(&made, name, &udp_server("0"), &["-O1"]);
+    }
+    let client = udp_client("if (x > 9) return 1; m[0] = time(0) % 10; n = 1;");
+    build(&made, "client", &client, &["-O1"]);
+    let scenario = format!(
+        "[host.server]\nprogram = \"./server\"\n{CLIENT}{TABLE}clients = [\"client\"]\nlength = 1\n"
+    );
+    fs::write(made.join("scenario.toml"), scenario).expect("a scenario");
+    made
+}
+
+#[test]
+fn memory_that_a_client_has_not_written_holds_anything() {
+    let makes = "if (x > 9) return 1; m = malloc(4); if (!m) return 1; m[0] = 1; m[3] = x; n = 4;";
+    nothing_with("padding", makes, "n == 4 && m[0] == 1 && m[3] <= 9", "4");
+}
+
+#[test]
+fn the_length_of_bytes_is_not_that_of_a_string() {
+    // The server does not look at the first byte, and the payload may have zeros.
+    let server = udp_server("n == 4 && m[1] == 2");
+    let client = udp_client("m[0] = 'S'; m[1] = 2; m[2] = x; m[3] = x; n = 4;");
+    let fields = |string: &str| {
+        format!(
+            "clients = [\"client\"]\nlength = 4\nfields = [{{ name = \"op\", size = 1 }}, \
+             {{ name = \"len\", size = 1, length_of = \"d\" }}, {{ name = \"d\", size = \"rest\"{string} }}]\n"
+        )
+    };
+    let folder = world("binary", &server, &client, CLIENT, &fields(""));
+    let summary = analysed(&folder, &["--no-confirm"], 1);
+    for class in trojans(&summary) {
+        assert!(
+            !class["group"]
+                .as_str()
+                .expect("a group")
+                .contains("length of")
+        );
+    }
+}
+
+#[test]
+fn a_server_may_greet_first() {
+    let server = format!(
+        "{HEAD}int main(void) {{
+  int fd = open_socket(SOCK_STREAM, \"0.0.0.0\");
+  listen(fd, 3);
+  for (;;) {{
+    int peer = accept(fd, 0, 0); unsigned char m[2];
+    send(peer, \"220 \", 4, 0); send(peer, \"hi\\n\", 3, 0);
+    if (recv(peer, m, 2, MSG_WAITALL) == 2 && m[0] == 1 && m[1] < 20) send(peer, \"200\\n\", 4, 0);
+    close(peer);
+  }}
+}}"
+    );
+    let client = format!(
+        "{HEAD}int main(void) {{
+  unsigned char m[2] = {{1, 0}}, answer[8];
+  if (read(0, m + 1, 1) != 1 || m[1] > 9) return 1;
+  int fd = open_socket(SOCK_STREAM, \"10.0.0.1\");
+  if (recv(fd, answer, 7, MSG_WAITALL) != 7) return 1;
+  send(fd, m, 2, 0);
+  recv(fd, answer, 8, 0);
+  return 0;
+}}"
+    );
+    let table = "clients = [\"client\"]\nlength = 2\nprotocol = \"tcp\"\n";
+    let folder = world("greeting", &server, &client, CLIENT, table);
+    for args in [&[][..], &["--set", "trojans.against=\"ever\""]] {
+        let summary = analysed(&folder, args, 1);
+        assert_eq!(
+            (&summary["complete"], trojans(&summary).len()),
+            (&true.into(), 1)
+        );
+        assert_eq!(trojans(&summary)[0]["confirmed"], "confirmed");
+        contains(&folder, "0113", "yes", 0);
+        contains(&folder, "0109", "no", 1);
+        contains(&folder, "0114", "no", 1);
+    }
+}
+
+#[test]
+fn a_hint_that_is_not_sufficient_says_so_and_places_are_the_users() {
+    let server = udp_server("n == 3 && m[0] == 7");
+    let makes = "uint16_t y = x * x * 3; m[0] = 7; m[1] = y >> 8; m[2] = y; n = 3;";
+    let table = "clients = [\"client\"]\nlength = 3\n";
+    let folder = world("hint", &server, &udp_client(makes), CLIENT, table);
+    let summary = analysed(&folder, &["--no-confirm"], 1);
+    let class = &trojans(&summary)[0];
+    let file = class["file"].as_str().expect("a file");
+    assert!(file.ends_with("server.c"), "{file}");
+    assert_eq!(class["how"], "refined");
+    {
+        let hint = class["fix_hint"].as_str().expect("a hint");
+        assert!(hint.contains("not sufficient"), "{hint}");
+    }
+}
