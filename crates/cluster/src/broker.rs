@@ -1,7 +1,7 @@
 //! What a broker does for a cluster: it stores objects by hash and small records by key, and hands out jobs under
 //! leases.
 
-use everett::WeightSum;
+use everett::{Budget, WeightSum, Work};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -80,6 +80,8 @@ pub enum Kind {
     Lease,
     /// The run was cancelled.
     Cancelled,
+    /// What jobs may do further whose part of the run's budget was spent.
+    Grant,
 }
 
 impl Kind {
@@ -90,6 +92,7 @@ impl Kind {
             Kind::Outcome => "outcome",
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
+            Kind::Grant => "grant",
         }
     }
 }
@@ -144,6 +147,9 @@ pub struct Ticket {
     pub states: Hash,
     /// What they weigh.
     pub weight: WeightSum,
+    /// What may be done with them.
+    #[serde(default)]
+    pub budget: Budget,
 }
 
 impl Ticket {
@@ -155,6 +161,7 @@ impl Ticket {
             parent: parent.to_owned(),
             states,
             weight,
+            budget: Budget::default(),
         }
     }
 
@@ -197,6 +204,9 @@ pub struct Child {
     pub weight: WeightSum,
     /// How many there are.
     pub count: u64,
+    /// What may be done with them. Where nothing may, the job is not handed out.
+    #[serde(default)]
+    pub budget: Budget,
 }
 
 /// What a job came to. The first that is recorded counts.
@@ -219,12 +229,11 @@ pub struct Outcome {
     /// Why it could not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Paths that ended.
-    pub paths: u64,
+    /// Paths or worlds that ended, forks and instructions.
+    #[serde(flatten)]
+    pub work: Work,
     /// Findings.
     pub findings: u64,
-    /// Instructions, without those that rematerialised states.
-    pub instructions: u64,
     /// Instructions that rematerialised states.
     pub replayed: u64,
     /// Bytes of the objects that were sent.
@@ -253,14 +262,27 @@ impl Outcome {
             .then_some(sum)
     }
 
-    /// The jobs that it left, to be handed out.
+    /// The jobs that it left, to be handed out: without those that may do nothing.
     pub fn tickets<'o>(
         &'o self,
         run: &'o RunId,
         job: &'o JobId,
     ) -> impl Iterator<Item = Ticket> + 'o {
+        let tickets = self.all_tickets(run, job);
+        tickets.filter(|ticket| ticket.budget.spent().is_none())
+    }
+
+    /// All jobs that it left.
+    pub(crate) fn all_tickets<'o>(
+        &'o self,
+        run: &'o RunId,
+        job: &'o JobId,
+    ) -> impl Iterator<Item = Ticket> + 'o {
         let children = self.children.iter();
-        children.map(|child| Ticket::new(run, job.as_str(), child.states, child.weight.clone()))
+        children.map(|child| Ticket {
+            budget: child.budget,
+            ..Ticket::new(run, job.as_str(), child.states, child.weight.clone())
+        })
     }
 }
 

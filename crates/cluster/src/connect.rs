@@ -13,6 +13,10 @@ use crate::postgres::PostgresBroker;
 pub struct Secrets {
     /// The token of NATS, or the password of PostgreSQL.
     pub token: Option<String>,
+    /// The credentials of a user of NATS: what is in the file that `nsc` writes.
+    pub credentials: Option<String>,
+    /// The seed of a user's NKey for NATS.
+    pub nkey: Option<String>,
     /// Certificates of authorities that the broker's certificate may be signed by.
     pub authorities: Option<PathBuf>,
 }

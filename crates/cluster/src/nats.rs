@@ -74,6 +74,15 @@ impl NatsBroker {
         if let Some(path) = &secrets.authorities {
             options = options.add_root_certificates(path.clone());
         }
+        if let Some(seed) = &secrets.nkey {
+            options = options.nkey(seed.clone());
+        }
+        if let Some(text) = &secrets.credentials {
+            let loaded = options.credentials(text);
+            options = loaded.map_err(|error| {
+                Error::Usage(format!("the credentials for NATS cannot be used: {error}"))
+            })?;
+        }
         runtime
             .block_on(async {
                 let client = options.connect(url).await.map_err(Error::broker)?;

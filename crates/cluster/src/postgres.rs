@@ -1,5 +1,6 @@
 //! A broker on PostgreSQL: three tables. One transaction ends a job, adds what it left and stores what it came to.
 
+use postgres::config::SslMode;
 use postgres::{Client, GenericClient, NoTls};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use crate::broker::{Broker, Explored, JobId, Key, Kind, Lease, Outcome, RunId, T
 use crate::connect::{LEASE, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::tls::connector;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS everett_objects (hash text PRIMARY KEY, bytes bytea NOT NULL);
@@ -93,7 +95,15 @@ impl PostgresBroker {
         if let Some(password) = &secrets.token {
             config.password(password);
         }
-        let mut client = config.connect(NoTls).map_err(broken)?;
+        // A server may have a certificate that nobody knows, which says nothing: TLS is used where it is asked for.
+        let wants_tls = secrets.authorities.is_some() || config.get_ssl_mode() == SslMode::Require;
+        let mut client = match wants_tls {
+            true => {
+                config.ssl_mode(SslMode::Require);
+                config.connect(connector(secrets)?).map_err(broken)?
+            }
+            false => config.connect(NoTls).map_err(broken)?,
+        };
         let mut transaction = client.transaction().map_err(broken)?;
         let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
         locked.map_err(broken)?;

@@ -1,22 +1,25 @@
 //! The results of a run: what its jobs came to, written as the folder of an ordinary run.
 
 use everett::{
-    ClusterFigures, Gathered, JobResult, Observer, RunResult, RunSpec, Session, Trace, conclude,
+    ClusterFigures, Gathered, JobResult, Observer, RunResult, RunSpec, Session, WeightSum, conclude,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::broker::{Broker, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::run::{Build, Submission, describe};
+use crate::states::unpack_states;
 use crate::status::{Status, status};
-use crate::tree::unpack;
 use crate::worker::unpack_results;
 
 /// The file that says which run of a cluster a folder is for.
 pub const FILE: &str = "cluster.json";
+
+/// Steps after which it is taken that no world was explored twice: the weights say so, too.
+const MOST_STEPS: u64 = 50_000_000;
 
 /// A run that was submitted, as its folder knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ pub struct Submitted {
     pub manifest: Hash,
     /// Work that a job does at a time, where it was said.
     pub work: Option<u64>,
+    /// Instructions that the run executes at most, where it was said.
+    #[serde(default)]
+    pub max_work: Option<u64>,
 }
 
 impl Submitted {
@@ -59,6 +65,7 @@ pub fn results(
         spec: RunSpec::of(dir)?,
         build: submitted.build.clone(),
         work: submitted.work,
+        max_work: submitted.max_work,
         nonce: Vec::new(),
     };
     let (manifest, _) = describe(&submission, session)?;
@@ -68,13 +75,17 @@ pub fn results(
     let status = status(broker, &submitted.run)?;
     let jobs = jobs(broker, &status)?;
     paths_of(&jobs)?;
-    let mut left: Vec<Trace> = Vec::new();
-    for (ticket, _) in &status.open {
-        left.extend(unpack(&fetch(broker, ticket.states)?)?);
+    expect_worlds_once(&jobs)?;
+    let (mut left, mut left_weight) = (Vec::new(), WeightSum::default());
+    for open in &status.open {
+        left.push(unpack_states(&fetch(broker, open.ticket.states)?)?);
+        left_weight.add_sum(&open.ticket.weight);
     }
     let gathered = Gathered {
         jobs,
         left,
+        left_weight,
+        limit: status.limit(),
         unknown: status.unknown.clone(),
         failures: status.failures.clone(),
         figures: figures(&status),
@@ -101,6 +112,54 @@ fn paths_of(jobs: &[JobResult]) -> Result<BTreeSet<u64>> {
     Ok(paths)
 }
 
+/// Worlds that came to their end: all combinations of some states of each host.
+type Combinations = [Vec<u64>];
+
+/// Fails if a world was explored twice.
+fn expect_worlds_once(jobs: &[JobResult]) -> Result<()> {
+    let all: Vec<&Combinations> = jobs
+        .iter()
+        .flat_map(|job| job.worlds.iter().map(Vec::as_slice))
+        .collect();
+    let mut steps = MOST_STEPS;
+    match twice(&all, &mut Vec::new(), &mut steps) {
+        Some(world) => {
+            let world: Vec<String> = world.iter().map(|host| format!("{host:016x}")).collect();
+            let what = format!("world {} was explored twice", world.join(" "));
+            Err(Error::Unbalanced(what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A combination that two of these have, which begins with the chosen states of the first hosts.
+fn twice(all: &[&Combinations], chosen: &mut Vec<u64>, steps: &mut u64) -> Option<Vec<u64>> {
+    if all.len() < 2 || *steps == 0 {
+        return None;
+    }
+    let mut with: BTreeMap<u64, Vec<&Combinations>> = BTreeMap::new();
+    let mut is_end = true;
+    for combinations in all {
+        for state in combinations.get(chosen.len()).into_iter().flatten() {
+            with.entry(*state).or_default().push(combinations);
+            *steps = steps.saturating_sub(1);
+        }
+        is_end &= combinations.len() <= chosen.len();
+    }
+    if is_end {
+        return Some(chosen.clone());
+    }
+    for (state, some) in with {
+        chosen.push(state);
+        let found = twice(&some, chosen, steps);
+        chosen.pop();
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
 /// The paths of a run that have ended, by digests of their answers.
 pub fn paths(broker: &mut dyn Broker, run: &RunId) -> Result<BTreeSet<u64>> {
     let status = status(broker, run)?;
@@ -114,6 +173,33 @@ fn figures(status: &Status) -> ClusterFigures {
         states_moved: status.states_moved,
         bytes_sent: status.bytes,
         replay_share: status.replay_share(),
-        workers: status.workers.clone(),
+        workers: {
+            let workers = status.workers.iter();
+            workers
+                .map(|(name, did)| (name.clone(), did.jobs))
+                .collect()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worlds_that_were_explored_twice_are_noticed() {
+        let job = |worlds: &[[&[u64]; 2]]| JobResult {
+            worlds: worlds
+                .iter()
+                .map(|hosts| hosts.map(<[u64]>::to_vec).to_vec())
+                .collect(),
+            ..JobResult::default()
+        };
+        let one = job(&[[&[1, 2], &[7]], [&[3], &[7, 8]]]);
+        assert!(expect_worlds_once(&[one, job(&[[&[1, 2], &[8]]])]).is_ok());
+        let one = || job(&[[&[1, 2], &[7]], [&[3], &[7, 8]]]);
+        for other in [[&[2, 9][..], &[6, 7]], [&[3], &[8]], [&[2, 2], &[9]]] {
+            assert!(expect_worlds_once(&[one(), job(&[other])]).is_err());
+        }
     }
 }

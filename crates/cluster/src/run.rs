@@ -1,15 +1,15 @@
 //! Runs: what is explored, as workers get it.
 
-use everett::{Parcel, ParcelFile, RunSpec, Session, WeightSum, root_state};
+use everett::{Budget, DiskEntry, Parcel, ParcelFile, RunSpec, Session, States, WeightSum};
 use serde::{Deserialize, Serialize};
 
 use crate::broker::{Broker, Key, Kind, Objects, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
-use crate::tree::pack;
+use crate::states::pack_states;
 
 /// The version of jobs, outcomes and results.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Work that a job does before it is looked at whether others want some of it, in instructions.
 const WORK: u64 = 20_000_000;
@@ -41,10 +41,24 @@ pub struct Manifest {
     pub spec: RunSpec,
     /// Bitcode of the programs.
     pub programs: Vec<Hash>,
-    /// Files that the guest sees.
+    /// Files that the guest of a program sees.
     pub files: Vec<ParcelFile<Hash>>,
+    /// The scenario and its files.
+    pub disk: Vec<DiskEntry<Hash>>,
+    /// What the run is, for its accounts.
+    #[serde(flatten)]
+    pub kind: RunKind,
     /// Work that a job does at a time, in instructions.
     pub work: u64,
+}
+
+/// What of a run its accounts need.
+#[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunKind {
+    /// Worlds are explored, not a program.
+    pub is_world: bool,
+    /// What the run may do as a whole.
+    pub limits: Budget,
 }
 
 impl Manifest {
@@ -73,10 +87,15 @@ impl Manifest {
         let programs = programs.collect::<Result<_>>()?;
         let files = self.files.into_iter();
         let files = files.map(|file| file.try_map(|hash| fetch(broker, hash)));
+        let files = files.collect::<Result<_>>()?;
+        let disk = self.disk.into_iter();
+        let disk = disk.map(|entry| entry.try_map(|hash| fetch(broker, hash)));
         Ok(Parcel {
             programs,
-            files: files.collect::<Result<_>>()?,
+            files,
+            disk: disk.collect::<Result<_>>()?,
             spec: self.spec,
+            limits: self.kind.limits,
         })
     }
 }
@@ -90,6 +109,8 @@ pub struct Submission {
     pub build: Build,
     /// Work that a job does at a time, in instructions.
     pub work: Option<u64>,
+    /// Instructions that the run executes at most.
+    pub max_work: Option<u64>,
     /// Makes the name of the run its own: what was submitted twice is explored twice.
     pub nonce: Vec<u8>,
 }
@@ -106,11 +127,22 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
     let programs = parcel.programs.into_iter().map(&mut store).collect();
     let files = parcel.files.into_iter();
     let files = files.map(|file| file.try_map(|bytes| Ok::<_, Error>(store(bytes))));
+    let files = files.collect::<Result<_>>()?;
+    let disk = parcel.disk.into_iter();
+    let disk = disk.map(|entry| entry.try_map(|bytes| Ok::<_, Error>(store(bytes))));
     let manifest = Manifest {
         protocol: PROTOCOL,
         build: submission.build.clone(),
         programs,
-        files: files.collect::<Result<_>>()?,
+        files,
+        disk: disk.collect::<Result<_>>()?,
+        kind: RunKind {
+            is_world: parcel.spec.is_scenario(),
+            limits: Budget {
+                instructions: submission.max_work,
+                ..parcel.limits
+            },
+        },
         spec: parcel.spec,
         work: submission.work.unwrap_or(WORK),
     };
@@ -119,10 +151,20 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
 }
 
 /// The first job of a run, and its states.
-pub(crate) fn first_job(run: &RunId) -> (Ticket, Vec<u8>) {
-    let states = pack(&[root_state()]);
-    let ticket = Ticket::new(run, run.as_str(), Hash::of(&states), WeightSum::one());
-    (ticket, states)
+pub(crate) fn first_job(run: &RunId, kind: &RunKind) -> Result<(Ticket, Vec<u8>)> {
+    let states = pack_states(&States::beginning(kind.is_world))?;
+    let ticket = Ticket {
+        budget: kind.limits,
+        ..Ticket::new(run, run.as_str(), Hash::of(&states), WeightSum::one())
+    };
+    Ok((ticket, states))
+}
+
+/// What a run is.
+pub(crate) fn kind_of(broker: &mut dyn Broker, run: &RunId) -> Result<RunKind> {
+    let manifest = broker.look_up(&Key::of_run(Kind::Run, run))?;
+    let manifest = manifest.ok_or_else(|| Error::NoRun(run.to_string()))?;
+    serde_json::from_slice(&manifest).map_err(Error::damaged)
 }
 
 /// Submits a run. Workers that are there begin at once. Returns its name and the hash of its manifest.
@@ -136,10 +178,13 @@ pub fn submit(
     for (hash, bytes) in &objects {
         broker.put(*hash, bytes)?;
     }
-    let (ticket, states) = first_job(&run);
+    let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
+    let (ticket, states) = first_job(&run, &kind)?;
     broker.put(ticket.states, &states)?;
     broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
-    broker.publish(&ticket)?;
+    if ticket.budget.spent().is_none() {
+        broker.publish(&ticket)?;
+    }
     Ok((run, Hash::of(&manifest)))
 }
 

@@ -1,12 +1,14 @@
 //! The accounts of a run: finished, given up, excluded, leased and pending weights sum to 1, exactly.
 
-use everett::WeightSum;
+use everett::{Budget, WeightSum, Work};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
+use crate::grant::{grant, granted};
 use crate::hash::Hash;
-use crate::run::first_job;
+use crate::run::{first_job, kind_of};
 
 /// Where a run stands.
 #[derive(Clone, Debug, Default)]
@@ -29,34 +31,86 @@ pub struct Status {
     pub jobs_leased: u64,
     /// Jobs that wait.
     pub jobs_pending: u64,
+    /// Jobs that wait and may do nothing, because their part of the run's budget is spent.
+    pub jobs_stopped: u64,
+    /// How often a job was handed out again.
+    pub redelivered: u64,
+    /// What the run may do as a whole.
+    pub limits: Budget,
+    /// What of that no job has that may still do something.
+    pub free: Budget,
+    /// How often stopped jobs were granted something.
+    pub(crate) grants: u64,
     /// States that moved from one job to another.
     pub states_moved: u64,
-    /// Paths that ended.
-    pub paths: u64,
+    /// Paths or worlds that ended, forks and instructions.
+    pub work: Work,
     /// Findings, with those that several jobs met counted by each.
     pub findings: u64,
-    /// Instructions, without those that rematerialised states.
-    pub instructions: u64,
     /// Instructions that rematerialised states.
     pub replayed: u64,
     /// Bytes of jobs and results that workers sent.
     pub bytes: u64,
-    /// Jobs by the worker that explored them.
-    pub workers: BTreeMap<String, u64>,
+    /// What each worker did.
+    pub workers: BTreeMap<String, WorkerFigures>,
     /// Jobs that could not be explored, and why.
     pub failures: Vec<String>,
     /// The run was cancelled.
     pub is_cancelled: bool,
     /// Results of jobs.
     pub(crate) results: Vec<Hash>,
-    /// Jobs that have no outcome, and whether a worker has them.
-    pub(crate) open: Vec<(Ticket, bool)>,
+    /// Jobs that have no outcome.
+    pub(crate) open: Vec<Open>,
+}
+
+/// What a worker did.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WorkerFigures {
+    /// Jobs that it explored.
+    pub jobs: u64,
+    /// Paths or worlds that ended, forks and instructions.
+    #[serde(flatten)]
+    pub work: Work,
+    /// Findings.
+    pub findings: u64,
+}
+
+impl WorkerFigures {
+    fn add(&mut self, outcome: &Outcome) {
+        self.jobs += 1;
+        add(&mut self.work, &outcome.work);
+        self.findings = self.findings.saturating_add(outcome.findings);
+    }
+}
+
+fn add(sum: &mut Work, work: &Work) {
+    sum.paths = sum.paths.saturating_add(work.paths);
+    sum.forks = sum.forks.saturating_add(work.forks);
+    sum.instructions = sum.instructions.saturating_add(work.instructions);
+}
+
+/// A job that has no outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    /// The job, with what it may do.
+    pub ticket: Ticket,
+    /// A worker has it.
+    pub is_leased: bool,
+    /// It may do nothing.
+    pub is_stopped: bool,
 }
 
 impl Status {
-    /// Nothing is left.
+    /// Nothing is left that may be explored.
     pub fn is_over(&self) -> bool {
-        self.open.is_empty()
+        let may_go_on = self.free.spent().is_none();
+        self.open.iter().all(|open| open.is_stopped && !may_go_on)
+    }
+
+    /// The limit of the whole run at which it is over.
+    pub fn limit(&self) -> Option<&'static str> {
+        let is_stopped = self.is_over() && !self.open.is_empty();
+        self.free.spent().filter(|_| is_stopped)
     }
 
     /// Everything was explored.
@@ -67,7 +121,7 @@ impl Status {
 
     /// The share of all instructions that rematerialised states.
     pub fn replay_share(&self) -> f64 {
-        let all = self.instructions.saturating_add(self.replayed);
+        let all = self.work.instructions.saturating_add(self.replayed);
         match all {
             0 => 0.0,
             all => self.replayed as f64 / all as f64,
@@ -76,14 +130,14 @@ impl Status {
 
     fn add(&mut self, outcome: Outcome) -> bool {
         self.jobs += 1;
-        self.paths = self.paths.saturating_add(outcome.paths);
+        add(&mut self.work, &outcome.work);
         self.findings = self.findings.saturating_add(outcome.findings);
-        self.instructions = self.instructions.saturating_add(outcome.instructions);
         self.replayed = self.replayed.saturating_add(outcome.replayed);
         self.bytes = self.bytes.saturating_add(outcome.bytes);
         let moved = outcome.children.iter().map(|child| child.count);
         self.states_moved = moved.fold(self.states_moved, u64::saturating_add);
-        *self.workers.entry(outcome.worker).or_default() += 1;
+        let worker = self.workers.entry(outcome.worker.clone());
+        worker.or_default().add(&outcome);
         self.failures.extend(outcome.failure);
         self.results.extend(outcome.results);
         self.finished.add_sum_checked(&outcome.finished)
@@ -99,7 +153,16 @@ impl Status {
         };
         *jobs += 1;
         let fits = weight.add_sum_checked(&ticket.weight);
-        self.open.push((ticket, is_leased));
+        let is_stopped = ticket.budget.spent().is_some();
+        self.jobs_stopped += u64::from(is_stopped);
+        if !is_stopped {
+            self.free = self.free.without(&ticket.budget);
+        }
+        self.open.push(Open {
+            ticket,
+            is_leased,
+            is_stopped,
+        });
         fits
     }
 
@@ -120,9 +183,9 @@ impl Status {
 
 /// Where a run stands. Fails if its accounts do not sum to 1: then something was lost, or counted twice.
 pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
-    if broker.look_up(&Key::of_run(Kind::Run, run))?.is_none() {
-        return Err(Error::NoRun(run.to_string()));
-    }
+    let kind = kind_of(broker, run)?;
+    // Before the outcomes: each job that is granted something is known by one.
+    let (granted, grants) = granted(broker, run)?;
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
     let outcomes = broker.list(Kind::Outcome, run)?.into_iter();
@@ -130,18 +193,25 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let mut outcomes: BTreeMap<JobId, Outcome> = outcomes.collect::<Result<_>>()?;
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
+        redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
+        limits: kind.limits,
+        free: kind.limits,
+        grants,
         ..Status::default()
     };
-    let mut next = vec![first_job(run).0];
-    while let Some(ticket) = next.pop() {
+    let mut next = vec![first_job(run, &kind)?.0];
+    while let Some(mut ticket) = next.pop() {
         let name = ticket.job.clone();
+        if let Some(budget) = granted.get(&name) {
+            ticket.budget = *budget;
+        }
         let fits = match outcomes.remove(&name) {
             Some(outcome) => {
                 if outcome.weight().as_ref() != Some(&ticket.weight) {
                     let what = format!("job {name} has not the weight of what it came to");
                     return Err(Error::Unbalanced(what));
                 }
-                next.extend(outcome.tickets(run, &name));
+                next.extend(outcome.all_tickets(run, &name));
                 status.add(outcome)
             }
             None => {
@@ -153,20 +223,30 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
             return Err(Error::Unbalanced(format!("job {name} weighs too much")));
         }
     }
+    status.free = status.free.after(&status.work);
     match status.sum() {
         Some(sum) if sum.is_one() => Ok(status),
         _ => Err(Error::Unbalanced("the weights do not sum to 1".to_owned())),
     }
 }
 
-/// Puts jobs that nobody has into the queue again. Returns how many; `None` if nothing is open.
+/// How often a job was handed out after the first time.
+fn deliveries(lease: &[u8]) -> u64 {
+    let lease: serde_json::Value = serde_json::from_slice(lease).unwrap_or_default();
+    lease["delivery"].as_u64().unwrap_or(1).saturating_sub(1)
+}
+
+/// Puts jobs that nobody has into the queue again, and lets stopped ones have what others did not need. Returns how many
+/// fell out of the queue; `None` if nothing is open.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
-    let nobodys = status.open.iter().filter(|(_, is_leased)| !is_leased);
+    let nobodys = status.open.iter();
+    let nobodys = nobodys.filter(|open| !open.is_leased && !open.is_stopped);
     let mut added = 0;
-    for (ticket, _) in nobodys {
-        broker.publish(ticket)?;
+    for open in nobodys {
+        broker.publish(&open.ticket)?;
         added += 1;
     }
+    grant(broker, run)?;
     Ok((!status.is_over()).then_some(added))
 }

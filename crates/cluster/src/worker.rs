@@ -1,6 +1,6 @@
 //! A worker: takes a job, explores it for a while, and hands back what it came to and what is left.
 
-use everett::{Job, JobResult, Prepared, Session, Trace, weight_of};
+use everett::{Job, JobResult, Prepared, Session, States};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::any::Any;
@@ -17,10 +17,11 @@ use crate::broker::{
     Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket, fetch,
 };
 use crate::error::{Error, Result};
+use crate::grant::grant;
 use crate::hash::Hash;
 use crate::run::{Build, Manifest};
+use crate::states::{divide, pack_states, unpack_states};
 use crate::status::reseed;
-use crate::tree::{pack, sort, unpack};
 
 /// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
 const CHILDREN: usize = 8;
@@ -34,7 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How often a worker tries to reach its broker before it gives up.
 const RETRIES: u32 = 120;
 
-const RESULTS_MAGIC: &[u8] = b"everett results 1\n";
+const RESULTS_MAGIC: &[u8] = b"everett results 2\n";
 /// Most bytes of a job's results.
 const MOST_RESULTS: usize = 1 << 30;
 
@@ -64,7 +65,7 @@ pub struct WorkerSpec {
     pub build: Build,
     /// Memory that it may take, over which it spills states; by default what the run says.
     pub max_memory: Option<u64>,
-    /// Folder for spilled states.
+    /// Folder for spilled states; by default that for temporary files.
     pub scratch: Option<PathBuf>,
     /// It leaves after it has waited so long for a job; by default never.
     pub idle: Option<Duration>,
@@ -91,7 +92,7 @@ pub struct TakenJob {
     /// The lease.
     pub lease: Lease,
     /// Its run and states; or why it cannot be explored.
-    what: Result<(Rc<Known>, Vec<Trace>), String>,
+    what: Result<(Rc<Known>, States), String>,
 }
 
 /// What a worker did.
@@ -172,11 +173,7 @@ impl<'s> Worker<'s> {
     }
 
     /// The run and the states of a job.
-    fn open(
-        &mut self,
-        broker: &mut dyn Broker,
-        ticket: &Ticket,
-    ) -> Result<(Rc<Known>, Vec<Trace>)> {
+    fn open(&mut self, broker: &mut dyn Broker, ticket: &Ticket) -> Result<(Rc<Known>, States)> {
         let known = match self.runs.get(&ticket.run) {
             Some(known) => known.clone(),
             None => {
@@ -185,8 +182,8 @@ impl<'s> Worker<'s> {
                 known
             }
         };
-        let states = unpack(&fetch(broker, ticket.states)?)?;
-        match weight_of(&states) {
+        let states = unpack_states(&fetch(broker, ticket.states)?)?;
+        match known.prepared.weight_of(&states) {
             Some(weight) if weight == ticket.weight => Ok((known, states)),
             _ => Err(Error::damaged("the states of a job have not its weight")),
         }
@@ -212,43 +209,60 @@ impl<'s> Worker<'s> {
             Ok(what) => what,
             Err(error) => return Ok(self.failed(ticket, error)),
         };
-        let spill = self.spec.scratch.as_ref();
-        let spill = spill.map(|folder| folder.join(format!("{}.spill", ticket.job)));
+        let spill = self.spill_of(ticket);
         let explored = catch_unwind(AssertUnwindSafe(|| {
             let job = Job {
                 states: states.clone(),
+                budget: ticket.budget,
                 work: known.work,
                 go_on,
-                spill: spill.clone(),
+                parts: CHILDREN,
+                spill: Some(spill.clone()),
             };
             known.prepared.explore(job, self.session)
         }));
-        if let Some(spill) = spill {
-            // It holds nothing that is still needed.
-            let _ = std::fs::remove_file(spill);
-        }
+        // It holds nothing that is still needed.
+        let _ = std::fs::remove_file(spill);
         match explored {
-            Ok(Ok(result)) => self.explored(ticket, result),
+            Ok(Ok(result)) => self.explored(ticket, &known.prepared, result),
             Ok(Err(error)) => Ok(self.failed(ticket, &error.to_string())),
             // Whoever got the job next would end in the same way.
             Err(panic) => Ok(self.failed(ticket, panic_text(&*panic))),
         }
     }
 
-    fn explored(&self, ticket: &Ticket, mut result: JobResult) -> Result<Explored> {
-        let mut left = std::mem::take(&mut result.left);
-        sort(&mut left);
-        let results = pack_results(&result)?;
+    /// Where states of a job are spilled.
+    fn spill_of(&self, ticket: &Ticket) -> PathBuf {
+        match &self.spec.scratch {
+            Some(folder) => folder.join(format!("{}.spill", ticket.job)),
+            None => {
+                let name = Hash::of(self.spec.name.as_bytes()).to_string();
+                let (process, job) = (std::process::id(), &ticket.job);
+                std::env::temp_dir().join(format!("everett-{process}-{}-{job}", &name[..16]))
+            }
+        }
+    }
+
+    fn explored(
+        &self,
+        ticket: &Ticket,
+        prepared: &Prepared,
+        mut result: JobResult,
+    ) -> Result<Explored> {
+        let left = divide(std::mem::take(&mut result.left), CHILDREN);
+        let (results, work) = (pack_results(&result)?, result.work());
         let mut objects = vec![(Hash::of(&results), results)];
         let mut children = Vec::new();
-        for part in left.chunks(left.len().div_ceil(CHILDREN).max(1)) {
-            let states = pack(part);
+        let (rest, parts) = (ticket.budget.after(&work), left.len() as u64);
+        for (part, number) in left.into_iter().zip(0..) {
+            let states = pack_states(&part)?;
             let hash = Hash::of(&states);
             children.push(Child {
                 job: JobId::of(ticket.job.as_str(), hash),
                 states: hash,
-                weight: weight_of(part).unwrap_or_default(),
-                count: part.len() as u64,
+                weight: prepared.weight_of(&part).unwrap_or_default(),
+                count: part.count(),
+                budget: rest.part(number, parts),
             });
             objects.push((hash, states));
         }
@@ -262,9 +276,8 @@ impl<'s> Worker<'s> {
             children,
             results: Some(objects[0].0),
             failure: None,
-            paths: statistics.paths_completed + statistics.paths_partial,
+            work,
             findings: result.findings.len() as u64,
-            instructions: statistics.instructions,
             replayed: statistics.replayed,
             bytes: objects.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
         };
@@ -294,7 +307,13 @@ impl<'s> Worker<'s> {
         job: &TakenJob,
         explored: &Explored,
     ) -> Result<Outcome> {
-        broker.finish(&job.lease, explored)
+        let outcome = broker.finish(&job.lease, explored)?;
+        let ticket = &job.lease.ticket;
+        if ticket.budget.is_limited() && outcome.children.is_empty() {
+            // What it did not need is for others.
+            grant(broker, &ticket.run)?;
+        }
+        Ok(outcome)
     }
 
     /// Takes a job and explores it, if there is one.

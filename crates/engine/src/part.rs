@@ -1,14 +1,15 @@
 //! Parts of a search: what was counted, found and covered in one, as plain data. A checkpoint holds the part before it,
 //! and the search of several machines is the sum of its parts.
 
+use everett_net::FaultIndex;
 use everett_solver::SolverStatistics;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::checkpoint::{KEPT_LIMITS, LOST, SavedError};
-use crate::config::Statistics;
+use crate::error::SavedError;
 use crate::explorer::Explorer;
 use crate::finding::{FindingKey, Unsupported};
+use crate::statistics::{KEPT_LIMITS, LOST, Statistics, WorldStatistics};
 
 /// What was counted, found and covered in a part of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +29,18 @@ pub struct Part {
     /// What the solver counted.
     #[serde(default)]
     pub solver: SolverFigures,
+    /// What was counted of worlds.
+    #[serde(default)]
+    pub worlds: WorldFigures,
+}
+
+/// What was counted of worlds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WorldFigures {
+    /// Counters.
+    pub counted: WorldStatistics,
+    /// Faults that hit somewhere.
+    pub fired: Vec<FaultIndex>,
 }
 
 /// What a solver counted, as far as summaries say it.
@@ -66,6 +79,10 @@ impl Explorer<'_> {
                 smt_queries: solver.smt_queries,
                 time: solver.sat_time + solver.smt_time,
             },
+            worlds: WorldFigures {
+                counted: self.world.counted.clone(),
+                fired: self.world.times_and_fired().1,
+            },
         }
     }
 
@@ -81,6 +98,8 @@ impl Explorer<'_> {
         self.statistics.add(&part.statistics);
         let peak = &mut self.statistics.states_peak;
         *peak = (*peak).max(part.statistics.states_peak);
+        self.world.counted.add(&part.worlds.counted);
+        self.world.note_fired(part.worlds.fired.clone());
         for (key, count) in &part.findings {
             self.findings.add(key.clone(), *count);
         }

@@ -5,7 +5,8 @@ use everett::{Session, parse_time};
 use everett_cluster::{
     Broker, Build, Did, Hash, LocalServer, Secrets, ServerSpec, Worker, WorkerSpec, connect,
 };
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
@@ -21,21 +22,31 @@ const BROKER: &str = "EVERETT_BROKER";
 /// Its token, or the file that holds it.
 const TOKEN: &str = "EVERETT_BROKER_TOKEN";
 const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
+/// The files with the credentials of a user of NATS, and with the seed of an NKey.
+const CREDENTIALS: &str = "EVERETT_BROKER_CREDS";
+const NKEY_FILE: &str = "EVERETT_BROKER_NKEY_FILE";
 /// Certificates of authorities.
 const AUTHORITIES: &str = "EVERETT_BROKER_CA";
 
-/// What the environment says about the broker's secrets.
-pub fn secrets() -> Result<Secrets> {
+/// The text of a file with a secret.
+fn secret_in(path: OsString) -> Result<String> {
+    let text = std::fs::read_to_string(&path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// What the environment says about the broker's secrets, and the file with credentials that an option names.
+pub fn secrets(credentials: Option<&Path>) -> Result<Secrets> {
     let token = match std::env::var_os(TOKEN_FILE) {
-        Some(path) => {
-            let text = std::fs::read_to_string(&path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            Some(text.trim_end().to_owned())
-        }
+        Some(path) => Some(secret_in(path)?),
         None => std::env::var(TOKEN).ok(),
     };
+    let credentials = credentials.map(|path| path.as_os_str().to_owned());
+    let credentials = credentials.or_else(|| std::env::var_os(CREDENTIALS));
     Ok(Secrets {
         token,
+        credentials: credentials.map(secret_in).transpose()?,
+        nkey: std::env::var_os(NKEY_FILE).map(secret_in).transpose()?,
         authorities: std::env::var_os(AUTHORITIES).map(PathBuf::from),
     })
 }
@@ -99,7 +110,7 @@ impl Subcommand for ClusterArgs {
         let mut server = LocalServer::start(&ServerSpec {
             dir: args.dir.clone(),
             port: args.port,
-            token: secrets()?.token,
+            token: secrets(None)?.token,
         })?;
         print(server.url());
         if !server.syncs_always() {
@@ -128,6 +139,9 @@ pub struct WorkerArgs {
     /// EVERETT_BROKER.
     #[arg(long, value_name = "URL")]
     join: Option<String>,
+    /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
+    #[arg(long, value_name = "FILE")]
+    nats_creds: Option<PathBuf>,
     /// Its name in the status of runs; default: the name of the machine and the number of the process.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -169,7 +183,7 @@ impl Subcommand for WorkerArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
         let url = broker_url(self.join.as_deref())?;
-        let (secrets, build) = (secrets()?, build()?);
+        let (secrets, build) = (secrets(self.nats_creds.as_deref())?, build()?);
         let name = self.name.clone().unwrap_or_else(machine_name);
         let folder = format!("everett-worker-{}", std::process::id());
         let scratch = Scratch(std::env::temp_dir().join(folder));
@@ -230,7 +244,7 @@ impl WorkerArgs {
                     "worker {name}: a job could not be explored: {failure}"
                 ));
             } else if !self.quiet {
-                let (paths, left) = (outcome.paths, outcome.children.len());
+                let (paths, left) = (outcome.work.paths, outcome.children.len());
                 notice(&format!(
                     "worker {name}: {paths} paths ended, {left} jobs left"
                 ));

@@ -28,12 +28,15 @@ struct BrokerArgs {
     /// The address of the broker; default: EVERETT_BROKER.
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
+    /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
+    #[arg(long, value_name = "FILE")]
+    nats_creds: Option<PathBuf>,
 }
 
 impl BrokerArgs {
     fn connect(&self) -> Result<Box<dyn Broker>> {
         let url = broker_url(self.broker.as_deref())?;
-        Ok(connect(&url, &secrets()?, None)?)
+        Ok(connect(&url, &secrets(self.nats_creds.as_deref())?, None)?)
     }
 }
 
@@ -49,6 +52,9 @@ struct SizeArgs {
     /// Instructions that a job executes before it is divided, if a worker waits; default: 20000000.
     #[arg(long, value_name = "N")]
     job_work: Option<u64>,
+    /// Instructions that all workers execute at most, without those that rematerialise states.
+    #[arg(long, value_name = "N")]
+    max_work: Option<u64>,
 }
 
 impl Args for SubmitArgs {
@@ -85,6 +91,7 @@ impl Subcommand for SubmitArgs {
             spec: self.run.spec.clone(),
             build: build()?,
             work: self.sizes.job_work,
+            max_work: self.sizes.max_work,
             nonce: nonce.into_bytes(),
         };
         let mut broker = self.broker.connect()?;
@@ -97,6 +104,7 @@ impl Subcommand for SubmitArgs {
             build: submission.build,
             manifest,
             work: submission.work,
+            max_work: submission.max_work,
         };
         submitted.write(&dir)?;
         match self.run.mode {
@@ -168,10 +176,14 @@ fn as_json(status: &Status) -> serde_json::Value {
         .collect();
     json!({
         "over": status.is_over(), "complete": status.is_complete(), "cancelled": status.is_cancelled,
-        "jobs": {"explored": status.jobs, "leased": status.jobs_leased, "pending": status.jobs_pending},
-        "weight": weights, "paths": status.paths, "findings": status.findings,
+        "limit": status.limit(),
+        "jobs": {
+            "explored": status.jobs, "leased": status.jobs_leased, "pending": status.jobs_pending,
+            "stopped": status.jobs_stopped, "redelivered": status.redelivered,
+        },
+        "weight": weights, "paths": status.work.paths, "forks": status.work.forks, "findings": status.findings,
         "states_moved": status.states_moved, "bytes_sent": status.bytes,
-        "instructions": status.instructions, "replay_share": status.replay_share(),
+        "instructions": status.work.instructions, "replay_share": status.replay_share(),
         "workers": status.workers, "failures": status.failures,
     })
 }
@@ -183,6 +195,7 @@ fn as_text(status: &Status) -> String {
         .map(|(name, weight)| format!("{name} {weight:.6}"))
         .collect();
     let state = match (status.is_over(), status.is_cancelled) {
+        (true, _) if status.limit().is_some() => "at a limit",
         (true, _) => "at its end",
         (false, true) => "cancelled",
         (false, false) => "under way",
@@ -193,7 +206,7 @@ fn as_text(status: &Status) -> String {
         status.jobs,
         status.jobs_leased,
         status.jobs_pending,
-        status.paths,
+        status.work.paths,
         status.findings,
         status.workers.len(),
         shown.join(" + "),
@@ -230,7 +243,7 @@ impl Subcommand for WatchArgs {
                 status.jobs,
                 status.jobs_leased,
                 status.jobs_pending,
-                status.paths
+                status.work.paths
             );
             if !self.quiet && line != last {
                 print(&line);

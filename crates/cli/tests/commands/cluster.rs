@@ -21,16 +21,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const CLEAN: i32 = 0;
-const FINDINGS: i32 = 1;
+pub(crate) const CLEAN: i32 = 0;
+pub(crate) const FINDINGS: i32 = 1;
 /// So little work a job that there are many.
 const WORK: u64 = 2_000;
 
 /// A sequence of numbers that a seed determines.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -101,7 +101,7 @@ fn whole(folder: &Path, name: &str, command: &[&str]) -> Reached {
     reached(paths, &folder.join(name))
 }
 
-fn test_build() -> Build {
+pub(crate) fn test_build() -> Build {
     Build {
         version: "test".to_owned(),
         digest: "test".to_owned(),
@@ -109,11 +109,12 @@ fn test_build() -> Build {
 }
 
 /// Submits a run to a broker; its folder is made, too.
-fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, PathBuf) {
+pub(crate) fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, PathBuf) {
     let submission = Submission {
         spec: spec.clone(),
         build: test_build(),
         work: Some(WORK),
+        max_work: None,
         nonce: Vec::new(),
     };
     let (run, manifest) = submit(broker, &submission, &Session::new()).expect("it is submitted");
@@ -123,20 +124,21 @@ fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, PathBuf) {
         build: test_build(),
         manifest,
         work: submission.work,
+        max_work: submission.max_work,
     };
     file.write(&dir).expect("it can be written");
     (run, dir)
 }
 
 /// A worker, and how far it is with a job.
-struct Slot<'s> {
-    worker: Worker<'s>,
-    broker: Mortal,
+pub(crate) struct Slot<'s> {
+    pub(crate) worker: Worker<'s>,
+    pub(crate) broker: Mortal,
     job: Option<(Box<TakenJob>, Option<Explored>)>,
 }
 
 impl<'s> Slot<'s> {
-    fn new(shared: &SharedMemory, session: &'s Session, number: u64) -> Slot<'s> {
+    pub(crate) fn new(shared: &SharedMemory, session: &'s Session, number: u64) -> Slot<'s> {
         let spec = WorkerSpec {
             name: format!("worker {number}"),
             build: test_build(),
@@ -152,7 +154,7 @@ impl<'s> Slot<'s> {
     }
 
     /// Takes a job, explores it, or hands it back. Returns `false` if there was nothing to do.
-    fn step(&mut self, go_on: bool) -> Result<bool, Error> {
+    pub(crate) fn step(&mut self, go_on: bool) -> Result<bool, Error> {
         match self.job.take() {
             None => match self.worker.take(&mut self.broker)? {
                 Taken::Nothing => return Ok(false),
@@ -177,15 +179,15 @@ impl<'s> Slot<'s> {
 
 /// What goes wrong in a simulation.
 #[derive(Copy, Clone, Default)]
-struct Trouble {
+pub(crate) struct Trouble {
     /// Workers that die at some operation.
-    kills: u64,
+    pub(crate) kills: u64,
     /// Jobs are handed out twice, and leases run out while workers are at them.
-    disorder: bool,
+    pub(crate) disorder: bool,
 }
 
 /// Lets workers explore a run to its end. Returns how many died.
-fn simulate(
+pub(crate) fn simulate(
     shared: &SharedMemory,
     run: &RunId,
     count: u64,
@@ -281,6 +283,7 @@ fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
         },
         build: test_build(),
         work: Some(1),
+        max_work: None,
         nonce: Vec::new(),
     };
     let session = Session::new();
@@ -422,6 +425,7 @@ fn hostile_jobs_are_refused() {
         spec,
         build: test_build(),
         work: None,
+        max_work: None,
         nonce: Vec::new(),
     };
     let honest = SharedMemory::new(1000);
@@ -435,7 +439,7 @@ fn hostile_jobs_are_refused() {
     let mount = serde_json::json!([{"from": "/etc", "to": "/etc"}]);
     let program = Hash::of(b"no bitcode").to_string();
     let missing = Hash::of(b"nowhere").to_string();
-    let cases: [(&str, Value, &[u8], Value, &str); 8] = [
+    let cases: [(&str, Value, &[u8], Value, &str); 9] = [
         ("/spec/ro", mount, &states, one(), "paths of this machine"),
         (
             "/spec/out",
@@ -446,6 +450,13 @@ fn hostile_jobs_are_refused() {
         ),
         (
             "/spec/solver_log",
+            "/tmp/x".into(),
+            &states,
+            one(),
+            "not possible",
+        ),
+        (
+            "/spec/log_queries",
             "/tmp/x".into(),
             &states,
             one(),
@@ -555,24 +566,8 @@ fn a_cancelled_run_can_be_finished_on_one_machine() {
     assert_eq!(endings(&dir), whole.endings);
 }
 
-#[test]
-fn worlds_are_refused() {
-    let folder = folder("cluster-worlds");
-    fs::write(folder.join("world.toml"), "").expect("a file");
-    let shared = SharedMemory::new(1000);
-    let submission = Submission {
-        spec: RunSpec::new([folder.join("world.toml")]),
-        build: test_build(),
-        work: None,
-        nonce: Vec::new(),
-    };
-    let refused = submit(&mut shared.connect(), &submission, &Session::new());
-    let message = refused.expect_err("it is a world").to_string();
-    assert!(message.contains("everett run"), "{message}");
-}
-
 /// A process that ends with the test.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -582,7 +577,7 @@ impl Drop for Process {
 }
 
 /// Looks until something is the case. A loaded machine may take long; what never comes is an error.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6000 {
         if let Some(seen) = look() {
             return seen;
@@ -592,7 +587,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what} never happened");
 }
 
-fn start_worker(folder: &Path, url: &str, name: &str) -> Process {
+pub(crate) fn start_worker(folder: &Path, url: &str, name: &str) -> Process {
     let mut worker = everett(folder);
     worker.args(["worker", "--join", url, "--name", name, "--workers", "1"]);
     worker.args(["--lease", "3s"]);
@@ -600,7 +595,7 @@ fn start_worker(folder: &Path, url: &str, name: &str) -> Process {
     Process(worker.stderr(log).spawn().expect("it starts"))
 }
 
-fn status_of(folder: &Path, url: &str) -> Value {
+pub(crate) fn status_of(folder: &Path, url: &str) -> Value {
     let output = expect(
         everett(folder).args(["status", "--json", "by", "--broker", url]),
         CLEAN,
@@ -671,10 +666,9 @@ fn explore_over(folder: &Path, url: &str) {
     );
 }
 
-#[test]
-fn a_killed_worker_costs_nothing_over_nats() {
-    let folder = folder("cluster-nats");
-    let mut up = everett(&folder);
+/// A server, and its address.
+pub(crate) fn start_server(folder: &Path) -> (Process, String) {
+    let mut up = everett(folder);
     let up = up
         .args(["cluster", "up", "--dir", "broker"])
         .stdout(Stdio::piped());
@@ -685,7 +679,14 @@ fn a_killed_worker_costs_nothing_over_nats() {
         .read_line(&mut url)
         .expect("its address");
     assert!(url.starts_with("nats://127.0.0.1:"), "{url}");
-    explore_over(&folder, url.trim());
+    (up, url.trim().to_owned())
+}
+
+#[test]
+fn a_killed_worker_costs_nothing_over_nats() {
+    let folder = folder("cluster-nats");
+    let (mut up, url) = start_server(&folder);
+    explore_over(&folder, &url);
     // An interrupt ends the server, too.
     let kill = format!("kill -INT {}", up.0.id());
     expect(Command::new("sh").args(["-c", &kill]), 0);
@@ -693,7 +694,7 @@ fn a_killed_worker_costs_nothing_over_nats() {
 }
 
 /// A command of PostgreSQL. Its server refuses to run as root, so it runs as the user that the package made then.
-fn postgres(program: &str) -> Command {
+pub(crate) fn postgres(program: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL (./setup installs it)");
     let mut programs = versions.map(|version| {
         let version = version.expect("an entry").path();

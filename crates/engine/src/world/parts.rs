@@ -1,26 +1,31 @@
 //! Worlds on their way to another worker: dstates with all of their states. Dstates are disjoint sets of worlds, so what one
 //! worker gives to another is explored by nobody else. A state that is also in dstates that stay is copied.
 
+use everett_net::HostIndex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
 use super::stored::StoredWorldState;
-use super::*;
-use crate::checkpoint::{SavedState, StateFacts};
-use crate::frontier::Spilled;
-use crate::mapping::{DstateId, MemberId, StoredTable};
+use crate::explorer::Explorer;
+use crate::frontier::{Spilled, StateId, Stored};
+use crate::mapping::{DstateId, MemberId, StoredTable, weight_of};
 use crate::path::Sharing;
+use crate::saved::{SavedState, StateFacts};
 use crate::spill::{BUNDLE, SpillFile, SpillWriter};
+use crate::weight::WeightSum;
 
 /// Memory for the index of a file that is only read.
 const INDEX_MEMORY: u64 = 1 << 10;
 
 /// Dstates on their way.
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct WorldPart {
-    states: Vec<(StoredWorldState, StateFacts)>,
-    table: StoredTable,
+    pub(super) states: Vec<(StoredWorldState, StateFacts)>,
+    pub(super) table: StoredTable,
     /// Questions of the giver are open.
-    has_open_questions: bool,
+    pub(super) has_open_questions: bool,
 }
 
 /// The worlds of a worker that stands still: where they are in its spill file.
@@ -159,6 +164,34 @@ impl WorldPart {
     /// How many states it has.
     pub(crate) fn states(&self) -> usize {
         self.states.len()
+    }
+
+    /// The host of each state, and how often its weight was halved. `None` if they are no states of so many hosts.
+    pub(super) fn checked_weights(&self, hosts: usize) -> Option<Vec<(HostIndex, u32)>> {
+        self.table.check(self.states.len(), hosts).ok()?;
+        let states = self.states.iter().map(|(stored, facts)| {
+            let host = facts.host;
+            let is_one = host == stored.net.host && host.index() < hosts;
+            is_one.then_some((host, stored.weight.halvings))
+        });
+        states.collect()
+    }
+
+    /// What all combinations of its states weigh; `None` if that is more than everything.
+    pub(super) fn weight(&self) -> Option<WeightSum> {
+        let mut sum = WeightSum::default();
+        for sets in self.table.dstates() {
+            let sets: Vec<Vec<MemberId>> = sets.collect();
+            let hosts = (0..).map(HostIndex).zip(sets.iter().map(Vec::as_slice));
+            let of_state = |id: MemberId| {
+                let state = self.states.get(id.0 as usize);
+                state.map_or_else(Default::default, |(stored, _)| stored.weight)
+            };
+            if !sum.add_sum_checked(&weight_of(hosts, of_state)) {
+                return None;
+            }
+        }
+        Some(sum)
     }
 
     /// Writes the states for a checkpoint.

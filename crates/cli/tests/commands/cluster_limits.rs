@@ -1,0 +1,159 @@
+//! Limits of a whole run on several machines: they are kept by all workers together, and what they cut is not counted as
+//! explored.
+
+use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
+use crate::common::samples::{FORKS, FORKS_PATHS};
+use crate::common::{build, check_weights, endings, everett, expect, folder, summary};
+use everett::{RunSpec, Session, Silent};
+use everett_cluster::{SharedMemory, Submission, Submitted, results, status, submit};
+use std::path::Path;
+
+fn spec(folder: &Path, name: &str) -> RunSpec {
+    RunSpec {
+        all_tests: true,
+        out: Some(folder.join(name)),
+        batch: Some(50),
+        no_confirm: true,
+        ..RunSpec::new([folder.join("forks")])
+    }
+}
+
+const TROUBLE: Trouble = Trouble {
+    kills: 10,
+    disorder: true,
+};
+
+#[test]
+fn paths_are_limited_for_all_workers_together() {
+    let folder = folder("cluster-max-paths");
+    build(&folder, "forks", FORKS, &[]);
+    for (most, seed) in [1, 7, 20, FORKS_PATHS - 1].into_iter().zip(0..) {
+        for (workers, trouble) in [
+            (1, Trouble::default()),
+            (4, Trouble::default()),
+            (3, TROUBLE),
+        ] {
+            let shared = SharedMemory::new(1000);
+            let name = format!("by-{most}-{workers}");
+            let spec = RunSpec {
+                max_paths: Some(most),
+                ..spec(&folder, &name)
+            };
+            let (run, dir) = submitted(&mut shared.connect(), &spec);
+            let (status, _) = simulate(&shared, &run, workers, seed, trouble);
+            assert_eq!(
+                (status.work.paths, status.limit()),
+                (most, Some("max-paths"))
+            );
+            assert!(status.is_over() && !status.is_complete());
+            let mut broker = shared.connect();
+            results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
+            let seen = summary(&dir);
+            check_weights(&seen);
+            assert_eq!(seen["complete"], false);
+            assert_eq!(seen["stopped"], "max-paths");
+            assert_eq!(seen["limits_hit"], serde_json::json!(["max-paths"]));
+            assert_eq!(seen["tests"], most, "{seen:#}");
+        }
+    }
+    // What is left is in a checkpoint.
+    everett::explore(&spec(&folder, "whole"), &Session::new(), &mut Silent).expect("a run");
+    expect(everett(&folder).args(["resume", "by-20-3"]), FINDINGS);
+    let resumed = folder.join("by-20-3");
+    assert_eq!(summary(&resumed)["complete"], true);
+    assert_eq!(endings(&resumed), endings(&folder.join("whole")));
+}
+
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let folder = folder("cluster-loose-limits");
+    build(&folder, "forks", FORKS, &[]);
+    let shared = SharedMemory::new(1000);
+    let spec = RunSpec {
+        max_paths: Some(FORKS_PATHS + 1),
+        max_forks: Some(100_000),
+        ..spec(&folder, "by")
+    };
+    let (run, dir) = submitted(&mut shared.connect(), &spec);
+    let (status, _) = simulate(&shared, &run, 3, 2, TROUBLE);
+    assert!(status.is_complete() && status.limit().is_none());
+    let mut broker = shared.connect();
+    results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
+    assert_eq!(summary(&dir)["complete"], true);
+}
+
+#[test]
+fn forks_and_work_are_limited_for_all_workers_together() {
+    let folder = folder("cluster-max-work");
+    build(&folder, "forks", FORKS, &[]);
+    let session = Session::new();
+    for (forks, work) in [(Some(9), None), (None, Some(3_000))] {
+        let spec = RunSpec {
+            max_forks: forks,
+            ..spec(&folder, &format!("by-{}", forks.is_some()))
+        };
+        let submission = Submission {
+            spec: spec.clone(),
+            build: test_build(),
+            work: Some(1_000),
+            max_work: work,
+            nonce: Vec::new(),
+        };
+        let shared = SharedMemory::new(1000);
+        let mut broker = shared.connect();
+        let (run, manifest) = submit(&mut broker, &submission, &session).expect("a run");
+        let dir = everett::new_folder(&spec).expect("a folder");
+        let file = Submitted {
+            run: run.clone(),
+            build: test_build(),
+            manifest,
+            work: submission.work,
+            max_work: work,
+        };
+        file.write(&dir).expect("it can be written");
+        let (seen, _) = simulate(&shared, &run, 3, 4, TROUBLE);
+        let name = if forks.is_some() {
+            "max-forks"
+        } else {
+            "max-work"
+        };
+        assert_eq!(seen.limit(), Some(name));
+        if let Some(forks) = forks {
+            assert_eq!(seen.work.forks, forks);
+        }
+        assert!(seen.free.spent().is_some() && !seen.is_complete());
+        let again = status(&mut broker, &run).expect("the accounts add up");
+        assert_eq!(again.work, seen.work);
+        results(&mut broker, &dir, &session, &mut Silent).expect("results");
+        let summary = summary(&dir);
+        check_weights(&summary);
+        assert_eq!(
+            (&summary["complete"], &summary["stopped"]),
+            (&false.into(), &name.into())
+        );
+    }
+}
+
+/// Two limits at a time: what a job that is stopped by one of them has of the other is not lost.
+#[test]
+fn the_first_of_two_limits_counts() {
+    let folder = folder("cluster-two-limits");
+    build(&folder, "forks", FORKS, &[]);
+    for seed in 0..3 {
+        let shared = SharedMemory::new(1000);
+        let spec = RunSpec {
+            max_paths: Some(15),
+            max_forks: Some(FORKS_PATHS),
+            ..spec(&folder, &format!("by-{seed}"))
+        };
+        let (run, _) = submitted(&mut shared.connect(), &spec);
+        let (status, _) = simulate(&shared, &run, 4, seed, TROUBLE);
+        assert!(status.work.forks <= FORKS_PATHS && status.work.paths <= 15);
+        let reached = match status.limit() {
+            Some("max-paths") => status.work.paths == 15,
+            Some("max-forks") => status.work.forks == FORKS_PATHS,
+            _ => false,
+        };
+        assert!(reached, "{:?} {:?}", status.limit(), status.work);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a run may do as a whole. Each job has a part of the run's budget, and divides what it leaves of it among the jobs
+//! that it leaves. A job whose part is spent stops: it waits until somebody grants it what other jobs did not need.
+//!
+//! Grants are a list in which each place is recorded once. Whoever grants has read all before, and outcomes only make more
+//! free: so what is granted never exceeds what is free, whoever else grants at the same time.
+
+use everett::Budget;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use crate::broker::{Broker, JobId, Key, Kind, RunId};
+use crate::error::{Error, Result};
+use crate::status::status;
+
+/// Jobs that get something at a time.
+const AT_A_TIME: u64 = 8;
+
+/// What stopped jobs may do further.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Grant {
+    jobs: Vec<(JobId, Budget)>,
+}
+
+/// What was granted to jobs, and how many grants there are.
+pub(crate) fn granted(
+    broker: &mut dyn Broker,
+    run: &RunId,
+) -> Result<(BTreeMap<JobId, Budget>, u64)> {
+    let grants = broker.list(Kind::Grant, run)?;
+    let (mut jobs, count) = (BTreeMap::new(), grants.len() as u64);
+    for (_, bytes) in grants {
+        let grant: Grant = serde_json::from_slice(&bytes).map_err(Error::damaged)?;
+        // A job stops for good where it has its outcome, so it is granted something once.
+        jobs.extend(grant.jobs);
+    }
+    Ok((jobs, count))
+}
+
+/// Grants stopped jobs what others did not need. Returns how many.
+pub fn grant(broker: &mut dyn Broker, run: &RunId) -> Result<u64> {
+    loop {
+        let status = status(broker, run)?;
+        let free = status.free;
+        if status.jobs_stopped == 0 || free.spent().is_some() || !free.is_limited() {
+            return Ok(0);
+        }
+        let stopped = status.open.iter().filter(|open| open.is_stopped);
+        let stopped: Vec<_> = stopped.map(|open| &open.ticket).collect();
+        let mut count = AT_A_TIME.min(stopped.len() as u64);
+        while count > 1 && free.part(count - 1, count).spent().is_some() {
+            count -= 1;
+        }
+        let parts = (0..count).map(|number| free.part(number, count));
+        let jobs = stopped.iter().zip(parts);
+        let ours = Grant {
+            jobs: jobs
+                .map(|(ticket, budget)| (ticket.job.clone(), budget))
+                .collect(),
+        };
+        let bytes = serde_json::to_vec(&ours).map_err(everett::Error::from)?;
+        let recorded = broker.record(&place(run, status.grants), &bytes)?;
+        if recorded != bytes {
+            // Somebody else was faster: what is free now is another matter.
+            continue;
+        }
+        for (ticket, (_, budget)) in stopped.iter().zip(&ours.jobs) {
+            let mut ticket = (*ticket).clone();
+            ticket.budget = *budget;
+            broker.publish(&ticket)?;
+        }
+        return Ok(count);
+    }
+}
+
+/// The key of a place in the list.
+fn place(run: &RunId, number: u64) -> Key {
+    let name = JobId::parse(&format!("{number:016x}"));
+    Key {
+        job: name,
+        ..Key::of_run(Kind::Grant, run)
+    }
+}

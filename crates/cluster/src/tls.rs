@@ -1,0 +1,43 @@
+//! Encrypted connections to PostgreSQL. Those to NATS are a matter of its client.
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::connect::Secrets;
+use crate::error::{Error, Result};
+
+/// A connector that accepts a server whose certificate the given authorities have signed, or those of the machine where
+/// none are given.
+pub(crate) fn connector(secrets: &Secrets) -> Result<MakeRustlsConnect> {
+    let mut known = RootCertStore::empty();
+    match &secrets.authorities {
+        Some(path) => {
+            let unusable = |error: &dyn std::fmt::Display| {
+                let path = path.display();
+                Error::Usage(format!(
+                    "the certificates in {path} cannot be used: {error}"
+                ))
+            };
+            let all = CertificateDer::pem_file_iter(path).map_err(|error| unusable(&error))?;
+            for certificate in all {
+                let certificate = certificate.map_err(|error| unusable(&error))?;
+                known.add(certificate).map_err(|error| unusable(&error))?;
+            }
+            if known.is_empty() {
+                return Err(unusable(&"there is none"));
+            }
+        }
+        None => {
+            known.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions();
+    let config = config.map_err(Error::broker)?;
+    let config = config.with_root_certificates(known).with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}

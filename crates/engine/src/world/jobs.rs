@@ -1,0 +1,155 @@
+//! Worlds that are explored elsewhere, by an explorer that knows nothing of this one: dstates with their states, and worlds
+//! that have not begun. They are plain data, and whoever takes them up does not trust them.
+
+use serde::{Deserialize, Serialize};
+
+use super::parts::write_states;
+use super::*;
+use crate::config::ExplorerConfig;
+use crate::mapping::DstateId;
+use crate::weight::Weight;
+
+/// Most forks of a state, and of the states of a world together. The sum of weights has as many digits.
+const MOST_HALVINGS: u32 = 1 << 20;
+const MOST_HALVINGS_TOGETHER: u64 = 1 << 22;
+
+/// Some worlds that have not come to their end.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct Worlds {
+    /// Dstates with their states.
+    part: WorldPart,
+    /// Times at which invariants are still to be evaluated in these: all of them have passed the others.
+    times: Vec<u64>,
+    /// Worlds that have not begun.
+    not_begun: Option<NotBegun>,
+}
+
+/// Worlds that have not begun: all but those that come first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct NotBegun {
+    /// The number of the next one.
+    next: u64,
+    /// How many come before it.
+    begun: u64,
+}
+
+impl Worlds {
+    /// All worlds of a scenario, before they begin.
+    pub fn beginning() -> Worlds {
+        Worlds {
+            not_begun: Some(NotBegun { next: 0, begun: 0 }),
+            ..Worlds::default()
+        }
+    }
+
+    /// How many states there are.
+    pub fn states(&self) -> usize {
+        self.part.states()
+    }
+
+    /// What they weigh in a world that is configured so. `None` if they are none of its worlds: they may come from
+    /// anybody.
+    pub fn weight(&self, config: &ExplorerConfig) -> Option<WeightSum> {
+        let weights = self.part.checked_weights(config.hosts.len())?;
+        let is_deep = |halvings: &u32| *halvings > MOST_HALVINGS;
+        let mut deepest = vec![0u64; config.hosts.len()];
+        for (host, halvings) in &weights {
+            if is_deep(halvings) {
+                return None;
+            }
+            let most = &mut deepest[host.index()];
+            *most = u64::from(*halvings).max(*most);
+        }
+        if deepest.iter().sum::<u64>() > MOST_HALVINGS_TOGETHER {
+            return None;
+        }
+        let mut sum = self.part.weight()?;
+        if let Some(not_begun) = &self.not_begun {
+            let world = config.world.as_ref()?;
+            let faults = world.network.faults.world_faults().len() as u32;
+            let all = 1u64.checked_shl(faults)?;
+            if not_begun.begun >= all || not_begun.next >= all {
+                return None;
+            }
+            let fits = sum.add_sum_checked(&weight_of_rest(faults, not_begun.begun));
+            return fits.then_some(sum);
+        }
+        Some(sum)
+    }
+
+    /// One search can go on with all of them: no world has passed a time at which others are still to be evaluated.
+    pub fn can_be_together(all: &[Worlds]) -> bool {
+        let mut with_states = all.iter().filter(|worlds| worlds.states() > 0);
+        let first = with_states.next().map(|worlds| &worlds.times);
+        let mut not_begun = all.iter().filter(|worlds| worlds.not_begun.is_some());
+        with_states.all(|worlds| Some(&worlds.times) == first)
+            && (not_begun.next().is_none() || not_begun.next().is_none())
+    }
+}
+
+/// The weight of all worlds but those that have begun.
+pub(super) fn weight_of_rest(faults: u32, begun: u64) -> WeightSum {
+    let mut sum = WeightSum::default();
+    let left = (1u64 << faults) - begun;
+    for bit in (0..64).filter(|bit| left >> bit & 1 == 1) {
+        let halvings = faults - bit;
+        sum.add(Weight { halvings });
+    }
+    sum
+}
+
+impl Explorer<'_> {
+    /// Takes all worlds out of the search, in so many parts at most. The search has nothing left then.
+    pub fn take_worlds_in_parts(&mut self, most: usize) -> Vec<Worlds> {
+        let times: Vec<u64> = self.world.times.iter().copied().collect();
+        let dstates = self.world.table.dstates();
+        let size = dstates.len().div_ceil(most.max(1)).max(1);
+        let chunks: Vec<&[DstateId]> = dstates.chunks(size).collect();
+        let mut all = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let part = self.give_worlds(chunk);
+            all.extend(part.map(|part| Worlds {
+                part,
+                times: times.clone(),
+                not_begun: None,
+            }));
+        }
+        let begun = self.world.begun;
+        if let Some(next) = self.world.next_world.take() {
+            let not_begun = Some(NotBegun { next, begun });
+            match all.first_mut() {
+                Some(first) => first.not_begun = not_begun,
+                None => all.push(Worlds {
+                    not_begun,
+                    ..Worlds::default()
+                }),
+            }
+        }
+        all
+    }
+
+    /// Takes up worlds that may come from anybody.
+    pub(crate) fn take_up_worlds(&mut self, all: Vec<Worlds>) -> Result<(), SavedError> {
+        let are_ours = all.iter().all(|one| one.weight(&self.config).is_some());
+        if !are_ours || !Worlds::can_be_together(&all) {
+            return Err(SavedError::Damaged);
+        }
+        for worlds in all {
+            self.world.has_open_questions |= worlds.part.has_open_questions;
+            if worlds.states() > 0 {
+                let spill = self.spill.as_mut().ok_or(SavedError::Damaged)?;
+                let states = write_states(spill.writer(), &worlds.part.states);
+                let states = states.map_err(|_| SavedError::Damaged)?;
+                self.add_spilled_worlds(&states, &worlds.part.table)?;
+                self.world.times = worlds.times.into_iter().collect();
+            }
+            if let Some(not_begun) = worlds.not_begun {
+                (self.world.next_world, self.world.begun) = (Some(not_begun.next), not_begun.begun);
+            }
+        }
+        if self.frontier.is_empty() {
+            self.begin_more_worlds();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Budgets: what a run on several machines, or a job of it, may still do. Owns how a budget is divided; what is divided
+//! sums to what there was.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run or a job may still do, in work; `None` for any amount.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Paths or worlds that end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<u64>,
+    /// Forks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forks: Option<u64>,
+    /// Instructions, without those that rematerialise states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
+}
+
+/// What was done.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Paths or worlds that ended.
+    pub paths: u64,
+    /// Forks.
+    pub forks: u64,
+    /// Instructions, without those that rematerialised states.
+    pub instructions: u64,
+}
+
+impl Budget {
+    fn map(self, map: impl Fn(u64, fn(&Work) -> u64) -> u64) -> Budget {
+        Budget {
+            paths: self.paths.map(|all| map(all, |work| work.paths)),
+            forks: self.forks.map(|all| map(all, |work| work.forks)),
+            instructions: self
+                .instructions
+                .map(|all| map(all, |work| work.instructions)),
+        }
+    }
+
+    /// There is a limit.
+    pub fn is_limited(&self) -> bool {
+        *self != Budget::default()
+    }
+
+    /// The limit that allows nothing more, by the name of its option.
+    pub fn spent(&self) -> Option<&'static str> {
+        let limits = [
+            (self.paths, "max-paths"),
+            (self.forks, "max-forks"),
+            (self.instructions, "max-work"),
+        ];
+        let mut spent = limits.into_iter().filter(|(left, _)| *left == Some(0));
+        spent.next().map(|(_, name)| name)
+    }
+
+    /// What is left after some work. A step of a search may do more than was left.
+    #[must_use]
+    pub fn after(self, work: &Work) -> Budget {
+        self.map(|all, of| all.saturating_sub(of(work)))
+    }
+
+    /// What is left without what others have.
+    #[must_use]
+    pub fn without(self, others: &Budget) -> Budget {
+        self.after(&Work {
+            paths: others.paths.unwrap_or(0),
+            forks: others.forks.unwrap_or(0),
+            instructions: others.instructions.unwrap_or(0),
+        })
+    }
+
+    /// The part of one of so many jobs; parts sum to the whole.
+    #[must_use]
+    pub fn part(self, number: u64, of: u64) -> Budget {
+        self.map(|all, _| all / of + u64::from(number < all % of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_sum_to_the_whole() {
+        let budget = Budget {
+            paths: Some(10),
+            forks: None,
+            instructions: Some(3),
+        };
+        for count in 1..13 {
+            let parts: Vec<Budget> = (0..count).map(|at| budget.part(at, count)).collect();
+            assert_eq!(parts.iter().filter_map(|part| part.paths).sum::<u64>(), 10);
+            let instructions = parts.iter().filter_map(|part| part.instructions);
+            assert_eq!(instructions.sum::<u64>(), 3);
+            assert!(parts.iter().all(|part| part.forks.is_none()));
+        }
+    }
+
+    #[test]
+    fn work_is_spent() {
+        let budget = Budget {
+            paths: Some(10),
+            ..Budget::default()
+        };
+        let work = Work {
+            paths: 4,
+            forks: 9,
+            instructions: 9,
+        };
+        assert_eq!(budget.after(&work).paths, Some(6));
+        assert_eq!((budget.spent(), budget.after(&work).spent()), (None, None));
+        let spent = budget.after(&work).after(&work).after(&work);
+        assert_eq!((spent.paths, spent.spent()), (Some(0), Some("max-paths")));
+        assert!(budget.is_limited() && !Budget::default().is_limited());
+        assert_eq!(Budget::default().after(&work).spent(), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Where the files of a scenario come from: the real disk, or a parcel with what another machine read from its own. Owns
+//! the answers that a parcel has; with one, nothing of this machine's disk is looked at.
+
+use everett_linux::FileSpec;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, bail};
+use crate::layers::Mount;
+use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
+use crate::session::Notices;
+
+/// Where files are read from.
+pub(crate) trait Disk {
+    /// The file exists.
+    fn is_file(&self, path: &Path) -> bool;
+    /// The folder exists.
+    fn is_folder(&self, path: &Path) -> bool;
+    /// What a file holds.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// The files of a mount.
+    fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>>;
+}
+
+/// The disk of this machine.
+pub(crate) struct RealDisk;
+
+impl Disk for RealDisk {
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>> {
+        mount.specs(notices)
+    }
+}
+
+/// What lies at a path; `B` stands for the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DiskContents<B> {
+    /// A file that nobody reads.
+    File,
+    /// A file.
+    Bytes(B),
+    /// A folder.
+    Folder,
+    /// The files of a mount to this path of the guest.
+    Mounted(Vec<u8>, Vec<ParcelFile<B>>),
+}
+
+/// Something that was looked at on a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskEntry<B> {
+    /// Its path there, relative to the folder of the scenario file where it lies below it.
+    pub path: Vec<u8>,
+    /// What lies there.
+    pub contents: DiskContents<B>,
+}
+
+impl<B> DiskEntry<B> {
+    /// The same entry, with its bytes as something else.
+    pub fn try_map<C, E>(self, mut map: impl FnMut(B) -> Result<C, E>) -> Result<DiskEntry<C>, E> {
+        let contents = match self.contents {
+            DiskContents::File => DiskContents::File,
+            DiskContents::Bytes(bytes) => DiskContents::Bytes(map(bytes)?),
+            DiskContents::Folder => DiskContents::Folder,
+            DiskContents::Mounted(to, files) => {
+                let files = files.into_iter().map(|file| file.try_map(&mut map));
+                DiskContents::Mounted(to, files.collect::<Result<_, E>>()?)
+            }
+        };
+        let path = self.path;
+        Ok(DiskEntry { path, contents })
+    }
+}
+
+/// A path, and where it is mounted.
+type Place = (Vec<u8>, Option<Vec<u8>>);
+
+/// The disk of this machine, with what is looked at kept.
+pub(crate) struct Recording {
+    /// The folder of the scenario file: what lies below it is known by its path from there.
+    folder: PathBuf,
+    seen: RefCell<BTreeMap<Place, DiskContents<Vec<u8>>>>,
+}
+
+impl Recording {
+    /// Nothing was looked at yet. The scenario file lies in this folder.
+    pub(crate) fn below(folder: &Path) -> Recording {
+        Recording {
+            folder: folder.to_owned(),
+            seen: RefCell::default(),
+        }
+    }
+
+    /// The path as a parcel has it: whoever submits a scenario, from wherever, submits the same.
+    fn name(&self, path: &Path) -> Vec<u8> {
+        let (path, folder) = (
+            path.as_os_str().as_bytes(),
+            self.folder.as_os_str().as_bytes(),
+        );
+        let below = path.strip_prefix(folder).filter(|_| !folder.is_empty());
+        let name = below.and_then(|below| below.strip_prefix(b"/"));
+        name.unwrap_or(path).to_vec()
+    }
+
+    fn note(&self, path: &Path, to: Option<&Path>, contents: DiskContents<Vec<u8>>) {
+        let to = to.map(|to| to.as_os_str().as_bytes().to_vec());
+        let (mut seen, place) = (self.seen.borrow_mut(), (self.name(path), to));
+        // It may have been read already.
+        if contents != DiskContents::File || !seen.contains_key(&place) {
+            seen.insert(place, contents);
+        }
+    }
+
+    /// What was looked at and is there, in order.
+    pub(crate) fn into_entries(self) -> Vec<DiskEntry<Vec<u8>>> {
+        let seen = self.seen.into_inner();
+        // A program may be there or not: its bitcode is what counts.
+        let has_bitcode = |path: &[u8]| {
+            let bitcode = [path, b".bc"].concat();
+            let contents = seen.get(&(bitcode, None));
+            matches!(contents, Some(DiskContents::Bytes(_)))
+        };
+        let kept = seen.iter().filter(|((path, _), contents)| {
+            !matches!(contents, DiskContents::File) || !has_bitcode(path)
+        });
+        let entries = kept.map(|((path, _), contents)| DiskEntry {
+            path: path.clone(),
+            contents: contents.clone(),
+        });
+        entries.collect()
+    }
+}
+
+impl Disk for Recording {
+    fn is_file(&self, path: &Path) -> bool {
+        let is_file = path.is_file();
+        if is_file {
+            self.note(path, None, DiskContents::File);
+        }
+        is_file
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        let is_folder = path.is_dir();
+        if is_folder {
+            self.note(path, None, DiskContents::Folder);
+        }
+        is_folder
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let bytes = std::fs::read(path)?;
+        self.note(path, None, DiskContents::Bytes(bytes.clone()));
+        Ok(bytes)
+    }
+
+    fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>> {
+        let specs = mount.specs(notices)?;
+        let files = specs.iter().map(parcel_file).collect();
+        let (from, to) = mount.ends();
+        let contents = DiskContents::Mounted(to.as_os_str().as_bytes().to_vec(), files);
+        self.note(from, Some(to), contents);
+        Ok(specs)
+    }
+}
+
+/// What another machine looked at.
+pub(crate) struct Packed<'p> {
+    entries: BTreeMap<(PathBuf, Option<PathBuf>), &'p DiskContents<Vec<u8>>>,
+}
+
+impl<'p> Packed<'p> {
+    /// The files of a parcel, which anybody may have written.
+    pub(crate) fn of(entries: &'p [DiskEntry<Vec<u8>>]) -> Result<Packed<'p>> {
+        let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
+        let mut known = BTreeMap::new();
+        for entry in entries {
+            let to = match &entry.contents {
+                DiskContents::Mounted(to, _) => Some(path(to)),
+                _ => None,
+            };
+            let key = (path(&entry.path), to);
+            if known.insert(key, &entry.contents).is_some() {
+                bail!(Invalid, "the job has a file twice");
+            }
+        }
+        Ok(Packed { entries: known })
+    }
+
+    fn at(&self, path: &Path) -> Option<&DiskContents<Vec<u8>>> {
+        let key = (path.to_owned(), None);
+        self.entries.get(&key).copied()
+    }
+}
+
+impl Disk for Packed<'_> {
+    fn is_file(&self, path: &Path) -> bool {
+        let contents = self.at(path);
+        matches!(contents, Some(DiskContents::File | DiskContents::Bytes(_)))
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        matches!(self.at(path), Some(DiskContents::Folder))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self.at(path) {
+            Some(DiskContents::Bytes(bytes)) => Ok(bytes.clone()),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the job does not have this file",
+            )),
+        }
+    }
+
+    fn mounted(&self, mount: &Mount, _: &Notices) -> Result<Vec<FileSpec>> {
+        let (from, to) = mount.ends();
+        match self.entries.get(&(from.to_owned(), Some(to.to_owned()))) {
+            Some(DiskContents::Mounted(_, files)) => Ok(files.iter().map(file_spec).collect()),
+            _ => Err(Error::Invalid(format!(
+                "the job does not have {}",
+                from.display()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What the jobs of a run came to, as the results of an ordinary run. Owns how tests and findings of several machines
+//! become one list.
+
+use everett_engine::{
+    Explorer, ExplorerConfig, Finding, FindingKey, Listener, Part, PathEnd, PathEnding, SavedFiles,
+    SourceFrame, Start, Stopped, Trace, Weight, WeightSum, WorldFinding, Worlds,
+};
+use everett_report::Folder;
+use everett_vm::BugKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
+use crate::conclusion::is_tool_limit;
+use crate::error::{Error, Result};
+use crate::events::{Event, Observer};
+use crate::explore::{RunResult, SearchEnd, close, prepare};
+use crate::follow::{Model, Seen};
+use crate::job::{JobFinding, JobResult, JobTest, States};
+use crate::record::Recorder;
+use crate::session::Session;
+use crate::spec::RunSpec;
+use crate::summary::ClusterFigures;
+use crate::trace::{HOST, INVARIANT, WorldTrace};
+
+/// What the jobs of a run came to.
+pub struct Gathered {
+    /// The jobs that were explored.
+    pub jobs: Vec<JobResult>,
+    /// States that are left.
+    pub left: Vec<States>,
+    /// What these weigh.
+    pub left_weight: WeightSum,
+    /// The limit of the whole run that leaves them.
+    pub limit: Option<&'static str>,
+    /// The weight of all that was given up, also of jobs that could not be explored.
+    pub unknown: WeightSum,
+    /// Why jobs could not be explored.
+    pub failures: Vec<String>,
+    /// Its figures.
+    pub figures: ClusterFigures,
+}
+
+/// The folder of a run that is explored elsewhere, with its spec.
+pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
+    let folder = spec.folder()?;
+    spec.write(&folder)?;
+    Ok(folder.path().to_owned())
+}
+
+/// Writes what jobs came to as the results of a run, into its folder. Tests and findings are in the order of their
+/// contents, not in that of the jobs. Findings are followed again, shrunk and confirmed natively here. A run that is
+/// not at its end has a checkpoint: `resume` goes on with it.
+pub fn conclude(
+    dir: &Path,
+    gathered: Gathered,
+    session: &Session,
+    observer: &mut dyn Observer,
+) -> Result<RunResult> {
+    let spec = &RunSpec::of(dir)?;
+    let (config, images) = prepare(spec, session)?;
+    let folder = Folder::open(dir)?;
+    Checkpoint::remove(dir)?;
+    Checkpoint::remove_all_results(dir)?;
+    let searched = ExplorerConfig {
+        spill: Some(dir.join(SPILL_FILE)),
+        ..config.clone()
+    };
+    let has_left = !gathered.left.is_empty();
+    let start = start_with(gathered.left);
+    let is_lost = has_left && matches!(start, Start::Nothing);
+    let mut explorer = Explorer::new(&images, searched, start)?;
+    for job in &gathered.jobs {
+        let added = explorer.add_part(&job.part);
+        added.map_err(|_| Error::ProgramChanged)?;
+    }
+    explorer.statistics_mut().unknown = gathered.unknown;
+    if is_lost {
+        let unknown = &mut explorer.statistics_mut().unknown;
+        unknown.add_sum(&gathered.left_weight);
+        let warning = "what is left has no checkpoint, since its worlds have passed different times of invariants: only \
+                       the cluster can go on with it";
+        note(&mut explorer, "lost-state", warning.to_owned())?;
+    }
+    for failure in &gathered.failures {
+        note(
+            &mut explorer,
+            "lost-state",
+            format!("a job could not be explored: {failure}"),
+        )?;
+    }
+    let stopped = match gathered.limit {
+        Some(limit) => {
+            explorer.note_limit_of_all(limit);
+            Stopped::Limit(limit)
+        }
+        None if has_left => Stopped::Asked,
+        None => explorer.stopped_by_virtual_time(),
+    };
+    observer.event(&Event::Started { folder: dir });
+    let mut recorder = Recorder::new(folder.clone(), spec, session, observer, &config);
+    let interval = spec.with_defaults()?.checkpoint.unwrap_or_default();
+    recorder.checkpoints = Some(Checkpoints::new(folder.clone(), interval, None));
+    let model = Model::new(config.clone(), &images);
+    match explorer.is_world() {
+        true => record_worlds(&mut recorder, &model, spec, &gathered.jobs)?,
+        false => record_tests(&mut recorder, &model, spec, &gathered.jobs)?,
+    }
+    if !record_findings(&mut recorder, &model, spec, &gathered.jobs)? {
+        let warning = "a finding of a worker could not be followed here; it is left out";
+        note(&mut explorer, "diverged", warning.to_owned())?;
+    }
+    let end = SearchEnd {
+        stopped,
+        written: Ok(()),
+        last_words: None,
+        cluster: Some(gathered.figures),
+    };
+    close(recorder, (&config, &mut explorer, &images), &folder, end)
+}
+
+/// A search that goes on with what is left; with nothing if no search can.
+fn start_with(left: Vec<States>) -> Start {
+    let (mut traces, mut worlds): (Vec<Trace>, Vec<Worlds>) = (Vec::new(), Vec::new());
+    for states in left {
+        match states {
+            States::Program(states) => traces.extend(states),
+            States::Worlds(some) => worlds.push(*some),
+        }
+    }
+    match worlds.is_empty() {
+        true => Start::States(traces),
+        false if Worlds::can_be_together(&worlds) => Start::Worlds(worlds),
+        false => Start::Nothing,
+    }
+}
+
+/// Notes that results are missing, and why.
+fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()> {
+    let added = explorer.add_part(&Part {
+        covered: "0".repeat(explorer.coverage().segments.len()),
+        limits: vec![limit.to_owned()],
+        warnings: vec![warning],
+        ..Part::default()
+    });
+    added.map_err(|_| Error::ProgramChanged)
+}
+
+/// Records the tests of all jobs. Unless all paths are wanted, only those that execute something that no test before
+/// them does: a job does not know what others have executed.
+fn record_tests(
+    recorder: &mut Recorder<'_>,
+    model: &Model<'_>,
+    spec: &RunSpec,
+    jobs: &[JobResult],
+) -> Result<()> {
+    let tests = jobs.iter().flat_map(|job| &job.tests);
+    let tests: BTreeMap<u64, &JobTest> = tests.map(|test| (test.digest, test)).collect();
+    let (mut covered, mut seen) = (Vec::new(), BTreeSet::new());
+    for test in tests.values() {
+        let trace = test.trace.host(HOST);
+        if spec.all_tests && !test.has_files {
+            recorder.path(&ended_by(test.digest, trace));
+            continue;
+        }
+        let Some(mut end) = model.follow_covering(&trace, &mut covered)? else {
+            continue;
+        };
+        let is_finding = trace.end.as_ref().is_some_and(|end| {
+            let found = end.finding.is_some() || end.signal.is_some();
+            let place = (end.finding.clone(), end.signal, end.stack.first().cloned());
+            found && seen.insert(format!("{place:?}"))
+        });
+        if spec.all_tests || end.covered_new || is_finding {
+            end.trace = Some(trace);
+            recorder.path(&end);
+        }
+    }
+    Ok(())
+}
+
+/// The same for worlds.
+fn record_worlds(
+    recorder: &mut Recorder<'_>,
+    model: &Model<'_>,
+    spec: &RunSpec,
+    jobs: &[JobResult],
+) -> Result<()> {
+    let mut tests: BTreeMap<String, &JobTest> = BTreeMap::new();
+    for test in jobs.iter().flat_map(|job| &job.tests) {
+        tests.insert(serde_json::to_string(&test.trace)?, test);
+    }
+    let mut covered = Vec::new();
+    for test in tests.values() {
+        let hosts = &test.trace.hosts;
+        if spec.all_tests && !test.has_files {
+            recorder.world(hosts, &SavedFiles::new());
+            continue;
+        }
+        let (grew, files) = model.follow_world_covering(hosts, &mut covered)?;
+        if spec.all_tests || grew {
+            recorder.world(hosts, &files);
+        }
+    }
+    Ok(())
+}
+
+/// The end of a path that is not followed again.
+fn ended_by(digest: u64, trace: Trace) -> PathEnd {
+    let end = trace.end.as_ref();
+    let exit = end.and_then(|end| end.exit);
+    PathEnd {
+        ending: exit.map_or(PathEnding::Idle, PathEnding::Exit),
+        trace: Some(trace),
+        covered_new: false,
+        digest,
+        weight: Weight::default(),
+        depth: 0,
+        instructions: 0,
+        calls: Vec::new(),
+        points: Vec::new(),
+        output: [Vec::new(), Vec::new()],
+        files: Vec::new(),
+    }
+}
+
+/// Findings of all jobs, one at each place unless all are wanted: the first by its contents, since workers come in any
+/// order.
+fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobFinding>> {
+    let mut places: BTreeMap<(&FindingKey, String), &JobFinding> = BTreeMap::new();
+    for found in jobs.iter().flat_map(|job| &job.findings) {
+        let (place, text) = (&found.key, serde_json::to_string(&found.trace)?);
+        let known = places.range((place, String::new())..).next();
+        let known = known.filter(|((at, _), _)| *at == place && !spec.all_findings);
+        match known.map(|((_, known), _)| known.clone()) {
+            Some(known) if known <= text => continue,
+            Some(known) => places.remove(&(place, known)),
+            None => None,
+        };
+        places.insert((place, text), found);
+    }
+    // An invariant that was found broken after a change is not reported again at the end, which the job at the end
+    // need not know.
+    let changes: BTreeSet<_> = places
+        .keys()
+        .filter_map(|(key, _)| change_of(key))
+        .collect();
+    let is_new = |key: &FindingKey| end_of(key).is_none_or(|end| !changes.contains(&end));
+    let kept = places.iter().filter(|((key, _), _)| is_new(key));
+    Ok(kept.map(|(_, found)| *found).collect())
+}
+
+/// The invariant of a finding after a change, or at the end: its file, line and name.
+type Broken<'k> = (&'k str, u32, &'k str);
+
+fn change_of(key: &FindingKey) -> Option<Broken<'_>> {
+    broken_on(key).and_then(|(host, broken)| (!host.is_empty()).then_some(broken))
+}
+
+fn end_of(key: &FindingKey) -> Option<Broken<'_>> {
+    broken_on(key).and_then(|(host, broken)| host.is_empty().then_some(broken))
+}
+
+fn broken_on(key: &FindingKey) -> Option<(&str, Broken<'_>)> {
+    let (kind, place, line, name) = key;
+    let (file, host) = place.split_once(": on ").filter(|_| kind == INVARIANT)?;
+    Some((host, (file, *line, name)))
+}
+
+/// Records the findings of all jobs. Returns `false` if one of them is none here.
+fn record_findings(
+    recorder: &mut Recorder<'_>,
+    model: &Model<'_>,
+    spec: &RunSpec,
+    jobs: &[JobResult],
+) -> Result<bool> {
+    let mut all_followed = true;
+    for found in findings_of(jobs, spec)? {
+        let mut trace = found.trace.clone();
+        if model.config.world.is_none() {
+            trace = WorldTrace::of_program(trace.host(HOST));
+        }
+        let seen = model.follow(&trace)?;
+        match again(&seen, found, &trace) {
+            Some(found) => recorder.finding(found),
+            None if is_tool_limit(&found.entry.kind) => recorder.finding(&as_told(found)),
+            None => all_followed = false,
+        }
+    }
+    Ok(all_followed)
+}
+
+/// The finding, where its trace was followed.
+fn again<'s>(seen: &'s Seen, found: &JobFinding, trace: &WorldTrace) -> Option<&'s WorldFinding> {
+    if trace.is_program {
+        return seen.finding_of_kind(&found.entry.kind);
+    }
+    let is_it = |one: &&WorldFinding| {
+        one.host == found.entry.host && one.finding.kind.name() == found.entry.kind
+    };
+    let other = || seen.findings.iter().find(is_it);
+    seen.finding_of(trace).or_else(other)
+}
+
+/// A finding about Everett itself, which following its trace need not meet again.
+fn as_told(found: &JobFinding) -> WorldFinding {
+    let entry = &found.entry;
+    let finding = Finding {
+        kind: BugKind::from_name(&entry.kind).unwrap_or(BugKind::Unsupported),
+        message: entry.message.clone(),
+        stack: vec![SourceFrame {
+            file: entry.file.clone(),
+            line: entry.line,
+            function: entry.function.clone(),
+            ..SourceFrame::default()
+        }],
+        threads: Vec::new(),
+        allocated: Vec::new(),
+        freed: Vec::new(),
+        failures: Vec::new(),
+        values: Vec::new(),
+        trace: found.trace.host(&entry.host),
+        clock_ns: 0,
+        instructions: 0,
+        output: [Vec::new(), Vec::new()],
+        files: Vec::new(),
+    };
+    WorldFinding {
+        traces: found.trace.hosts.clone(),
+        ..WorldFinding::alone(finding, &entry.host)
+    }
+}

@@ -1,0 +1,203 @@
+//! Parcels: everything that exploring a program or a scenario elsewhere takes, without paths of any disk. Owns what is
+//! refused on several machines, and what of a parcel from anybody is; must not know how parcels travel.
+
+use everett_engine::ExplorerConfig;
+use everett_scenario::Scenario;
+use everett_vm::Image;
+use std::path::{Path, PathBuf};
+
+use crate::bootstrap::boots;
+use crate::budget::Budget;
+use crate::config::explorer_config;
+use crate::disk::{Disk, DiskEntry, Packed, RealDisk, Recording};
+use crate::error::{Context, Result, bail};
+use crate::load::{bitcode_of, load_bytes};
+use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
+use crate::scenario::scenario_from;
+use crate::session::Session;
+use crate::spec::{RunSpec, VERSION};
+use crate::world;
+
+/// Everything that exploring a program or a scenario takes, without paths of any disk.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// What is explored, and how.
+    pub spec: RunSpec,
+    /// Bitcode of the program and of those that it can execute.
+    pub programs: Vec<Vec<u8>>,
+    /// Files that the guest of a program sees.
+    pub files: Vec<ParcelFile<Vec<u8>>>,
+    /// The scenario and its files.
+    pub disk: Vec<DiskEntry<Vec<u8>>>,
+    /// What the run may do as a whole.
+    pub limits: Budget,
+}
+
+impl Parcel {
+    /// Reads from the disk what a run needs.
+    pub fn of(spec: &RunSpec, session: &Session) -> Result<Parcel> {
+        spec.expect_command()?;
+        match spec.is_scenario() {
+            true => Parcel::of_scenario(spec, session),
+            false => Parcel::of_program(spec, session),
+        }
+    }
+
+    fn of_program(spec: &RunSpec, session: &Session) -> Result<Parcel> {
+        expect_divisible(spec)?;
+        let files = spec.host.mounted(session)?;
+        let programs = spec.native_programs().into_iter().map(|program| {
+            let path = bitcode_of(&RealDisk, &program)?;
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        });
+        let parcel = Parcel {
+            programs: programs.collect::<Result<_>>()?,
+            files: files.iter().map(parcel_file).collect(),
+            disk: Vec::new(),
+            limits: limits_of(spec),
+            spec: without_paths(spec),
+        };
+        expect_alone(&spec.load()?)?;
+        Ok(parcel)
+    }
+
+    fn of_scenario(spec: &RunSpec, session: &Session) -> Result<Parcel> {
+        let file = spec.scenario().file;
+        let disk = Recording::below(file.parent().unwrap_or(Path::new("")));
+        let whole = expect_divisible_world(&disk, spec)?;
+        // What it looks at is what it takes.
+        world::prepare_from(&disk, spec, session)?;
+        let mut spec = without_paths(spec);
+        let name = file.file_name().unwrap_or_default();
+        spec.command = vec![name.to_owned()];
+        Ok(Parcel {
+            limits: limits_of(&whole),
+            programs: Vec::new(),
+            files: Vec::new(),
+            disk: disk.into_entries(),
+            spec,
+        })
+    }
+
+    /// What is explored. The parcel may be damaged or hostile: whatever names a path of this machine is refused.
+    pub(crate) fn prepare(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
+        let spec = &self.spec;
+        spec.expect_command()?;
+        let host = &spec.host;
+        let has_mounts = !host.ro.is_empty() || !host.files.is_empty() || !host.file.is_empty();
+        let has_files = host
+            .program
+            .iter()
+            .any(|program| !program.file.as_os_str().is_empty());
+        if has_mounts || has_files || spec.out.is_some() || spec.started_in.is_some() {
+            bail!(Invalid, "the job names paths of this machine");
+        }
+        match spec.is_scenario() {
+            true => {
+                let disk = Packed::of(&self.disk)?;
+                expect_divisible_world(&disk, spec)?;
+                world::prepare_from(&disk, spec, session)
+            }
+            false => self.prepare_program(session),
+        }
+    }
+
+    fn prepare_program(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
+        let spec = &self.spec;
+        expect_divisible(spec)?;
+        if self.programs.len() != 1 + spec.host.program.len() {
+            bail!(Invalid, "the job has not the programs that it names");
+        }
+        let names = spec.host.program.iter();
+        let names = names.map(|program| Path::new(&program.path));
+        let names = std::iter::once(spec.program()).chain(names);
+        let images = names.zip(&self.programs);
+        let images = images.map(|(name, bytes)| load_bytes(name, bytes, spec.lowering()));
+        let mut images = images.collect::<Result<Vec<Image>>>()?;
+        Image::number_all(&mut images);
+        expect_alone(&images)?;
+        let mut config = explorer_config(spec, session, None)?;
+        let files = self.files.iter().map(file_spec);
+        config.hosts[0].config.files.splice(0..0, files);
+        Ok((config, images))
+    }
+}
+
+/// The spec without paths of this machine: the parcel has what lies there.
+fn without_paths(spec: &RunSpec) -> RunSpec {
+    let mut spec = spec.clone();
+    // The file of a run says it, too.
+    spec.version = Some(VERSION);
+    (spec.out, spec.started_in) = (None, None);
+    (spec.host.ro, spec.host.files, spec.host.file) = (Vec::new(), Vec::new(), Vec::new());
+    for program in &mut spec.host.program {
+        program.file = PathBuf::new();
+    }
+    spec
+}
+
+/// Limits of the whole run.
+fn limits_of(spec: &RunSpec) -> Budget {
+    Budget {
+        paths: spec.max_paths,
+        forks: spec.max_forks,
+        instructions: None,
+    }
+}
+
+/// Refuses what a search on several machines does not do.
+fn expect_divisible(spec: &RunSpec) -> Result<()> {
+    let is_none = |path: &PathBuf| path.as_os_str() == "none";
+    let refused = [
+        (spec.against.is_some(), "against"),
+        (spec.world.is_some(), "world"),
+        (spec.klee_messages, "klee-messages"),
+        (spec.dtest && !spec.is_scenario(), "dtest"),
+        (spec.max_time.is_some(), "max-time"),
+        (spec.solver_log.is_some(), "solver-log"),
+        (spec.log_queries.is_some(), "log-queries"),
+        (spec.allow_live, "allow-live"),
+        (spec.offline.is_some(), "offline"),
+        (
+            !spec.smt_solver.as_ref().is_none_or(is_none),
+            "smt-solver with a program",
+        ),
+    ];
+    match refused.iter().find(|(is_said, _)| *is_said) {
+        Some((_, name)) => bail!(Usage, "--{name} is not possible on a cluster"),
+        None => Ok(()),
+    }
+}
+
+/// The same for a scenario, which says some of it itself. Returns the run with what the scenario says.
+fn expect_divisible_world(disk: &dyn Disk, spec: &RunSpec) -> Result<RunSpec> {
+    expect_divisible(spec)?;
+    let scenario = scenario_from(disk, &spec.scenario())?;
+    expect_no_peers(&scenario)?;
+    let whole = spec.with_scenario(&scenario)?;
+    expect_divisible(&whole)?;
+    Ok(whole)
+}
+
+fn expect_no_peers(scenario: &Scenario) -> Result<()> {
+    let peers = scenario.hosts.iter().filter(|host| host.peer.is_some());
+    let names: Vec<&str> = peers.map(|host| host.name.as_str()).collect();
+    if !names.is_empty() {
+        bail!(
+            Usage,
+            "the scenario has live peers ({}), which run on one machine: explore it with `everett run`",
+            names.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn expect_alone(images: &[Image]) -> Result<()> {
+    if boots(images) {
+        bail!(
+            Usage,
+            "a cluster explores programs and scenarios; this program boots a world by itself: explore it with `everett run`"
+        );
+    }
+    Ok(())
+}
