@@ -22,7 +22,7 @@
 //! (for errors in memory that native code survives: on its checked build), which must end the same way too. A line
 //! that excuses a program from this fails the test where it is not needed any more.
 //! Findings of the first build are also confirmed on other builds of the same source: without optimisation, with
-//! all of it, and the checked one (of C and C++, a third of the programs; `./test --targets all` takes all). Rust
+//! all of it, and the checked one (of C and C++, a sixth of the programs; `./test --targets all` takes all). Rust
 //! programs, whose edition is 2024, share their builds.
 
 #[path = "common/bundle.rs"]
@@ -549,7 +549,7 @@ impl Case {
         }
     }
 
-    /// Other builds of it are tested. They take long unless they are shared: a third of them is tested every time, and
+    /// Other builds of it are tested. They take long unless they are shared: a sixth of them is tested every time, and
     /// all where all targets are.
     fn is_built_again(&self) -> bool {
         let is_shared = is_rust(&self.source) && !self.header.alone;
@@ -559,7 +559,7 @@ impl Case {
             .iter()
             .map(|byte| usize::from(*byte))
             .sum();
-        is_shared || sum.is_multiple_of(3) || std::env::var_os(ALL).is_some()
+        is_shared || sum.is_multiple_of(6) || std::env::var_os(ALL).is_some()
     }
 
     /// Findings happen again on another build of the same source.

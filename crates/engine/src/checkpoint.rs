@@ -1,148 +1,22 @@
 //! Checkpoints: everything that another search needs to go on where this one stands. States in memory are written to a file
 //! of the checkpoint; those that are in the spill file stay there.
 
-use everett_net::{FaultIndex, HostIndex};
-use serde::{Deserialize, Serialize};
+use everett_net::HostIndex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
 
-use crate::config::{Statistics, WorldStatistics};
+use crate::error::SavedError;
 use crate::explorer::Explorer;
-use crate::finding::{FindingKey, Unsupported};
 use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
-use crate::history::{HistoryDigest, Identity};
 use crate::mapping::{MemberId, StoredTable};
-use crate::part::{Part, SolverFigures};
-use crate::spill::{BUNDLE, Bundle, SpillId, SpillWriter};
-use crate::team::Job;
+use crate::part::Part;
+use crate::saved::{Saved, SavedState, SavedWorld, StateFacts};
+use crate::spill::{BUNDLE, Bundle, SpillWriter};
+use crate::team::member::Job;
 
 /// Memory for the index of a checkpoint's file.
 const INDEX_MEMORY: u64 = 1 << 20;
-
-/// The limit of a search that lacks states.
-pub(crate) const LOST: &str = "lost-state";
-
-/// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
-/// time, memory, paths and forks.
-pub(crate) const KEPT_LIMITS: [&str; 16] = [
-    "max-depth",
-    "max-instructions",
-    "max-events",
-    "max-output",
-    "max-files",
-    "max-processes",
-    "diverged",
-    "interrupted",
-    "max-virtual-time",
-    "max-tests",
-    "solver",
-    "unsupported",
-    "invariant",
-    "begin",
-    LOST,
-    "klee_set_forking",
-];
-
-/// A search that stands still: its counters, and what is left to explore.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Saved {
-    /// Files of states beside the spill file, in the order of their numbers.
-    pub files: Vec<PathBuf>,
-    left: Vec<Bundle>,
-    world: Option<SavedWorld>,
-    statistics: Statistics,
-    /// Coverage of segments: one digit each, `1` if it was executed.
-    covered: String,
-    findings: Vec<(FindingKey, u64)>,
-    limits: Vec<String>,
-    warnings: Vec<String>,
-    #[serde(default)]
-    unsupported: Vec<Unsupported>,
-}
-
-/// What is left of worlds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SavedWorld {
-    hosts: Vec<String>,
-    mapping: String,
-    /// States, the oldest first.
-    states: Vec<SavedState>,
-    table: StoredTable,
-    /// Times at which invariants are still to be evaluated.
-    times: Vec<u64>,
-    /// Faults that hit somewhere.
-    fired: Vec<FaultIndex>,
-    counted: WorldStatistics,
-    /// The number of the next world that has not begun, and how many have.
-    #[serde(default)]
-    next_world: Option<u64>,
-    #[serde(default)]
-    begun: u64,
-    /// Invariants were being evaluated when it was saved.
-    #[serde(default)]
-    has_open_questions: bool,
-}
-
-/// A state of a world.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SavedState {
-    pub(crate) at: SpillId,
-    #[serde(flatten)]
-    pub(crate) facts: StateFacts,
-}
-
-/// What is known of a state of a world without looking into it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct StateFacts {
-    host: HostIndex,
-    next_ns: u64,
-    is_awaiting: bool,
-    history: HistoryDigest,
-    identity: Identity,
-    covered_new: bool,
-    #[serde(default)]
-    is_waiting: bool,
-    /// How often faults have happened on it that are bounded for worlds.
-    used: Vec<u32>,
-}
-
-/// Why a search cannot go on from a checkpoint.
-#[derive(Debug, thiserror::Error)]
-pub enum SavedError {
-    /// It is of other programs or of another scenario.
-    #[error("the checkpoint is of another program or scenario")]
-    Other,
-    /// It contradicts itself.
-    #[error("the checkpoint is damaged")]
-    Damaged,
-}
-
-impl Saved {
-    /// Segments of the programs.
-    pub fn segments(&self) -> usize {
-        self.covered.len()
-    }
-
-    /// Rejects what no search can have written.
-    pub fn check(&self) -> Result<(), SavedError> {
-        let is_damaged = self.left.iter().any(|bundle| bundle.weight().is_none());
-        let table = self.world.as_ref().map_or(Ok(()), |world| {
-            world.table.check(world.states.len(), world.hosts.len())
-        });
-        match is_damaged || table.is_err() {
-            true => Err(SavedError::Damaged),
-            false => Ok(()),
-        }
-    }
-}
-
-impl SavedWorld {
-    /// States, and which of them belong together.
-    pub(crate) fn into_states(self) -> (Vec<SavedState>, StoredTable) {
-        (self.states, self.table)
-    }
-}
 
 impl Explorer<'_> {
     /// Saves the search. States that are in memory are written to a new file at this path; the search can go on. With
@@ -353,6 +227,7 @@ impl Explorer<'_> {
             covered_new: net.covered_new,
             is_waiting: net.is_waiting,
             used: self.frontier.used(id).to_vec(),
+            answers: net.answers,
         })
     }
 
@@ -369,6 +244,7 @@ impl Explorer<'_> {
                 identity: facts.identity,
                 covered_new: facts.covered_new,
                 is_waiting: facts.is_waiting,
+                answers: facts.answers,
                 exposed: None,
             })),
         });
@@ -395,7 +271,7 @@ impl Explorer<'_> {
             limits: saved.limits,
             warnings: saved.warnings,
             unsupported: saved.unsupported,
-            solver: SolverFigures::default(),
+            ..Part::default()
         })?;
         for bundle in saved.left {
             self.put_last(bundle);

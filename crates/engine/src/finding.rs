@@ -1,12 +1,13 @@
 //! What the explorer reports about paths that ended.
 
 use everett_linux::{ChangedFile, PreemptionPoint};
+use everett_sim::Message;
 use everett_vm::{Bug, BugKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::source::SourceFrame;
+use crate::source::{SourceFrame, principal};
 use crate::trace::Trace;
 use crate::weight::Weight;
 
@@ -213,4 +214,63 @@ impl FindingIndex {
         // Every change is a single one, so what a panic leaves is whole.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Files that programs of hosts want to have written down, and what they hold.
+pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
+
+/// A finding in a world.
+#[derive(Clone, Debug)]
+pub struct WorldFinding {
+    /// The finding itself.
+    pub finding: Finding,
+    /// What is the same finding: kind, file, line and function, with what else tells findings of a world apart.
+    pub key: FindingKey,
+    /// The host that it is on.
+    pub host: String,
+    /// What leads there: inputs and choices of every host.
+    pub traces: BTreeMap<String, Trace>,
+    /// What each host was doing then, where one world is followed.
+    pub standing: Vec<HostStanding>,
+    /// What hosts had sent each other, where one world is followed.
+    pub messages: Vec<Message>,
+}
+
+impl WorldFinding {
+    /// A finding of a program on its own.
+    pub fn alone(finding: Finding, host: &str) -> WorldFinding {
+        let place = principal(&finding.stack).cloned().unwrap_or_default();
+        let kind = finding.kind.name().to_owned();
+        WorldFinding {
+            key: (kind, place.file, place.line, place.function),
+            traces: BTreeMap::from([(host.to_owned(), finding.trace.clone())]),
+            finding,
+            host: host.to_owned(),
+            standing: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+}
+
+/// What a host was doing.
+#[derive(Clone, Debug)]
+pub struct HostStanding {
+    /// Its name.
+    pub name: String,
+    /// Its clock.
+    pub clock_ns: u64,
+    /// What it was doing, for people.
+    pub doing: String,
+    /// Its threads: name, activity and stack.
+    pub threads: Vec<(String, Vec<SourceFrame>)>,
+    /// Failures that were injected since it was started last: what failed, and where.
+    pub failures: Vec<(String, Vec<SourceFrame>)>,
+    /// The log of its system calls, where it keeps one.
+    pub calls: Vec<String>,
+    /// Files that are kept, with their contents.
+    pub files: Vec<(ChangedFile, Vec<u8>)>,
+    /// Points between system calls that it has passed since it was started last, where they are logged.
+    pub points: Vec<(PreemptionPoint, SourceFrame)>,
+    /// How often it was started before.
+    pub restarts: u32,
 }

@@ -2,14 +2,15 @@
 
 use everett_expr::Arena;
 use everett_linux::ExposedData;
+use smallvec::SmallVec;
 
-use crate::history::{HistoryDigest, Identity};
-pub use crate::mapping::MemberId as StateId;
+use crate::history::HistoryDigest;
 use crate::random::Random;
 use crate::spill::SpillId;
-use crate::state::State;
+use crate::state::{Identity, State};
 use crate::weight::Weight;
-use crate::world::FaultUse;
+
+pub use crate::mapping::MemberId as StateId;
 
 /// Where a state of the frontier is.
 pub enum Stored {
@@ -41,6 +42,8 @@ pub struct SpilledNet {
     pub covered_new: bool,
     /// Its programs have not ended.
     pub is_waiting: bool,
+    /// A digest of the answers that led to it.
+    pub answers: u64,
     /// The data that it exposes, unless that is not known before it is rematerialised.
     pub exposed: Option<ExposedData>,
 }
@@ -65,6 +68,7 @@ impl Spilled {
                 identity: Identity::of(state, arena),
                 covered_new: state.covered_new,
                 is_waiting: state.is_waiting(),
+                answers: state.answers(),
                 exposed: Some(net.sim.exposed(state.host.as_ref())),
             })
         })
@@ -348,6 +352,12 @@ impl Frontier {
         live.or_else(|| Some(self.spilled_net(id)?.history))
     }
 
+    /// A digest of the answers that led to a state of a world, unless it is being executed.
+    pub fn answers(&self, id: StateId) -> Option<u64> {
+        let live = self.live(id).map(State::answers);
+        live.or_else(|| Some(self.spilled_net(id)?.answers))
+    }
+
     /// Whether a state of a world was the first to execute some code.
     pub fn covered_new(&self, id: StateId) -> bool {
         let spilled = self.spilled_net(id);
@@ -501,6 +511,9 @@ impl Frontier {
         entries.filter_map(|(at, entry)| Some((StateId(at as u32), &entry.as_ref()?.stored)))
     }
 }
+
+/// How often each bounded fault has happened, in the order of the bounds; what is missing is 0.
+pub type FaultUse = SmallVec<[u32; 2]>;
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,8 @@
 //! The digest of a state's history, and what makes two states the same.
 
-use everett_expr::{Arena, Digest128};
+use everett_expr::Digest128;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
-
-use crate::state::State;
 
 /// A digest of everything that made a state of a world what it is: its host, the sides of its forks, what it received and
 /// when. The history and the path condition determine what a host does. It goes by content, so it is the same on every run.
@@ -17,24 +15,6 @@ impl HistoryDigest {
         let mut hasher = EventHasher(Digest128::new().then_u128(self.0));
         event.hash(&mut hasher);
         HistoryDigest(hasher.0.finish())
-    }
-}
-
-/// A digest of what makes two states of a host the same: history, fault counters and path condition.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Identity(HistoryDigest);
-
-impl Identity {
-    /// The identity of a state. Conditions count as a set.
-    pub fn of(state: &State, arena: &Arena) -> Identity {
-        let net = state.net();
-        let conditions = state.path.constraints.iter();
-        let sum = conditions.fold(0u128, |sum, condition| {
-            let one = Digest128::new().then_u64(arena.digest(condition));
-            sum.wrapping_add(one.finish())
-        });
-        let digest = net.history.then(&net.sim.counters).then(&net.sim.sent);
-        Identity(digest.then(&sum))
     }
 }
 

@@ -10,10 +10,12 @@ mod checkpoint;
 mod config;
 mod delta;
 mod distance;
+mod error;
 mod explorer;
 mod finding;
 mod frontier;
 mod history;
+mod input;
 mod mapping;
 mod memory;
 mod names;
@@ -23,36 +25,41 @@ mod pair;
 mod part;
 mod path;
 mod random;
+mod saved;
 mod search;
+mod second;
 mod source;
 mod spill;
 mod state;
+mod statistics;
 mod team;
 mod trace;
 mod weight;
 mod worker;
 mod world;
 
-pub use checkpoint::{Saved, SavedError};
-pub use config::{
-    ExplorerConfig, ExplorerError, Limits, Statistics, WorldConfig, WorldHost, WorldStatistics,
-};
+pub use config::{ExplorerConfig, Limits, WorldConfig, WorldHost};
+pub use error::{ExplorerError, SavedError};
 pub use explorer::{Explorer, Listener, Start, Stopped};
 pub use finding::{
-    Finding, FindingIndex, FindingKey, PathEnd, PathEnding, ShownValue, Unsupported,
+    Finding, FindingIndex, FindingKey, HostStanding, PathEnd, PathEnding, SavedFiles, ShownValue,
+    Unsupported, WorldFinding,
 };
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;
-pub use part::{Part, SolverFigures};
+pub use part::{Part, SolverFigures, WorldFigures};
 pub use random::Random;
+pub use saved::Saved;
 pub use search::SEARCHERS;
 pub use source::{SolverLine, SourceFrame, describe, principal};
-pub use team::TeamStatistics;
+pub use statistics::{Statistics, WorldStatistics};
+pub use team::member::TeamStatistics;
 pub use trace::{
     NativePoint, Pending, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, digest, input_of,
     is_named,
 };
 pub use weight::{Weight, WeightSum};
-pub use world::{HostStanding, PendingWorld, SavedFiles, WorldFinding};
+pub use world::Worlds;
+pub use world::stored::PendingWorld;

@@ -3,13 +3,14 @@
 //! and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
-use everett_solver::{Model, Solver, Verdict};
+use everett_solver::{Clock, Model, Solver, Verdict};
 use everett_vm::{CallSite, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::path::{Answer, Input, Path};
+use crate::input::Input;
+use crate::path::{Answer, Path};
 use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
-use crate::worker::Deadline;
 
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
@@ -471,3 +472,6 @@ impl Oracle for PathOracle<'_> {
         self.next = 0;
     }
 }
+
+/// The clock of the run, and when it is over.
+pub type Deadline = Option<(Clock, Duration)>;

@@ -4,68 +4,30 @@
 //! Inputs are shared by name. The environment is a function of what is asked and how often it was asked before: a choice
 //! that the first run has made is the second one's too, and what only the second one asks is explored in all ways.
 
-use everett_expr::{Arena, ArrayId, ExprId};
+use everett_expr::{Arena, ExprId};
 use everett_linux::{Bytes, ChangedFile, FileChange};
 use everett_solver::Model;
-use everett_vm::{ChoiceSite, Value};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use everett_vm::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::PathEnding;
-use crate::path::{Input, Path};
+use crate::path::Path;
+use crate::second::{Behaviour, Second};
 use crate::trace::{Trace, TraceEnd, digest};
-use everett_sim::SharedList;
 
-/// What a program did, as far as somebody outside can tell.
-#[derive(Clone)]
-pub(crate) struct Behaviour {
-    /// How it ended.
-    pub ending: PathEnding,
-    /// Its exit status, which may be symbolic.
-    pub status: Option<Value>,
-    /// The same for traces, without what depends on the input.
-    pub end: TraceEnd,
-    /// What it wrote to standard output and standard error.
-    pub output: [Bytes; 2],
-    /// What it left behind in files.
-    pub files: Vec<ChangedFile>,
-}
-
-impl Behaviour {
-    /// It came to its end by itself. What a program has written when it dies depends on what its buffers hold.
-    fn is_orderly(&self) -> bool {
-        matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
-    }
-
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
-        self.status
-            .and_then(|it| it.term)
-            .into_iter()
-            .for_each(&mut *visit);
-        self.output
-            .iter()
-            .for_each(|bytes| bytes.for_each_term(visit));
-        for file in &self.files {
-            if let FileChange::File(bytes) = &file.what {
-                bytes.for_each_term(visit);
-            }
-        }
-    }
-
-    /// The same under a model of the input.
-    fn under(&self, arena: &mut Arena, model: &Model) -> Shown {
-        let status = self.status.map(|status| match status.term {
-            Some(term) => arena.eval(term, model, &mut Default::default()),
-            None => status.bits,
-        });
-        let output = [0, 1].map(|at| self.output[at].evaluate(arena, model));
-        let end = TraceEnd {
-            exit: status.map(|status| status as i32),
-            output: [0, 1].map(|at| digest(&output[at])),
-            ..self.end.clone()
-        };
-        Shown { end, output }
-    }
+/// A behaviour under a model of the input.
+fn under(behaviour: &Behaviour, arena: &mut Arena, model: &Model) -> Shown {
+    let status = behaviour.status.map(|status| match status.term {
+        Some(term) => arena.eval(term, model, &mut Default::default()),
+        None => status.bits,
+    });
+    let output = [0, 1].map(|at| behaviour.output[at].evaluate(arena, model));
+    let end = TraceEnd {
+        exit: status.map(|status| status as i32),
+        output: [0, 1].map(|at| digest(&output[at])),
+        ..behaviour.end.clone()
+    };
+    Shown { end, output }
 }
 
 /// A behaviour on one input.
@@ -238,70 +200,6 @@ pub(crate) fn difference(arena: &mut Arena, new: &Behaviour, old: &Behaviour) ->
     }
 }
 
-/// The second run of a path: what the first one did, and what of its environment is left.
-#[derive(Clone)]
-pub struct Second {
-    /// What the first program did.
-    pub(crate) first: Arc<Behaviour>,
-    /// Inputs that the first one made.
-    inputs: usize,
-    /// Choices that it made.
-    choices: usize,
-    /// Instructions that it executed.
-    pub(crate) instructions: u64,
-    /// Its choices that the second one has not come to, by what was asked.
-    left: BTreeMap<ChoiceSite, VecDeque<u32>>,
-    /// Inputs that the second one has asked for.
-    asked: SharedList<Input>,
-}
-
-impl Second {
-    /// The second run after this path of the first.
-    pub(crate) fn after(path: &Path, first: Behaviour, instructions: u64) -> Second {
-        let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
-        for choice in path.choices.iter() {
-            let queue = left.entry(choice.site.clone()).or_default();
-            queue.push_back(choice.picked);
-        }
-        Second {
-            first: Arc::new(first),
-            inputs: path.inputs.len(),
-            choices: path.choices.len(),
-            instructions,
-            left,
-            asked: SharedList::default(),
-        }
-    }
-
-    /// The choice that the first run has made where this is asked.
-    pub(crate) fn choice(&self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
-        let picked = self.left.get(site)?.front().copied();
-        picked.filter(|picked| *picked < alternatives)
-    }
-
-    /// It has chosen here.
-    pub(crate) fn has_chosen(&mut self, site: &ChoiceSite) {
-        if let Some(queue) = self.left.get_mut(site) {
-            queue.pop_front();
-        }
-    }
-
-    /// It has asked for an input.
-    pub(crate) fn has_asked(&mut self, name: &str, array: ArrayId, size: u32) {
-        self.asked.push(Input {
-            name: name.into(),
-            array,
-            size,
-        });
-    }
-
-    /// The input of this name that the first run made.
-    pub(crate) fn input<'p>(&self, all: &'p SharedList<Input>, name: &str) -> Option<&'p Input> {
-        let mut shared = all.iter().take(self.inputs);
-        shared.find(|input| *input.name == *name)
-    }
-}
-
 /// An input on which two builds do not do the same.
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -328,7 +226,7 @@ impl Difference {
         old: &Behaviour,
     ) -> Difference {
         let model = &path.model;
-        let shown = [&*second.first, old].map(|one| one.under(arena, model));
+        let shown = [&*second.first, old].map(|one| under(one, arena, model));
         let holds =
             |arena: &Arena, term: ExprId| arena.eval(term, model, &mut Default::default()) != 0;
         let all = aspects(arena, &second.first, old).into_iter();

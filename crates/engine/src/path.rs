@@ -1,6 +1,7 @@
 //! The path of a state: its path condition, a model of it, its inputs and choices.
 
 use everett_expr::{Arena, ArrayId, ExprId};
+use everett_sim::SharedList;
 use everett_solver::{Constraints, Model};
 use everett_vm::ChoiceSite;
 use smallvec::SmallVec;
@@ -9,22 +10,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::input::Input;
 use crate::names::Names;
-use crate::pair::Second;
+use crate::second::Second;
 use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::Weight;
-use everett_sim::SharedList;
-
-/// A symbolic input of a path.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Input {
-    /// Its name, unique on the path.
-    pub name: Arc<str>,
-    /// Its bytes.
-    pub array: ArrayId,
-    /// How many.
-    pub size: u32,
-}
 
 /// An answer that was given to the instruction under way.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

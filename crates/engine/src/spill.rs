@@ -20,7 +20,7 @@ use crate::path::Sharing;
 use crate::state::State;
 use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::{Weight, WeightSum};
-use crate::world::{StoredConditions, StoredNet, StoredWorldState};
+use crate::world::stored::{StoredConditions, StoredNet, StoredWorldState};
 
 /// States that are written together: each is stored as its difference from the one before.
 pub const BUNDLE: usize = 256;

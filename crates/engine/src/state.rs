@@ -1,10 +1,11 @@
 //! A state of the search: a host and how it came to be.
 
-use everett_expr::ExprId;
+use everett_expr::{Arena, Digest128, ExprId};
 use everett_linux::{Ending, Host, Packet, Refusal};
 use everett_net::{Faults, HostIndex};
 use everett_sim::{Incoming, Received, SharedList, SimHost};
 use everett_vm::{Bug, BugKind};
+use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 
 use crate::history::HistoryDigest;
@@ -113,6 +114,13 @@ impl State {
         &mut self.net_mut().sim
     }
 
+    /// A digest of the answers that led to it, and of the world that it began in.
+    pub fn answers(&self) -> u64 {
+        let world = self.net.as_ref().map_or(0, |net| net.world);
+        let mixed = self.path.digest ^ world.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 31
+    }
+
     /// What its kernel refused.
     pub fn refusals(&self) -> &[Refusal] {
         self.host.as_ref().map_or(&[], Host::refusals)
@@ -174,5 +182,23 @@ impl State {
         if let Some(Ending::Exit(status)) = &net.ending {
             status.term.into_iter().for_each(&mut *visit);
         }
+    }
+}
+
+/// A digest of what makes two states of a host the same: history, fault counters and path condition.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Identity(HistoryDigest);
+
+impl Identity {
+    /// The identity of a state. Conditions count as a set.
+    pub fn of(state: &State, arena: &Arena) -> Identity {
+        let net = state.net();
+        let conditions = state.path.constraints.iter();
+        let sum = conditions.fold(0u128, |sum, condition| {
+            let one = Digest128::new().then_u64(arena.digest(condition));
+            sum.wrapping_add(one.finish())
+        });
+        let digest = net.history.then(&net.sim.counters).then(&net.sim.sent);
+        Identity(digest.then(&sum))
     }
 }

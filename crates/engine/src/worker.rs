@@ -3,17 +3,15 @@
 
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};
-use everett_solver::{Clock, Solver, SolverConfig, SolverError};
+use everett_solver::{Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, ExecContext, Image, Interrupt, Outside, StackId, StackTable, Value,
     VmOptions,
 };
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::finding::{Finding, FindingKey, PathEnding};
-
-use crate::oracle::{Fork, PathOracle};
+use crate::oracle::{Deadline, Fork, PathOracle};
 use crate::path::Answer;
 use crate::source::{
     SourceFrame, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
@@ -21,9 +19,6 @@ use crate::source::{
 };
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
-
-/// The clock of the run, and when it is over.
-pub type Deadline = Option<(Clock, Duration)>;
 
 /// How long a host runs at most.
 #[derive(Copy, Clone, Debug)]

@@ -14,10 +14,10 @@ use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::difference::DifferenceEntry;
 use crate::error::{Context, Error, Result, bail};
 use crate::finding::FindingEntry;
 use crate::session::Session;
+use crate::summary::DifferenceEntry;
 
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.

@@ -1,11 +1,11 @@
 //! Compares the end of a native run with its trace.
 
 use everett_engine::{SourceFrame, TraceEnd, digest};
-use everett_native::{NativeEnd, NativeFrame, NativeRun, NativeStack};
+use everett_native::{NativeEnd, NativeFrame, NativeRun, NativeStack, WorldRun};
 use everett_toolchain::Checks;
 use everett_vm::{BugKind, BuildCheck, NativeSign};
 
-use crate::replay::Verdict;
+use crate::verdict::Verdict;
 
 /// Compares the end of a native run with the end of the trace.
 pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
@@ -150,4 +150,13 @@ pub fn describe(seen: &NativeRun) -> String {
         NativeEnd::Stopped => "was stopped".to_owned(),
         NativeEnd::Off => "was switched off".to_owned(),
     }
+}
+
+/// The first host that diverged from its trace, and how.
+pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
+    let mut hosts = seen.hosts.iter();
+    hosts.find_map(|(name, run)| match &run.end {
+        NativeEnd::Diverged(why) => Some((name, why)),
+        _ => None,
+    })
 }

@@ -3,7 +3,6 @@
 use everett_native::{NativeEnd, WorldRun};
 use everett_vm::{BugKind, NativeSign};
 
-use crate::native::NativeResult;
 use crate::summary::Summary;
 
 /// What an operation comes to. Where several apply, the first in the order findings, failed, interrupted counts: a finding
@@ -36,7 +35,7 @@ pub(crate) fn is_tool_limit(kind: &str) -> bool {
 }
 
 impl Conclusion {
-    fn new(has_findings: bool, has_failed: bool, is_interrupted: bool) -> Conclusion {
+    pub(crate) fn new(has_findings: bool, has_failed: bool, is_interrupted: bool) -> Conclusion {
         match (has_findings, has_failed, is_interrupted) {
             (true, ..) => Conclusion::Findings,
             (_, true, _) => Conclusion::Failed,
@@ -79,23 +78,6 @@ pub(crate) fn is_given_up(end: &NativeEnd) -> bool {
 pub(crate) fn has_failed(seen: &WorldRun) -> bool {
     let mut ends = seen.hosts.values().map(|run| &run.end);
     !seen.unevaluated.is_empty() || ends.any(is_given_up)
-}
-
-impl NativeResult {
-    /// What the runs come to. The end of a single program is its own: see [`Guest`].
-    pub fn conclusion(&self) -> Conclusion {
-        match self {
-            NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),
-            NativeResult::World(seen, wrong) => {
-                let is_found = |kind: &str| !is_tool_limit(kind);
-                let has_findings = wrong.as_ref().is_some_and(|wrong| is_found(&wrong.kind));
-                Conclusion::new(has_findings, has_failed(seen), false)
-            }
-            NativeResult::Many {
-                summary, findings, ..
-            } => Conclusion::new(*findings > 0, summary.failed > 0, summary.is_interrupted),
-        }
-    }
 }
 
 /// How a program that runs once, concretely or natively, ends for whoever started it.

@@ -6,7 +6,6 @@ use everett_linux::{FileChange, HostConfig};
 use everett_native::NativeRun;
 use everett_report::NamedFile;
 use everett_vm::{Image, ImageId};
-use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -16,47 +15,13 @@ use crate::finding::{ktest, readable};
 use crate::load::OtherBuild;
 use crate::native_world::NativeWorld;
 use crate::record::{Recorder, in_folder};
-use crate::replay::{BuildSpec, Verdict};
-use crate::spec::RunSpec;
-use crate::trace::{AGAINST, HOST, WorldTrace, read_trace};
+use crate::spec::{BuildSpec, RunSpec};
+use crate::summary::DifferenceEntry;
+use crate::trace::{AGAINST, Differing, HOST, WorldTrace, read_trace};
+use crate::verdict::Verdict;
 
 /// The trace of the build under test.
 const NEW: &str = "input.trace";
-
-/// A difference of two builds as `summary.json` lists it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DifferenceEntry {
-    /// What differs: the end, the exit status, standard output, standard error, files.
-    pub aspects: Vec<String>,
-    /// How the build under test ends.
-    pub new: String,
-    /// How the other build ends.
-    pub old: String,
-    /// Its folder, relative to the folder of the run.
-    pub dir: String,
-    /// The verdict of the native replay on both builds; `null` if it was not replayed.
-    pub confirmed: Option<String>,
-    /// Why it was not confirmed.
-    pub confirmed_reason: Option<String>,
-}
-
-impl DifferenceEntry {
-    /// One line for people.
-    pub fn text(&self) -> String {
-        let aspects = self.aspects.join(", ");
-        format!("{aspects}: this build {}, the other {}", self.new, self.old)
-    }
-
-    /// The builds are seen to differ by their ends or output.
-    fn is_seen_at_end(&self) -> bool {
-        self.aspects
-            .iter()
-            .any(|aspect| !aspect.starts_with("the file "))
-    }
-}
-
-/// The traces of a difference: that of the build under test, and that of the other one.
-pub(crate) type Differing = [Trace; 2];
 
 /// Adds the programs of another build to those of a run. Returns the host that it runs on: the same, with its programs.
 pub(crate) fn add_build(

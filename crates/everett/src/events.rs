@@ -8,13 +8,12 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::difference::DifferenceEntry;
 use crate::finding::FindingEntry;
-use crate::follow::Ending;
 use crate::repeat::Repeats;
-use crate::replay::Verdict;
-use crate::summary::Summary;
-use crate::trojans::TrojanEntry;
+use crate::summary::{DifferenceEntry, Summary};
+use crate::trace::Ending;
+use crate::trojans::summary::TrojanEntry;
+use crate::verdict::Verdict;
 
 /// An event of an operation.
 #[derive(Debug)]

@@ -1,20 +1,18 @@
 //! `explore` and `resume`: explore the paths of a program or the worlds of a scenario. Owns a search from its spec to
 //! its summary; must not know how results are displayed.
 
-use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped, WorldHost};
-use everett_linux::{Boot, HostConfig};
+use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
+use everett_linux::Boot;
 use everett_report::Folder;
-use everett_solver::{SmtConfig, SolverConfig};
-use everett_vm::{Image, VmOptions};
+use everett_vm::Image;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::bootstrap::{self, Booted, boots};
+use crate::bootstrap::{Booted, boots, write_world};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
+use crate::config::explorer_config;
 use crate::difference;
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
-use crate::input::host_config;
 use crate::record::Recorder;
 use crate::session::Session;
 use crate::spec::{ResumeSpec, RunSpec};
@@ -45,7 +43,7 @@ pub fn explore(
 }
 
 /// Explores a scenario and writes to an existing folder.
-pub(crate) fn explore_into(
+fn explore_into(
     spec: &RunSpec,
     session: &Session,
     observer: &mut dyn Observer,
@@ -235,7 +233,9 @@ fn search_with(
         // The bootstrap search cannot be resumed: a checkpoint does not hold the hosts that were set up.
         written?;
         Checkpoint::remove(folder.path())?;
-        return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
+        let world = write_world(spec, folder, &booted)?;
+        return explore_into(&world, session, recorder.into_observer(), folder)
+            .with_context(|| format!("the world that {} boots", spec.program().display()));
     }
     let end = SearchEnd {
         stopped,
@@ -295,119 +295,4 @@ pub(crate) fn close(
         folder: folder.path().to_owned(),
         summary,
     })
-}
-
-/// Memory that every process may have, however little the search may use.
-const LEAST_HEAP: u64 = 256 << 20;
-
-/// The configuration of the engine for a run.
-pub(crate) fn explorer_config(
-    spec: &RunSpec,
-    session: &Session,
-    spill: Option<PathBuf>,
-) -> Result<ExplorerConfig> {
-    spec.expect_command()?;
-    let spec = &spec.with_defaults()?;
-    let (session_of_z3, max_time) = (session.clone(), spec.max_time);
-    let solver_work = spec.solver_work.unwrap_or_default();
-    let smt = match &spec.smt_solver {
-        Some(path) if path.as_os_str() == "none" => None,
-        Some(path) if !is_program(path) => bail!(Usage, "there is no solver {}", path.display()),
-        Some(path) => Some(SmtConfig::for_program(
-            path.clone(),
-            solver_work,
-            spec.solver_time,
-        )),
-        None => Some(SmtConfig::z3_found_by(
-            move || find_z3(&session_of_z3, max_time),
-            solver_work,
-            spec.solver_time,
-        )),
-    };
-    let mut host = host_config(spec.program(), spec.arguments(), &spec.host.env)?;
-    spec.host.apply(&mut host, session)?;
-    Ok(ExplorerConfig {
-        hosts: vec![WorldHost::alone(host)],
-        against: None,
-        world: None,
-        vm: VmOptions {
-            max_symbolic_size: spec.max_symbolic_size.unwrap_or_default(),
-            check_overflow: spec.check_overflow,
-            check_uninitialised: spec.check_uninitialised,
-            check_races: spec.check_races,
-            report_uncaught: true,
-            report_caught_panics: spec.panics != "main",
-            // What one process alone needs cannot be spilled.
-            max_heap: spec
-                .max_memory
-                .unwrap_or(u64::MAX)
-                .clamp(LEAST_HEAP, VmOptions::default().max_heap),
-            ..VmOptions::default()
-        },
-        solver: SolverConfig {
-            clock: session.clock,
-            stop: Some(session.stop.clone()),
-            smt,
-            conflict_budget: spec.solver_conflicts.unwrap_or_default(),
-            solver_log: spec.solver_log.clone(),
-            log_queries: spec.log_queries.clone(),
-            ..SolverConfig::default()
-        },
-        search: match spec.search.as_slice() {
-            [] => ["random-path", "coverage"].map(str::to_owned).to_vec(),
-            named => named.to_vec(),
-        },
-        batch_instructions: spec.batch.unwrap_or_default(),
-        seed: spec.seed.unwrap_or_default(),
-        limits: Limits {
-            max_time: spec.max_time,
-            max_memory: spec.max_memory,
-            max_paths: spec.max_paths,
-            max_forks: spec.max_forks,
-            max_depth: spec.max_depth,
-            max_instructions: spec.max_instructions,
-            max_virtual_ns: spec.max_virtual_ns(),
-        },
-        all_tests: spec.all_tests || spec.klee_messages,
-        no_tests: spec.no_tests,
-        all_findings: spec.all_findings,
-        check_leaks: spec.check_leaks,
-        keep_output: false,
-        keep_files: spec.save_fs,
-        clock: session.clock,
-        memory: session.memory.clone(),
-        spill,
-        outside: None,
-    })
-}
-
-/// The host of a single program.
-pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
-    let mut hosts = config.hosts.into_iter();
-    hosts.next().map(|host| host.config).unwrap_or_default()
-}
-
-/// Whether a program exists, by its path or by its name in `PATH`.
-fn is_program(path: &Path) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&folders);
-    path.is_file()
-        || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
-}
-
-/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version, which is installed on
-/// demand, within the time limit.
-fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&path)
-        .map(|dir| dir.join("z3"))
-        .find(|candidate| candidate.is_file());
-    match installed {
-        Some(path) if std::env::var_os("EVERETT_Z3").is_none() => Ok(path),
-        _ => {
-            let left = max_time.map(|most| most.saturating_sub(session.now()));
-            everett_toolchain::ensure_z3(left, &|text| session.notices.tell(text))
-                .map_err(|error| error.to_string())
-        }
-    }
 }

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::native_world::Build;
-use crate::replay::Verdict;
+use crate::verdict::Natively;
 
 /// Functions of libraries that are named around the user's own.
 const MAX_FOLDED: usize = 6;
@@ -46,30 +45,6 @@ pub struct FindingEntry {
     /// The build on which it was confirmed: `plain`, or what the build checks: `memory`, `bounds` or `initialised`.
     #[serde(default)]
     pub confirmed_on: Option<String>,
-}
-
-/// What the native programs say about a finding.
-#[derive(Copy, Clone)]
-pub(crate) enum Natively<'v> {
-    /// They were not asked, and why.
-    NotTried(&'static str),
-    /// The verdict, and the build that confirms it.
-    Tried(&'v Verdict, Option<Build>),
-}
-
-impl std::fmt::Display for Natively<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Natively::NotTried(why) => write!(f, "not tried ({why})"),
-            Natively::Tried(verdict, build) => {
-                f.write_str(verdict.name())?;
-                if let Some(build) = build {
-                    write!(f, " on {build}")?;
-                }
-                verdict.reason().map_or(Ok(()), |why| write!(f, ": {why}"))
-            }
-        }
-    }
 }
 
 impl FindingEntry {

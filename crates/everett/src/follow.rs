@@ -12,51 +12,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use crate::config::explorer_config;
 use crate::error::Result;
 use crate::events::{Event, Observer};
-use crate::explore::explorer_config;
 use crate::session::Session;
 use crate::spec::RunSpec;
-use crate::trace::{HOST, INVARIANT, WorldTrace, Wrong, traces_of};
+use crate::trace::{Ending, HOST, HostEnd, INVARIANT, WorldTrace, Wrong, traces_of};
 use crate::world;
 use crate::world::hosts::draw_by;
-
-/// How a followed trace ended.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Ending {
-    /// As the trace says.
-    Same,
-    /// The path of a program ended differently.
-    Path {
-        /// The end that the trace records.
-        expected: TraceEnd,
-        /// The end that was observed; `None` if the trace could not be followed.
-        seen: Option<TraceEnd>,
-    },
-    /// The world has other findings.
-    Finding {
-        /// The finding that the trace records.
-        expected: Wrong,
-        /// The findings that were observed.
-        seen: Vec<Wrong>,
-    },
-    /// The hosts of a world ended differently.
-    World {
-        /// The choices and ends that the traces record.
-        expected: BTreeMap<String, HostEnd>,
-        /// The choices and ends that were observed, for each world.
-        seen: Vec<BTreeMap<String, HostEnd>>,
-        /// The findings that were observed.
-        wrong: Vec<Wrong>,
-    },
-}
-
-/// The choices of a host of a world, and how it ended.
-pub type HostEnd = (
-    everett_sim::SharedList<everett_engine::TraceChoice>,
-    Option<TraceEnd>,
-);
 
 /// The result of following traces.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -241,6 +204,26 @@ impl<'i> Model<'i> {
         Ok(last.0)
     }
 
+    /// Follows the traces of a world and marks the segments that it executes. Returns whether some are new, and the files
+    /// that programs want to have written down.
+    pub(crate) fn follow_world_covering(
+        &self,
+        hosts: &BTreeMap<String, Trace>,
+        covered: &mut Vec<u8>,
+    ) -> Result<(bool, SavedFiles)> {
+        let start = Start::World(hosts.clone());
+        let mut explorer = Explorer::new(self.images, self.config.clone(), start)?;
+        let segments = &mut explorer.coverage_mut().segments;
+        covered.resize(segments.len(), 0);
+        segments.clone_from(covered);
+        let mut last = LastWorld(SavedFiles::new());
+        explorer.run(&AtomicBool::new(false), &mut last);
+        let after = &explorer.coverage().segments;
+        let grew = after.iter().zip(&*covered).any(|(new, old)| new > old);
+        covered.clone_from(after);
+        Ok((grew, last.0))
+    }
+
     fn run(&self, start: Start, random_seed: Option<u64>) -> Result<Seen> {
         let mut config = self.config.clone();
         for (host, at) in config.hosts.iter_mut().zip(0..) {
@@ -267,6 +250,19 @@ struct LastPath(Option<PathEnd>);
 impl Listener for LastPath {
     fn path(&mut self, end: &PathEnd) {
         self.0 = Some(end.clone());
+    }
+
+    fn finding(&mut self, _: &WorldFinding) {}
+
+    fn tick(&mut self, _: &Explorer<'_>) {}
+}
+
+/// The files of the world that ended last.
+struct LastWorld(SavedFiles);
+
+impl Listener for LastWorld {
+    fn world(&mut self, _: &BTreeMap<String, Trace>, files: &SavedFiles) {
+        self.0.clone_from(files);
     }
 
     fn finding(&mut self, _: &WorldFinding) {}

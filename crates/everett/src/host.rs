@@ -5,22 +5,17 @@ use everett_linux::{
     Argument, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions, PreemptAt,
     Scheduler, Stdin,
 };
-use everett_scenario::OptionSetting;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::bootstrap::absolute;
-use crate::bootstrap::text::{list, quoted, quoted_path};
 use crate::error::{Error, Result, bail};
 use crate::layers::Mount;
 use crate::load::{GuestProgram, Lowering, guest_programs, load_all};
-use crate::options::{OPTIONS, ScenarioKey, set_options};
 use crate::session::Session;
-use crate::spec::RunSpec;
 
 /// Options of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -123,13 +118,6 @@ pub fn parse_preempt(text: &str) -> Result<String, String> {
 }
 
 impl HostSpec {
-    /// What a scenario says about a host, without its programs and files.
-    pub(crate) fn of_scenario(options: &[OptionSetting]) -> Result<HostSpec> {
-        let mut spec = RunSpec::default();
-        set_options(&mut spec, options, |_| true).map_err(Error::Invalid)?;
-        Ok(spec.host)
-    }
-
     /// Loads the program and all others that it can start.
     pub(crate) fn load(&self, program: &Path, lowering: Lowering) -> Result<Vec<Image>> {
         load_all(program, &self.program, lowering)
@@ -167,54 +155,6 @@ impl HostSpec {
     pub(crate) fn schedule_at_random(&mut self) {
         self.scheduler.get_or_insert("exhaustive".to_owned());
         self.preempt.get_or_insert("syscalls".to_owned());
-    }
-
-    /// The keys of a scenario that give a host the same options.
-    pub(crate) fn scenario_keys(&self) -> Result<String> {
-        let mut text = String::new();
-        let mut key = |name: &str, value: String| {
-            if value != "[]" {
-                text.push_str(&format!("{name} = {value}\n"));
-            }
-        };
-        for program in &self.program {
-            let file = quoted_path(&absolute(&program.file)?)?;
-            key(&format!("programs.{}", quoted(&program.path)), file);
-        }
-        let (mut mounts, mut folders) = (Vec::new(), Vec::new());
-        for (from, to) in self.ro.iter().map(Mount::ends) {
-            let (from, to) = (from.as_os_str(), to.as_os_str());
-            let ends = [from, to].join(OsStr::new("="));
-            mounts.push(quoted_path(Path::new(&ends))?);
-        }
-        for (from, _) in self.files.iter().map(Mount::ends) {
-            folders.push(quoted_path(from)?);
-        }
-        key("ro", list(mounts));
-        key("files", list(folders));
-        for (from, to) in self.file.iter().map(Mount::ends) {
-            key(&format!("file.{}", quoted_path(to)?), quoted_path(from)?);
-        }
-        if let Some(cwd) = &self.cwd {
-            key("cwd", quoted_path(cwd)?);
-        }
-        let said = serde_json::to_value(self)?;
-        let usual = serde_json::to_value(HostSpec::default())?;
-        for option in OPTIONS {
-            let said = said.get(option.field);
-            if let Some(ScenarioKey {
-                table: "host",
-                name,
-                kind: Some(_),
-            }) = option.scenario_key
-                && said != usual.get(option.field)
-                && let Some(value) = said
-            {
-                // JSON's texts, numbers, flags and arrays mean the same in TOML.
-                key(name, value.to_string());
-            }
-        }
-        Ok(text)
     }
 
     /// The host of a program that runs as on Linux: it reads our standard input, faults go to signal handlers, and the
@@ -300,27 +240,5 @@ impl HostSpec {
             ..options.clone()
         };
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use everett_scenario::{OptionKey, OptionKind, OptionValue};
-
-    #[test]
-    fn a_scheduler_of_a_scenario_preempts_where_that_of_a_program_does() {
-        let key = OptionKey {
-            table: "host",
-            name: "scheduler",
-            kind: OptionKind::Text,
-            default: None,
-        };
-        let value = Some(OptionValue::Texts(vec!["bounded:2".to_owned()]));
-        let spec = HostSpec::of_scenario(&[OptionSetting { key, value }]).unwrap();
-        let mut options = HostOptions::default();
-        spec.apply_options(&mut options).unwrap();
-        assert_eq!(options.scheduler, Scheduler::parse("bounded:2").unwrap());
-        assert_eq!(options.preempt_at, PreemptAt::Atomics);
     }
 }

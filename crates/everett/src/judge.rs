@@ -5,10 +5,10 @@ use everett_native::{NativeEnd, NativeRun, WorldRun};
 use everett_sim::{Expects, first_expects};
 use std::collections::BTreeMap;
 
-use crate::compare::{compare, describe};
+use crate::compare::{compare, describe, diverged};
 use crate::native_world::NativeWorld;
-use crate::replay::Verdict;
 use crate::trace::{HOST, INVARIANT, WorldTrace, Wrong};
+use crate::verdict::Verdict;
 
 impl NativeWorld {
     /// Compares the end of a native run with its trace.
@@ -125,15 +125,6 @@ impl NativeWorld {
         };
         Verdict::NotReproduced(seen)
     }
-}
-
-/// The first host that diverged from its trace, and how.
-pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
-    let mut hosts = seen.hosts.iter();
-    hosts.find_map(|(name, run)| match &run.end {
-        NativeEnd::Diverged(why) => Some((name, why)),
-        _ => None,
-    })
 }
 
 /// Whether all hosts ended as their traces did.

@@ -11,12 +11,15 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod budget;
 mod capture;
 mod checkpoint;
 mod compare;
 mod conclusion;
+mod config;
 mod coverage;
 mod difference;
+mod disk;
 mod error;
 mod events;
 mod exec;
@@ -24,6 +27,7 @@ mod explore;
 mod export;
 mod finding;
 mod follow;
+mod gathered;
 mod host;
 mod input;
 mod job;
@@ -34,63 +38,73 @@ mod load;
 mod native;
 mod native_world;
 mod options;
+mod parcel;
+mod parcel_file;
 mod peers;
 mod points;
 mod record;
 mod regress;
 mod repeat;
 mod replay;
+mod resolve;
 mod scenario;
 mod session;
 mod shrink;
 mod spec;
+mod summarise;
 mod summary;
 mod trace;
 mod trojans;
+mod verdict;
 mod watched;
 mod world;
 
+pub use budget::{Budget, Work};
 pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
 pub use coverage::{CoverageSpec, coverage};
-pub use difference::DifferenceEntry;
+pub use disk::{DiskContents, DiskEntry};
 pub use error::{Error, Result};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
 pub use explore::{RunResult, explore, prepare, resume};
 pub use export::{ExportSpec, Script, export};
 pub use finding::FindingEntry;
-pub use follow::{Ending, FollowResult, HostEnd, follow, strace};
+pub use follow::{FollowResult, follow, strace};
+pub use gathered::{Gathered, conclude, new_folder};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
-pub use job::{
-    Gathered, Job, JobFinding, JobResult, JobTest, Parcel, ParcelContents, ParcelFile, Prepared,
-    conclude, new_folder, root_state, weight_of,
-};
+pub use job::{Job, JobFinding, JobResult, JobTest, Prepared, States, root_state, weight_of};
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, NativeUnsupported, native};
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Setter, Takes, option, options_list};
+pub use parcel::Parcel;
+pub use parcel_file::{ParcelContents, ParcelFile};
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
-pub use replay::{BuildSpec, NativeReplay, ReplayResult, ReplaySpec, Verdict, replay};
-pub use scenario::{ScenarioSpec, Sender, load_scenario, parse_setting};
+pub use replay::{NativeReplay, ReplayResult, ReplaySpec, replay};
+pub use scenario::load_scenario;
 pub use session::{Notices, ProcessMemory, Session};
 pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
-pub use spec::{ResumeSpec, RunSpec, VERSION, is_scenario, parse_time, parse_variable};
-pub use summary::{
-    ClusterFigures, Comparison, CoverageTotals, Paths, PeerFigures, ProgramFigures, Summary,
-    Weights, WorldFigures,
+pub use spec::{
+    BuildSpec, ResumeSpec, RunSpec, ScenarioSpec, Sender, VERSION, is_scenario, parse_setting,
+    parse_time, parse_variable,
 };
-pub use trace::{HOST, WorldTrace, Wrong};
+pub use summary::{
+    ClusterFigures, Comparison, CoverageTotals, DifferenceEntry, Paths, PeerFigures,
+    ProgramFigures, Summary, Weights, WorldFigures,
+};
+pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
     ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup,
     TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains, trojans,
 };
+pub use verdict::Verdict;
 
 pub use everett_engine::{
     Difference, Finding, MemoryAccount, Part, PathEnd, Pending, SourceFrame, Trace, TraceChoice,
-    TraceEnd, TraceInput, Unsupported, Weight, WeightSum, principal,
+    TraceEnd, TraceInput, Unsupported, Weight, WeightSum, Worlds, principal,
 };
 pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};

@@ -6,11 +6,12 @@ use everett_linux::ProgramSpec;
 use everett_vm::{Image, ImageId, external};
 use std::path::{Path, PathBuf};
 
+use crate::disk::{Disk, RealDisk};
 use crate::error::{Context, Result, bail};
 use crate::session::Notices;
 
 /// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
-pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
+pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
     if program
         .extension()
         .is_some_and(|extension| extension == "bc")
@@ -20,10 +21,10 @@ pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
     let mut beside = program.as_os_str().to_owned();
     beside.push(".bc");
     let beside = PathBuf::from(beside);
-    if beside.exists() {
+    if disk.is_file(&beside) {
         return Ok(beside);
     }
-    if !program.exists() {
+    if !disk.is_file(program) {
         bail!(Program, "there is no program {}", program.display());
     }
     bail!(
@@ -46,8 +47,27 @@ pub(crate) struct Lowering {
 
 /// Reads, lowers and verifies a program.
 pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
-    let path = bitcode_of(program)?;
-    image_of(program, &path, everett_ir::read_file(&path)?, lowering)
+    load_from(&RealDisk, program, lowering)
+}
+
+/// The same from any disk.
+pub(crate) fn load_from(disk: &dyn Disk, program: &Path, lowering: Lowering) -> Result<Image> {
+    let (path, module) = module_of(disk, program)?;
+    image_of(program, &path, module, lowering)
+}
+
+/// The bitcode of a program, and where it lies.
+pub(crate) fn module_of(disk: &dyn Disk, program: &Path) -> Result<(PathBuf, Module)> {
+    let path = bitcode_of(disk, program)?;
+    let bytes = disk.read(&path).map_err(|source| FileError::Io {
+        path: path.clone(),
+        source,
+    })?;
+    let module = Module::read(&bytes).map_err(|source| FileError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    Ok((path, module))
 }
 
 /// The same for a program that lies elsewhere: its bitcode.

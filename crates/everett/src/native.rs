@@ -16,16 +16,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::compare::describe;
-use crate::conclusion::{has_failed, is_tool_limit};
+use crate::conclusion::{Conclusion, has_failed, is_given_up, is_tool_limit};
+use crate::config::native_config;
 use crate::error::{Context, Result, bail};
 use crate::finding::others;
 use crate::host::HostSpec;
-use crate::native_world::{NativeWorld, Wanted, native_config, nobody};
+use crate::native_world::{NativeWorld, Wanted, nobody, tell_revealing};
 use crate::points::are_possible;
-use crate::replay::{BuildSpec, tell_revealing};
 use crate::scenario::load_scenario;
 use crate::session::Session;
-use crate::spec::{RunSpec, results_folder};
+use crate::spec::{BuildSpec, RunSpec, results_folder};
 use crate::trace::{HOST, WorldTrace, Wrong};
 use crate::world::chart::messages_files;
 
@@ -510,4 +510,21 @@ fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> Strin
         }
     }
     text
+}
+
+impl NativeResult {
+    /// What the runs come to. The end of a single program is its own: see [`Guest`].
+    pub fn conclusion(&self) -> Conclusion {
+        match self {
+            NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),
+            NativeResult::World(seen, wrong) => {
+                let is_found = |kind: &str| !is_tool_limit(kind);
+                let has_findings = wrong.as_ref().is_some_and(|wrong| is_found(&wrong.kind));
+                Conclusion::new(has_findings, has_failed(seen), false)
+            }
+            NativeResult::Many {
+                summary, findings, ..
+            } => Conclusion::new(*findings > 0, summary.failed > 0, summary.is_interrupted),
+        }
+    }
 }

@@ -3,10 +3,9 @@
 
 use everett_engine::WorldHost;
 use everett_invariant::Invariants;
-use everett_linux::HostConfig;
 use everett_native::{
-    Checks as Times, Guide, NativeConfig, NativeError, NativeHost, NativeNetwork, NoWatcher,
-    Source, Watcher, WorldRun, is_checked_build, libraries, run_watched, run_world,
+    Checks as Times, Guide, NativeError, NativeHost, NativeNetwork, NoWatcher, Source, Watcher,
+    WorldRun, is_checked_build, run_watched, run_world,
 };
 use everett_net::HostIndex;
 use everett_scenario::Scenario;
@@ -17,18 +16,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::compare::checks_for;
+use crate::compare::{checks_for, diverged};
+use crate::config::{add_libraries, explorer_config, native_config, program_host};
+use crate::disk::RealDisk;
 use crate::error::{Context, Result, bail};
-use crate::explore::{explorer_config, program_host};
-use crate::judge::diverged;
-use crate::layers::Mount;
 use crate::load::OtherBuild;
 use crate::points::{PointFinder, attempts, scripted};
-use crate::replay::{BuildSpec, Verdict};
 use crate::scenario::load_scenario;
 use crate::session::{Notices, Session};
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{INVARIANT, WorldTrace};
+use crate::verdict::{Build, Verdict};
 use crate::world::checks::{Confirming, invariants};
 use crate::world::hosts::{draw_by, expect_ends, native_hosts};
 use crate::world::network;
@@ -39,9 +37,6 @@ const MAX_ATTEMPTS: usize = 50;
 const MAX_ATTEMPTS_OF_TESTS: usize = 9;
 /// Native runs for a data race. Each run holds a thread before a different access.
 const MAX_SPARED: u32 = 20;
-/// Number of 50 ms stretches of computation after which a replay counts as a hang.
-const MAX_LONG_COMPUTATIONS: u32 = 40;
-
 /// Which invariants a native run evaluates.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Wanted<'m> {
@@ -114,26 +109,6 @@ impl Replayed {
     /// The build on which it was confirmed.
     pub(crate) fn confirmed_on(&self) -> Option<Build> {
         (self.verdict == Verdict::Confirmed).then_some(Build(self.checks))
-    }
-}
-
-/// A build of the programs of a run: the plain one, or one with checks.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Build(Option<Checks>);
-
-impl Build {
-    /// Its name in `summary.json`.
-    pub(crate) fn name(self) -> &'static str {
-        self.0.map_or("plain", Checks::name)
-    }
-}
-
-impl std::fmt::Display for Build {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            None => f.write_str("the native program"),
-            Some(checks) => write!(f, "its build that checks {checks}"),
-        }
     }
 }
 
@@ -521,7 +496,7 @@ fn of_scenario(
     let surroundings = Surroundings {
         network: network(&scenario, &run),
         max_virtual_ns: run.max_virtual_ns(),
-        invariants: invariants(&scenario)?,
+        invariants: invariants(&RealDisk, &scenario)?,
         outside: None,
         scenario,
     };
@@ -555,44 +530,6 @@ fn replace(
     Ok(replaced)
 }
 
-/// The configuration of native runs for a host.
-pub(crate) fn native_config(
-    mut host: HostConfig,
-    programs: Vec<PathBuf>,
-    session: &Session,
-) -> Result<NativeConfig> {
-    add_libraries(&mut host, &programs, session)?;
-    let max_calls = host.options.limits.calls;
-    Ok(NativeConfig {
-        host,
-        programs,
-        max_calls,
-        max_long_computations: MAX_LONG_COMPUTATIONS,
-        max_memory: everett_native::MAX_MEMORY,
-        deadline: None,
-        keeps_events: false,
-        keeps_files: false,
-        known_allocators: OnceLock::new(),
-        script: None,
-        finds_panics: false,
-        random_schedule: None,
-        race_skips: 0,
-    })
-}
-
-/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
-/// precedence.
-fn add_libraries(host: &mut HostConfig, programs: &[PathBuf], session: &Session) -> Result<()> {
-    for path in programs.iter().flat_map(|program| libraries(program)) {
-        let here = path.as_os_str().as_encoded_bytes();
-        if host.files.iter().all(|file| file.path != here) {
-            host.files
-                .extend(Mount::same(path).specs(&session.notices)?);
-        }
-    }
-    Ok(())
-}
-
 /// Why a program has no checked build, in one line.
 fn no_checked_build(error: &ToolchainError) -> String {
     let error = error.to_string();
@@ -622,4 +559,22 @@ fn checked_builds(
         (true, _) => checked(&program.with_extension("")),
     };
     programs.iter().map(build).collect()
+}
+
+/// Says which programs contain instructions whose results are those of the real machine.
+pub(crate) fn tell_revealing<'p>(
+    programs: impl IntoIterator<Item = &'p PathBuf>,
+    session: &Session,
+) {
+    let programs: BTreeSet<&PathBuf> = programs.into_iter().collect();
+    for program in programs {
+        let names = everett_native::revealing_instructions(program);
+        if !names.is_empty() {
+            session.notices.tell(&format!(
+                "{} contains {}, which this processor cannot trap: what they return is not the model's",
+                program.display(),
+                names.join(", ")
+            ));
+        }
+    }
 }

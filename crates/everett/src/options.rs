@@ -9,11 +9,11 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::error::Result;
 use crate::host::{parse_fault, parse_preempt, parse_scheduler};
 use crate::layers::Mount;
 use crate::load::GuestProgram;
-use crate::scenario::{parse_mapping, parse_searcher, parse_setting};
-use crate::spec::{RunSpec, parse_time, parse_variable};
+use crate::spec::{RunSpec, parse_setting, parse_time, parse_variable};
 
 /// Sets an option of a run to a value, or adds a value to it. A switch ignores the value.
 pub type Setter = fn(&mut RunSpec, &OsStr) -> Result<(), String>;
@@ -597,3 +597,24 @@ pub fn options_list() -> String {
 
 /// The width of documents.
 const COLUMNS: usize = 120;
+
+/// Checks a name against those that exist.
+fn known(what: &str, name: &str, names: &[&str]) -> Result<String, String> {
+    if names.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    let names = names.join(", ");
+    Err(format!("{name:?} is no {what}; there are: {names}"))
+}
+
+/// Checks the name of a searcher.
+pub(crate) fn parse_searcher(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
+    known("searcher", name, &names)
+}
+
+/// Checks the name of a state mapping.
+pub(crate) fn parse_mapping(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = MAPPINGS.iter().map(|(name, _)| *name).collect();
+    known("state mapping", name, &names)
+}

@@ -6,6 +6,7 @@ use everett_engine::{
     WorldFinding,
 };
 use everett_linux::Setup;
+use everett_native::Deadline;
 use everett_report::{Folder, NamedFile, Writer};
 use everett_toolchain::BuildLimits;
 use everett_vm::Image;
@@ -19,19 +20,18 @@ use crate::bootstrap::SetUp;
 use crate::checkpoint::{
     Checkpoint, Checkpoints, early_deadline, is_late, last_deadline, may_go_on,
 };
-use crate::difference::{DifferenceEntry, Differing};
 use crate::error::{Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
-use crate::finding::{FindingEntry, Natively, finding_files, ktest, written_files};
+use crate::finding::{FindingEntry, finding_files, ktest, written_files};
 use crate::follow::Model;
 use crate::klee::KleeFiles;
-use crate::native_world::{Build, NativeWorld};
-use crate::replay::{BuildSpec, Verdict, tell_revealing};
+use crate::native_world::{NativeWorld, tell_revealing};
 use crate::session::Session;
 use crate::shrink::{Budget, Goal, Shrunk, shrink_trace};
-use crate::spec::RunSpec;
-use crate::summary::Summary;
-use crate::trace::{HOST, WorldTrace};
+use crate::spec::{BuildSpec, RunSpec};
+use crate::summary::{DifferenceEntry, Summary};
+use crate::trace::{Differing, HOST, WorldTrace};
+use crate::verdict::{Build, Natively, Verdict};
 use crate::world::chart::{messages_files, standing_text};
 use crate::world::dtest::Tests;
 use crate::world::samples::Samples;
@@ -339,6 +339,9 @@ impl<'o> Recorder<'o> {
                 None
             }
         };
+        for host in native.iter_mut().flat_map(|native| &mut native.hosts) {
+            host.config.deadline = until.deadline(self.session);
+        }
         let mut late = false;
         let mut confirmed = 0;
         for (number, found) in std::mem::take(&mut self.found) {
@@ -517,6 +520,17 @@ impl AfterRun {
             shrink: limit.map(shrink),
             limit,
         }
+    }
+
+    /// The end of native runs: the time limit, or somebody who asks once more.
+    fn deadline(&self, session: &Session) -> Option<Deadline> {
+        let (clock, limit) = (session.clock, self.limit);
+        let stop = session.stop.clone();
+        let was_stopped = stop.load(Ordering::Relaxed);
+        Some(Arc::new(move || {
+            let is_stopped = !was_stopped && stop.load(Ordering::Relaxed);
+            is_stopped || limit.is_some_and(|limit| clock.now() >= limit)
+        }))
     }
 
     /// Shrinks the trace of a finding. `None` if there is no simpler trace or nothing is left of the budget.

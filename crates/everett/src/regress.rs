@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::compare::diverged;
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::follow::{Model, prepare};
-use crate::judge::diverged;
 use crate::native_world::NativeWorld;
-use crate::replay::{BuildSpec, ReplayResult, Verdict};
+use crate::replay::ReplayResult;
 use crate::session::Session;
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{WorldTrace, run_of, traces_below};
+use crate::verdict::Verdict;
 
 /// A regression suite.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 use everett_native::{NativeHost, NativeRun, Watcher, WorldRun};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::capture::{capture, packets_of};
 use crate::error::{Context, Result, bail};
 use crate::events::{Event, Observer};
 use crate::follow::{Model, prepare};
-use crate::load::OtherBuild;
-use crate::native_world::{NativeWorld, Replayed, Watchers, nobody};
+use crate::native_world::{NativeWorld, Replayed, Watchers, nobody, tell_revealing};
 use crate::repeat::repeat;
 use crate::session::Session;
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{WorldTrace, is_dtest, traces_of};
+use crate::verdict::Verdict;
 
 /// Which traces to replay, and how.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,23 +38,6 @@ pub struct ReplaySpec {
     pub times: Option<NonZeroU32>,
     /// Let live peers answer, not the recording. They are started and contacted.
     pub live: bool,
-}
-
-/// The build of the program that traces are replayed on.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BuildSpec {
-    /// Native programs to use instead of those that were explored.
-    pub on: Vec<OtherBuild>,
-    /// Always use the builds that check memory accesses, not only where a finding needs them.
-    pub checked: bool,
-}
-
-impl BuildSpec {
-    /// Whether it is the build that was explored.
-    pub fn is_own(&self) -> bool {
-        self.on.is_empty() && !self.checked
-    }
 }
 
 impl ReplaySpec {
@@ -85,36 +68,6 @@ fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t PathBuf> {
             path.display(),
             traces.len()
         ),
-    }
-}
-
-/// The verdict of replaying a trace natively.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// The replay ended as the trace says.
-    Confirmed,
-    /// The replay ended differently, with the reason.
-    NotReproduced(String),
-    /// The trace could not be replayed, with the reason.
-    NotReplayable(String),
-}
-
-impl Verdict {
-    /// The name in `summary.json`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Verdict::Confirmed => "confirmed",
-            Verdict::NotReproduced(_) => "not-reproduced",
-            Verdict::NotReplayable(_) => "not-replayable",
-        }
-    }
-
-    /// Why the trace is not confirmed.
-    pub fn reason(&self) -> Option<&str> {
-        match self {
-            Verdict::Confirmed => None,
-            Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => Some(why),
-        }
     }
 }
 
@@ -347,23 +300,5 @@ impl NativeReplay {
     /// host, by name.
     pub fn run(&self, watchers: Vec<Box<dyn Watcher + '_>>) -> Result<BTreeMap<String, NativeRun>> {
         Ok(self.world.watch(&self.hosts, &self.trace, watchers)?.hosts)
-    }
-}
-
-/// Says which programs contain instructions whose results are those of the real machine.
-pub(crate) fn tell_revealing<'p>(
-    programs: impl IntoIterator<Item = &'p PathBuf>,
-    session: &Session,
-) {
-    let programs: BTreeSet<&PathBuf> = programs.into_iter().collect();
-    for program in programs {
-        let names = everett_native::revealing_instructions(program);
-        if !names.is_empty() {
-            session.notices.tell(&format!(
-                "{} contains {}, which this processor cannot trap: what they return is not the model's",
-                program.display(),
-                names.join(", ")
-            ));
-        }
     }
 }

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Result, bail};
-use crate::finding::{FindingEntry, Natively, finding_files, ktest};
+use crate::finding::{FindingEntry, finding_files, ktest};
 use crate::follow::{Model, Seen, prepare};
 use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::trace::{HOST, WorldTrace, Wrong, one_trace, run_of};
+use crate::verdict::Natively;
 
 /// Which trace to shrink.
 #[derive(Clone, Debug, Serialize, Deserialize)]

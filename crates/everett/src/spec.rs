@@ -2,7 +2,6 @@
 //! meanings of run options; must not know any command line.
 
 use everett_report::Folder;
-use everett_scenario::Scenario;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -12,8 +11,6 @@ use std::time::Duration;
 use crate::error::{Error, Result, bail};
 use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
-use crate::options::{OPTIONS, RunOption, Scope, set_options};
-use crate::scenario::{ScenarioSpec, Sender};
 
 /// The current version of [`RunSpec`]. Earlier versions can be read; fields that they lack take their defaults.
 pub const VERSION: u32 = 2;
@@ -233,65 +230,6 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set are not supported
-    /// for worlds yet.
-    pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
-        if self.command.len() > 1 {
-            bail!(
-                Usage,
-                "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
-            );
-        }
-        let usual = serde_json::to_value(RunSpec::default())?;
-        let said = serde_json::to_value(self)?;
-        for option in OPTIONS.iter().filter(|option| option.scope != Scope::Run) {
-            if said.get(option.field) != usual.get(option.field) {
-                bail!(
-                    Usage,
-                    "--{} is for single programs; a scenario says such things for each of its hosts, where it can",
-                    option.name
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// The spec for exploring the scenario of a world that the program boots. Host options are left out, since the
-    /// scenario contains them.
-    pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
-        let said = serde_json::to_value(self)?;
-        let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
-        for option in OPTIONS {
-            match option.scope {
-                Scope::Run => world[option.field] = said[option.field].clone(),
-                Scope::Booting | Scope::Host => {}
-            }
-        }
-        Ok(serde_json::from_value(world)?)
-    }
-
-    /// The spec with what a scenario says about the options that this spec leaves out.
-    pub(crate) fn with_scenario(&self, scenario: &Scenario) -> Result<RunSpec> {
-        let said = serde_json::to_value(self)?;
-        let usual = serde_json::to_value(RunSpec::default())?;
-        let mut spec = self.clone();
-        let is_open = |option: &RunOption| said.get(option.field) == usual.get(option.field);
-        set_options(&mut spec, &scenario.options, is_open).map_err(Error::Invalid)?;
-        Ok(spec)
-    }
-
-    /// The spec with the defaults of options that it leaves out.
-    pub(crate) fn with_defaults(&self) -> Result<RunSpec> {
-        let said = serde_json::to_value(self)?;
-        let mut spec = self.clone();
-        for option in OPTIONS.iter().filter(|option| said[option.field].is_null()) {
-            if let Some(default) = option.default {
-                (option.set)(&mut spec, default.as_ref()).map_err(Error::Invalid)?;
-            }
-        }
-        Ok(spec)
-    }
-
     /// The time at which worlds end, in nanoseconds.
     pub(crate) fn max_virtual_ns(&self) -> Option<u64> {
         let time = self.max_virtual_time?;
@@ -401,50 +339,70 @@ pub fn parse_variable(text: &str) -> Result<String, String> {
     }
 }
 
+/// The build of the program that traces are replayed on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BuildSpec {
+    /// Native programs to use instead of those that were explored.
+    pub on: Vec<OtherBuild>,
+    /// Always use the builds that check memory accesses, not only where a finding needs them.
+    pub checked: bool,
+}
+
+impl BuildSpec {
+    /// Whether it is the build that was explored.
+    pub fn is_own(&self) -> bool {
+        self.on.is_empty() && !self.checked
+    }
+}
+
+/// A scenario file, and settings that override its keys.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScenarioSpec {
+    /// The scenario's file.
+    pub file: PathBuf,
+    /// Keys and values that override those of the file.
+    pub settings: Vec<(String, String)>,
+    /// What takes the place of a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
+}
+
+/// A program that takes the place of a client and sends one message.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sender {
+    /// The client.
+    pub host: String,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Other clients, which do nothing.
+    pub idle: Vec<String>,
+    /// The client runs, too: the message is sent later, from the same host.
+    pub beside: bool,
+}
+
+/// Parses `KEY=VALUE`, where the key may have quoted parts.
+pub fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '=') if at > 0 => {
+                return Ok((text[..at].to_owned(), text[at + 1..].to_owned()));
+            }
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    Err("a setting is given as KEY=VALUE, such as host.server.count=3".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Fields that are not options.
-    const NO_OPTIONS: &[&str] = &["version", "command", "started_in"];
-
-    #[test]
-    fn every_field_is_an_option_and_every_option_a_field() {
-        let spec = serde_json::to_value(RunSpec::default()).unwrap();
-        let fields: Vec<&str> = spec
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        for field in &fields {
-            let is_option = OPTIONS.iter().any(|option| option.field == *field);
-            assert_ne!(is_option, NO_OPTIONS.contains(field), "{field}");
-        }
-        for option in OPTIONS {
-            assert!(fields.contains(&option.field), "{}", option.name);
-        }
-    }
-
-    #[test]
-    fn defaults_fill_what_is_empty() {
-        let usual = RunSpec::default().with_defaults().unwrap();
-        assert_eq!(
-            (usual.max_memory, usual.batch),
-            (Some(4 << 30), Some(10_000))
-        );
-        assert_eq!(
-            (usual.solver_work, usual.solver_time),
-            (Some(100_000_000), None)
-        );
-        let said = RunSpec {
-            seed: Some(3),
-            ..RunSpec::default()
-        };
-        assert_eq!(said.with_defaults().unwrap().seed, Some(3));
-        assert_eq!(parse_time("1.5"), parse_time("1500ms"));
-        assert!(parse_time("-1").is_err() && parse_time("").is_err());
-    }
 
     #[test]
     fn specs_of_earlier_versions_are_read() {
@@ -453,5 +411,25 @@ mod tests {
         let spec: RunSpec = serde_json::from_str(earlier).unwrap();
         assert_eq!((spec.max_memory, spec.host.faults), (Some(5), 2));
         assert_eq!(spec.program(), Path::new("a"));
+    }
+
+    #[test]
+    fn times_have_a_unit_or_count_seconds() {
+        assert_eq!(parse_time("1.5"), parse_time("1500ms"));
+        assert!(parse_time("-1").is_err() && parse_time("").is_err());
+    }
+
+    #[test]
+    fn settings_have_a_key_and_a_value() {
+        let is = |text: &str, key: &str, value: &str| {
+            let wanted = Ok((key.to_owned(), value.to_owned()));
+            assert_eq!(parse_setting(text), wanted);
+        };
+        is("a.b=1", "a.b", "1");
+        is("a.b=x=y", "a.b", "x=y");
+        is("a.\"b=c\".d=", "a.\"b=c\".d", "");
+        for bad in ["", "a", "=1", "\"a=1"] {
+            assert!(parse_setting(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -272,3 +272,43 @@ fn is_trace(name: &str) -> bool {
         _ => false,
     }
 }
+
+/// How a followed trace ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Ending {
+    /// As the trace says.
+    Same,
+    /// The path of a program ended differently.
+    Path {
+        /// The end that the trace records.
+        expected: TraceEnd,
+        /// The end that was observed; `None` if the trace could not be followed.
+        seen: Option<TraceEnd>,
+    },
+    /// The world has other findings.
+    Finding {
+        /// The finding that the trace records.
+        expected: Wrong,
+        /// The findings that were observed.
+        seen: Vec<Wrong>,
+    },
+    /// The hosts of a world ended differently.
+    World {
+        /// The choices and ends that the traces record.
+        expected: BTreeMap<String, HostEnd>,
+        /// The choices and ends that were observed, for each world.
+        seen: Vec<BTreeMap<String, HostEnd>>,
+        /// The findings that were observed.
+        wrong: Vec<Wrong>,
+    },
+}
+
+/// The choices of a host of a world, and how it ended.
+pub type HostEnd = (
+    everett_sim::SharedList<everett_engine::TraceChoice>,
+    Option<TraceEnd>,
+);
+
+/// The traces of a difference: that of the build under test, and that of the other one.
+pub(crate) type Differing = [Trace; 2];

@@ -9,8 +9,9 @@ use everett_vm::{Image, ImageId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::disk::Disk;
 use crate::error::{Context, Error, Result, bail};
-use crate::load::bitcode_of;
+use crate::load::module_of;
 
 /// Modules of programs whose variable names have been read.
 #[derive(Default)]
@@ -23,12 +24,12 @@ impl Modules {
     pub(crate) fn watches(
         &mut self,
         setup: &HostSetup,
-        program: &Path,
+        (disk, program): (&dyn Disk, &Path),
         image: ImageId,
     ) -> Result<Vec<Watch>> {
         let mut watches = Vec::new();
         for watch in &setup.watches {
-            let found = self.find(program, image, &watch.path);
+            let found = self.find((disk, program), image, &watch.path);
             let mut found = found.with_context(|| {
                 let (key, program) = (&watch.key, program.display());
                 format!("`{key}` watches `{}` of {program}", watch.path)
@@ -39,20 +40,25 @@ impl Modules {
         Ok(watches)
     }
 
-    fn module(&mut self, program: &Path) -> Result<&Module> {
+    fn module(&mut self, disk: &dyn Disk, program: &Path) -> Result<&Module> {
         if !self.read.contains_key(program) {
-            let module = everett_ir::read_file(&bitcode_of(program)?)?;
+            let (_, module) = module_of(disk, program)?;
             self.read.insert(program.to_owned(), module);
         }
         Ok(&self.read[program])
     }
 
-    fn find(&mut self, program: &Path, image: ImageId, path: &str) -> Result<Watch> {
+    fn find(
+        &mut self,
+        (disk, program): (&dyn Disk, &Path),
+        image: ImageId,
+        path: &str,
+    ) -> Result<Watch> {
         // The canonical form has no blanks.
         let path = everett_invariant::FieldPath::parse(path)
             .map_err(|error| Error::Watch(error.to_string()))?
             .to_string();
-        let module = self.module(program)?;
+        let module = self.module(disk, program)?;
         let place = find_path(module, &path)?;
         let global = &module.globals[place.global.index()];
         if global.thread_local {

@@ -11,6 +11,7 @@
 mod arena;
 mod build;
 pub mod codec;
+mod content;
 mod digest;
 mod display;
 pub mod environment;

@@ -10,12 +10,12 @@ mod visit;
 
 use std::collections::HashMap;
 
+use crate::debug::DebugInfo;
+
 pub use constant::{Constant, ConstantKind, InlineAsm};
 pub use ids::*;
 pub use instruction::*;
 pub use types::{DataLayout, LayoutProblem, StructType, Type, TypeTable};
-
-use crate::debug::DebugInfo;
 
 /// A program or a part of one.
 #[derive(Clone, Debug, Default)]
@@ -403,11 +403,6 @@ pub struct ParamAttributes {
 }
 
 impl Module {
-    /// Reads a module from bitcode.
-    pub fn read(bytes: &[u8]) -> Result<Module, crate::ReadError> {
-        crate::reader::read_module(bytes)
-    }
-
     /// The constant with this id.
     #[inline]
     pub fn constant(&self, id: ConstId) -> &Constant {

@@ -10,14 +10,18 @@ use crate::bytes::{Bytes, input_bytes};
 use crate::capabilities::Capabilities;
 use crate::config::{Argument, HostConfig, Stdin};
 use crate::files::{
-    Description, Descriptor, Descriptors, Disk, Files, InodeId, Input, OpenFlags, ROOT, Target,
+    ChangedFile, Description, Descriptor, Descriptors, Disk, Files, Input, OpenFlags, ROOT, Target,
 };
-use crate::host::{Host, HostState, Stream};
+use crate::host::{Host, HostState};
+use crate::ids::InodeId;
 use crate::kernel::reborrow;
 use crate::layers;
 use crate::objects::socket::Network;
-use crate::process::{Execution, ExitState, ProcessState, SIGNALS, SignalAction, TaskState};
+use crate::outcome::Stream;
+use crate::process::{Execution, ExitState, ProcessState, SignalAction, TaskState};
 use crate::schedule::Schedule;
+use crate::setup::Setup;
+use crate::signals::SIGNALS;
 use crate::slots::Slots;
 
 /// Pid of the first process.
@@ -165,7 +169,7 @@ pub(crate) fn prepare(
             lock_releases: 0,
             waits: 0,
             exit_statuses: Arc::new(vec![None; executions.len()]),
-            wire: crate::wire::Wire::new(config.is_networked()),
+            wire: crate::packets::Wire::new(config.is_networked()),
             exposed: Default::default(),
             origins: Default::default(),
             watches: Arc::new(config.watches.clone()),
@@ -438,4 +442,29 @@ fn enter(
     let args: Vec<Value> = args.into_iter().map(Value::concrete).collect();
     let mut vm = Vm::new(reborrow(around), image, memory, thread);
     vm.push_frame(function, &args, None, OnReturn::Stop)
+}
+
+impl Host {
+    /// Files with contents that are not durable, in order, with a path of each.
+    pub fn unsynced(&self) -> Vec<(InodeId, Vec<u8>)> {
+        self.state.files.unsynced()
+    }
+
+    /// The host's disk if it is switched off now, and `lost` lose what was not synchronised.
+    pub fn disk(&self, lost: &[InodeId]) -> Disk {
+        self.state.files.disk(lost)
+    }
+}
+
+impl Host {
+    /// What its program has declared about its world.
+    pub fn setup(&self) -> &Setup {
+        &self.state.setup
+    }
+
+    /// The snapshot of files that its program asked to save.
+    pub fn saved_files(&self) -> Option<&[ChangedFile]> {
+        let saved = self.state.setup.saved.as_ref();
+        saved.map(|files| files.as_slice())
+    }
 }

@@ -403,6 +403,21 @@ pub fn input_bytes(arena: &mut Arena, input: ArrayId, from: u32, len: u32) -> Bu
     buffer
 }
 
+/// Joins several buffers.
+pub fn join(mut parts: Vec<Buffer>) -> Buffer {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    let len = parts.iter().map(Buffer::len).sum();
+    let mut all = Buffer::zeroed(len);
+    let mut at = 0;
+    for part in &parts {
+        all.copy_from(at, part, 0, part.len());
+        at += part.len();
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

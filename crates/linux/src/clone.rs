@@ -4,10 +4,9 @@ use everett_vm::{Bug, BugKind, Memory, OnReturn, Thread, Value, Vm};
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{ExitState, NewTask, ProcessState};
 use crate::signals::SIGCHLD;
-use crate::table::Answer;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;

@@ -1,9 +1,8 @@
 //! The configuration of a host.
 
+use everett_vm::ImageId;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-
-use everett_vm::ImageId;
 
 use crate::bytes::ByteSource;
 use crate::schedule::Scheduler;
@@ -38,9 +37,9 @@ pub struct HostConfig {
     /// Further processes that exist at boot.
     pub others: Vec<ProcessConfig>,
     /// Variables that invariants read although no program exposes them.
-    pub watches: Vec<crate::Watch>,
+    pub watches: Vec<Watch>,
     /// What happens when a program declares itself to be a host.
-    pub boot: crate::Boot,
+    pub boot: Boot,
 }
 
 /// A further process that a host boots with.
@@ -76,7 +75,7 @@ impl Default for HostConfig {
             start_time_ns: 1_577_836_800_000_000_000,
             others: Vec::new(),
             watches: Vec::new(),
-            boot: crate::Boot::default(),
+            boot: Boot::default(),
         }
     }
 }
@@ -135,6 +134,8 @@ pub struct HostOptions {
     pub faults_to_handlers: bool,
     /// Stop before each system call, so that the driver of the host can decide whether it is made.
     pub stops_at_calls: bool,
+    /// Random bytes and the wall clock are symbolic: programs may draw and read anything.
+    pub symbolic_draws: bool,
     /// What its programs may take.
     pub limits: GuestLimits,
     /// How long the host has been up at the start: monotonic clocks show that and more.
@@ -180,6 +181,7 @@ impl Default for HostOptions {
             waits_for_all: false,
             faults_to_handlers: false,
             stops_at_calls: false,
+            symbolic_draws: false,
             limits: GuestLimits::default(),
             uptime_ns: 100_000_000_000,
             peer_paths: Arc::default(),
@@ -445,6 +447,49 @@ impl FaultOptions {
         let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
         self.programs.is_empty() || self.programs.iter().any(is_meant)
     }
+}
+
+/// A watched variable, or a part of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watch {
+    /// The state and key that it is exposed under.
+    pub name: (String, String),
+    /// The program that contains it.
+    pub image: ImageId,
+    /// The symbol of its variable.
+    pub symbol: String,
+    /// Address of the variable, once known.
+    pub address: u64,
+    /// Offsets of the pointers to follow: the first in the variable, each further one in the target of the
+    /// pointer before it.
+    pub through: Vec<u64>,
+    /// Offset of the data in the target of the last pointer, or in the variable if there is no pointer.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// What happens when a path declares itself to be a host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Boot {
+    /// It continues: no world is being built.
+    #[default]
+    Standalone,
+    /// It stops until all other hosts are declared.
+    StopAtSetup,
+    /// It is this host of a world that was built.
+    Start(HostStart),
+}
+
+/// A host of a world that was built from declarations.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostStart {
+    /// Its name.
+    pub name: String,
+    /// When it starts, in nanoseconds of virtual time.
+    pub at_ns: u64,
+    /// Offset of its random seed from those of the other hosts.
+    pub random: u64,
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::guest::Guest;
-use crate::host::{Ending, Host, HostExit};
+use crate::host::Host;
 use crate::kernel::{Kernel, Stop, reborrow};
+use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, ExitStatus, RunState};
 use crate::table::Row;
 use crate::wait::Wait;
@@ -369,7 +370,8 @@ impl Host {
             self.state.load_views(memory);
         }
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
-        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
+        let most = vm.max_heap;
+        vm.max_heap = most.min(self.state.processes[process].max_heap);
         let pid = self.state.processes[process].pid;
         vm.alone = self.state.tasks_of(pid).count() == 1;
         vm.points = self.state.points(vm.alone, shares);
@@ -381,6 +383,12 @@ impl Host {
             host: &mut self.state,
         };
         let result = work(TimeSlice::new(kernel));
+        // A bound of the program's own is not ours.
+        if vm.reached_max_heap && vm.max_heap == most {
+            self.state.reach_limit("max-heap");
+            self.state
+                .warn("the program gets no more memory than the tool may use; see --max-memory");
+        }
         let memory = &mut self.memories[process];
         if memory.has_views() {
             self.state.store_views(memory);

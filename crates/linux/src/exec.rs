@@ -4,8 +4,9 @@ use everett_vm::ExecContext;
 use triomphe::Arc;
 
 use crate::boot;
-use crate::host::{Ending, Host, HostExit, HostState};
+use crate::host::{Host, HostState};
 use crate::kernel::reborrow;
+use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, RunState, TaskState};
 use crate::signals::IGNORE;
 
@@ -28,7 +29,7 @@ impl Host {
         self.state.detach_all(pid);
         let mut old = std::mem::replace(&mut self.memories[process], memory);
         for holder in old.forget_views() {
-            self.state.release(crate::files::DescriptionId(holder));
+            self.state.release(crate::ids::DescriptionId(holder));
         }
         self.threads[task] = Arc::new(thread);
         Ok(())

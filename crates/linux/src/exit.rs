@@ -5,6 +5,7 @@ use triomphe::Arc;
 
 use crate::boot::FIRST_PID;
 use crate::host::{Host, HostState};
+use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
 use crate::process::{ExitState, ExitStatus, ProcessState, RunState, TaskState};
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
@@ -183,7 +184,7 @@ impl Host {
             }
         }
         for holder in unmapped {
-            self.state.release(crate::files::DescriptionId(holder));
+            self.state.release(crate::ids::DescriptionId(holder));
         }
         for new in std::mem::take(&mut self.state.new_tasks) {
             if let Some((process, memory)) = new.process {
@@ -231,6 +232,43 @@ impl Host {
             if !matches!(process.exit_state, ExitState::Alive) {
                 *memory = Memory::empty();
             }
+        }
+    }
+}
+
+impl HostState {
+    /// Detaches all segments of a process, for `execve` and exit.
+    pub(crate) fn detach_all(&mut self, pid: u32) {
+        let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));
+        let addresses: Vec<_> = attached.map(|(at, id)| (*at, *id)).collect();
+        for (at, id) in addresses {
+            let now = self.wall_seconds();
+            let ipc = triomphe::Arc::make_mut(&mut self.ipc);
+            ipc.attached.remove(&at);
+            if let Some(segment) = ipc.segments.get_mut(&id) {
+                segment.times[1] = now;
+                segment.pids[1] = pid;
+            }
+            self.destroy_unused_segment(id);
+        }
+    }
+
+    /// Releases the IPC resources of an exiting process.
+    pub(crate) fn leave_ipc(&mut self, pid: u32) {
+        self.detach_all(pid);
+        let range = (pid, 0, 0)..=(pid, u32::MAX, u16::MAX);
+        if self.ipc.undo.range(range).next().is_some() {
+            triomphe::Arc::make_mut(&mut self.ipc).undo_all(pid);
+        }
+    }
+
+    /// Destroys a segment that was removed once it is no longer attached anywhere.
+    pub(crate) fn destroy_unused_segment(&mut self, id: u32) {
+        let is_over = |segment: &Segment| segment.removed && self.ipc.attachments(id) == 0;
+        if self.ipc.segments.get(&id).is_some_and(is_over)
+            && let Some(segment) = triomphe::Arc::make_mut(&mut self.ipc).segments.remove(&id)
+        {
+            self.release(segment.holder);
         }
     }
 }

@@ -8,8 +8,9 @@ use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
-use crate::files::{DescriptionId, Inode, InodeId, InodeKind};
+use crate::files::{Inode, InodeKind};
 use crate::host::HostState;
+use crate::ids::{DescriptionId, InodeId};
 
 /// How many objects of a memory map a file.
 fn views_of(memory: &Memory, file: u32) -> usize {

@@ -1,16 +1,18 @@
 //! A host: the kernel's tables ([`HostState`]), plus the memory and threads of its processes ([`Host`]).
 
 use everett_expr::ExprId;
-use everett_vm::{Bug, CallSite, Interrupt, Memory, Thread, Value};
+use everett_vm::{CallSite, Memory, Thread};
 use triomphe::Arc;
 
 use crate::bytes::Output;
 use crate::config::HostOptions;
 use crate::faults::FaultState;
-use crate::files::{DescriptionId, Files};
+use crate::files::Files;
 use crate::guest::{Injected, MemoryChange};
+use crate::ids::{DescriptionId, ObjectId};
 use crate::objects::socket::Network;
-use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
+use crate::objects::{FileWatchers, Object, Watchers, event};
+use crate::outcome::{Ending, Stream};
 use crate::process::{ExitStatus, NewTask, ProcessState, RunState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
@@ -18,66 +20,6 @@ use crate::timers::Timer;
 
 /// The most warnings that a host keeps: a program can ask for new unsupported features without end.
 const MAX_WARNINGS: usize = 100;
-
-/// Output streams that the host collects.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Stream {
-    /// Descriptor 1.
-    Stdout,
-    /// Descriptor 2.
-    Stderr,
-}
-
-/// How a host ended.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Ending {
-    /// The program exited with this status, 8 bits, which may be symbolic.
-    Exit(Value),
-    /// A signal killed it.
-    Signal(i32),
-    /// The program has a bug.
-    Bug(Box<Bug>),
-    /// The program asked to end this path without a finding.
-    EndPath,
-    /// All threads wait for external events, and none will arrive.
-    Idle,
-    /// The program has declared a host of a world under construction ([`crate::Boot::StopAtSetup`]).
-    SetUp,
-}
-
-/// Why [`Host::run`] returned.
-#[derive(Clone, PartialEq, Debug)]
-pub enum HostExit {
-    /// The instruction budget is used up, give or take a few.
-    Budget,
-    /// A question to the oracle has several answers; run again once it is decided.
-    Suspended,
-    /// The program reads from a live stdin: [`Host::supply_input`], then run again.
-    NeedsInput,
-    /// There are packets for other hosts: call [`Host::take_sent`], then run again.
-    Sent,
-    /// The clock has reached the horizon.
-    Horizon,
-    /// Exposed data, which invariants read, has changed.
-    Exposed,
-    /// A thread is about to make this system call: call [`Host::take_call`], then run again or stop.
-    AtCall(&'static str),
-    /// No thread can run before this time, which lies beyond the horizon, or before a packet arrives.
-    Waits(Option<u64>),
-    /// The host has ended.
-    Ended(Ending),
-}
-
-impl From<Interrupt> for HostExit {
-    /// Converts an interrupt that occurred outside of any program.
-    fn from(interrupt: Interrupt) -> HostExit {
-        match interrupt {
-            Interrupt::Suspend => HostExit::Suspended,
-            Interrupt::Bug(bug) => HostExit::Ended(Ending::Bug(bug)),
-            _ => HostExit::Ended(Ending::EndPath),
-        }
-    }
-}
 
 /// What the user is told about the run of a host: seldom anything, so that a fork shares it as one.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +54,7 @@ pub struct HostState {
     /// Epoll instances that watch an object.
     pub watchers: Watchers,
     /// Open files that signal their events.
-    pub asynchronous: crate::owners::Asynchronous,
+    pub asynchronous: crate::host::Asynchronous,
     /// Inotify instances that watch a file.
     pub file_watchers: FileWatchers,
     /// Network addresses, routes and ports in use.
@@ -167,7 +109,7 @@ pub struct HostState {
     /// Exit statuses of the processes that the host booted with; `None` while a process runs.
     pub exit_statuses: Arc<Vec<Option<ExitStatus>>>,
     /// The network interface to the other hosts.
-    pub wire: crate::wire::Wire,
+    pub wire: crate::packets::Wire,
     /// Data that programs expose to invariants, by state and key.
     pub exposed: ExposedData,
     /// Where exposed data comes from, if writes to memory are logged.
@@ -194,6 +136,11 @@ pub struct Origin {
 }
 
 impl HostState {
+    /// Wall-clock time in seconds.
+    pub(crate) fn wall_seconds(&self) -> u64 {
+        self.start_time_ns.saturating_add(self.clock_ns) / 1_000_000_000
+    }
+
     /// The next 8 random bytes, from SplitMix64: every run draws the same sequence.
     pub fn next_random(&mut self) -> u64 {
         split_mix(&mut self.random)
@@ -437,4 +384,20 @@ impl Host {
         state.setup.for_each_term(visit);
         state.wire.for_each_term(visit);
     }
+}
+
+/// Open files with `O_ASYNC`, and the descriptor that it was set with. Cloning is O(1).
+pub type Asynchronous = Arc<Vec<(DescriptionId, i32)>>;
+
+/// Something that the model refused or ignored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The system call, or the function that the vm executes.
+    pub call: String,
+    /// What was asked for.
+    pub what: String,
+    /// Where, innermost first; empty for native programs.
+    pub sites: Vec<CallSite>,
+    /// How often on this path.
+    pub count: u64,
 }

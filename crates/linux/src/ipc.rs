@@ -1,14 +1,11 @@
 //! Inter-process communication by name: System V shared memory, semaphores and message queues, and the names
 //! of POSIX message queues.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use everett_expr::ExprId;
 use everett_vm::Buffer;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::files::{DescriptionId, InodeId};
-use crate::host::HostState;
-use crate::objects::ObjectId;
+use crate::ids::{DescriptionId, InodeId, ObjectId};
 
 /// Key and permissions of an IPC object (`struct ipc_perm`).
 #[derive(Copy, Clone, Debug)]
@@ -262,7 +259,7 @@ impl Ipc {
     }
 
     /// Applies the `SEM_UNDO` adjustments of an exiting process.
-    fn undo_all(&mut self, pid: u32) {
+    pub(crate) fn undo_all(&mut self, pid: u32) {
         let range = (pid, 0, 0)..=(pid, u32::MAX, u16::MAX);
         let undo: Vec<_> = self.undo.range(range).map(|(at, by)| (*at, *by)).collect();
         for (key, by) in undo {
@@ -282,48 +279,6 @@ impl Ipc {
             for message in &queue.messages {
                 message.bytes.terms().for_each(&mut *visit);
             }
-        }
-    }
-}
-
-impl HostState {
-    /// Wall-clock time in seconds.
-    pub(crate) fn wall_seconds(&self) -> u64 {
-        self.start_time_ns.saturating_add(self.clock_ns) / 1_000_000_000
-    }
-
-    /// Detaches all segments of a process, for `execve` and exit.
-    pub(crate) fn detach_all(&mut self, pid: u32) {
-        let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));
-        let addresses: Vec<_> = attached.map(|(at, id)| (*at, *id)).collect();
-        for (at, id) in addresses {
-            let now = self.wall_seconds();
-            let ipc = triomphe::Arc::make_mut(&mut self.ipc);
-            ipc.attached.remove(&at);
-            if let Some(segment) = ipc.segments.get_mut(&id) {
-                segment.times[1] = now;
-                segment.pids[1] = pid;
-            }
-            self.destroy_unused_segment(id);
-        }
-    }
-
-    /// Releases the IPC resources of an exiting process.
-    pub(crate) fn leave_ipc(&mut self, pid: u32) {
-        self.detach_all(pid);
-        let range = (pid, 0, 0)..=(pid, u32::MAX, u16::MAX);
-        if self.ipc.undo.range(range).next().is_some() {
-            triomphe::Arc::make_mut(&mut self.ipc).undo_all(pid);
-        }
-    }
-
-    /// Destroys a segment that was removed once it is no longer attached anywhere.
-    pub(crate) fn destroy_unused_segment(&mut self, id: u32) {
-        let is_over = |segment: &Segment| segment.removed && self.ipc.attachments(id) == 0;
-        if self.ipc.segments.get(&id).is_some_and(is_over)
-            && let Some(segment) = triomphe::Arc::make_mut(&mut self.ipc).segments.remove(&id)
-        {
-            self.release(segment.holder);
         }
     }
 }

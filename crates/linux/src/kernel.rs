@@ -286,3 +286,6 @@ impl Kernel<'_, '_> {
         self.process_mut().descriptors.set(fd, Some(descriptor));
     }
 }
+
+/// Result of a handler: the return value, or why there is none.
+pub type Answer = Result<Value, Stop>;

@@ -6,7 +6,8 @@ use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interru
 use crate::bytes::Bytes;
 use crate::config::{Contents, FileSpec, ProgramSpec};
 use crate::errno::Errno;
-use crate::files::{Files, Inode, InodeId, InodeKind, ROOT};
+use crate::files::{Files, Inode, InodeKind, ROOT};
+use crate::ids::InodeId;
 
 /// Creates a configured file in the tree.
 pub fn install(

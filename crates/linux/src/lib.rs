@@ -5,12 +5,17 @@
 //! output is collected, input is supplied by the caller.
 //!
 //! Where to start reading, from the floor up:
-//! - plain data without knowledge of the kernel: `config`, `guest`, `errno`, `numbers`, `bytes`, `queue`, `slots`;
-//! - the tables: `host` ([`Host`] and `HostState`), with `process`, `files`, `objects`, `wait`, `signals`, `timers`
-//!   and `ipc`, each of which adds the operations on its tables as methods of `HostState`;
-//! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `faults`;
+//! - plain data without knowledge of the host: `config`, `guest`, `errno`, `numbers`, `ids`, `bytes`, `queue`, `slots`,
+//!   `outcome`, then what the tables hold: `files`, `signals`, `wait`, `timers`, `ipc`, `packets`, `schedule`, `faults`,
+//!   `process`;
+//! - the tables together: `host` ([`Host`] and `HostState`), with `objects`. What acts on a table as methods of
+//!   `HostState` is a module above: `signal_sending`, `readiness`, `timer_expiry`, `owners`, `wire`, `generated_files`;
+//! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `injection`;
 //! - the handlers: `syscalls`, one row of `table` each;
-//! - the drivers, which run threads: `dispatch` and `schedule`, and `native` for native processes.
+//! - the drivers, which run threads: `dispatch` and `turns`, and `native` for native processes.
+//!
+//! `host`, `kernel` and `objects` use each other: an object is a part of the host's tables, and its operations take the
+//! kernel, which borrows the host.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -30,8 +35,11 @@ mod faults;
 mod file_mappings;
 mod files;
 mod frames;
+mod generated_files;
 mod guest;
 mod host;
+mod ids;
+mod injection;
 mod ipc;
 mod kernel;
 mod layers;
@@ -40,21 +48,26 @@ mod native;
 mod native_files;
 mod numbers;
 mod objects;
+mod outcome;
 mod owners;
 mod packets;
 mod process;
 mod queue;
 mod quota;
+mod readiness;
 mod refusals;
 mod schedule;
 mod setup;
+mod signal_sending;
 mod signals;
 mod slots;
 mod strace;
 mod symbolic_paths;
 mod syscalls;
 mod table;
+mod timer_expiry;
 mod timers;
+mod turns;
 mod wait;
 mod watches;
 mod wire;
@@ -64,22 +77,22 @@ mod tests;
 
 pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
-    Argument, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions,
-    PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
+    Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig,
+    HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin, Watch,
 };
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::InjectedFailure;
-pub use files::{ChangedFile, Disk, FileChange, InodeId};
+pub use files::{ChangedFile, Disk, FileChange};
 pub use frames::{Frame, HardwareAddress, IpHeader, protocol};
 pub use guest::{Guest, Injected, MappedFile, MemoryChange};
-pub use host::{Ending, ExposedData, Host, HostExit, Origin, Origins, Stream, split_mix};
+pub use host::{ExposedData, Host, Origin, Origins, Refusal, split_mix};
+pub use ids::InodeId;
 pub use native::CallOutcome;
+pub use outcome::{Ending, HostExit, Stream};
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};
-pub use refusals::Refusal;
 pub use schedule::{Policy, PreemptionPoint, SCHEDULERS, Scheduler};
-pub use setup::{Boot, HostStart, Interface, Machine, Route, Setup, Subnet};
+pub use setup::{Interface, Machine, Route, Setup, Subnet};
 pub use syscalls::{row, rows};
 pub use table::{ArgKind, Row};
-pub use watches::Watch;

@@ -1,7 +1,5 @@
 //! Resource limits of a process (`setrlimit`).
 
-use crate::files::MAX_DESCRIPTORS;
-
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;
 
@@ -59,3 +57,6 @@ impl Limits {
         }
     }
 }
+
+/// The most descriptors of a process.
+pub const MAX_DESCRIPTORS: usize = 1024;

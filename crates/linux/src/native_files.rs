@@ -3,12 +3,13 @@
 
 use everett_vm::{ExecContext, Value};
 
-use crate::files::{DescriptionId, InodeId, InodeKind};
+use crate::files::InodeKind;
 use crate::guest::{MappedFile, MemoryChange};
 use crate::host::Host;
-use crate::kernel::{Kernel, Stop};
+use crate::ids::{DescriptionId, InodeId};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::syscalls::memory::{ADDRESSES, LOWEST, MapRequest, decode_mmap};
-use crate::table::{Answer, Call};
+use crate::table::Call;
 use crate::{Bytes, Errno};
 
 /// Where System V shared memory is attached if the program names no address: far from everything that the

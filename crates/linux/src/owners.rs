@@ -4,13 +4,13 @@ use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::{DescriptionId, OpenFlags, Target};
+use crate::files::{OpenFlags, Owner, Receiver, Target};
 use crate::host::HostState;
-use crate::kernel::Kernel;
-use crate::objects::{Object, ObjectId, event, source};
+use crate::ids::{DescriptionId, ObjectId};
+use crate::kernel::{Answer, Kernel};
+use crate::objects::{Object, event, source};
 use crate::process::{ExitState, ProcessState};
 use crate::signals::{Signal, code, is_signal};
-use crate::table::Answer;
 
 const SIGIO: i32 = 29;
 /// The signal about urgent data.
@@ -24,48 +24,6 @@ pub const GET_SIGNAL: i32 = 11;
 pub const SET_TYPED_OWNER: i32 = 15;
 pub const GET_TYPED_OWNER: i32 = 16;
 pub const GET_OWNER_USERS: i32 = 17;
-
-/// Whom a file tells of its events.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Receiver {
-    /// Nobody.
-    Nobody,
-    /// A thread.
-    Thread(u32),
-    /// A process.
-    Process(u32),
-    /// A process group.
-    Group(u32),
-}
-
-/// The owner of an open file description.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Owner {
-    /// Whom it tells.
-    pub receiver: Receiver,
-    /// The signal; 0 is `SIGIO` without further information.
-    pub signal: i32,
-    /// Real and effective user id of the process that chose the receiver.
-    users: [u32; 2],
-}
-
-impl Owner {
-    /// Of a file that was just opened.
-    pub const NONE: Owner = Owner {
-        receiver: Receiver::Nobody,
-        signal: 0,
-        users: [0; 2],
-    };
-
-    /// Whether the process that set the owner could have sent a signal to this one.
-    fn may_tell(&self, target: &ProcessState) -> bool {
-        let targets = [target.uid[0], target.uid[2]];
-        self.users[1] == 0 || self.users.iter().any(|user| targets.contains(user))
-    }
-}
-
-/// Open files with `O_ASYNC`, and the descriptor that it was set with. Cloning is O(1).
-pub type Asynchronous = Arc<Vec<(DescriptionId, i32)>>;
 
 /// `si_code` and `si_band` of events.
 fn described(events: u16) -> (i32, u64) {
@@ -324,5 +282,20 @@ fn untyped(receiver: Receiver) -> i32 {
     match receiver {
         Receiver::Group(group) => -(group as i32),
         other => typed(other).1 as i32,
+    }
+}
+
+impl Owner {
+    /// Of a file that was just opened.
+    pub const NONE: Owner = Owner {
+        receiver: Receiver::Nobody,
+        signal: 0,
+        users: [0; 2],
+    };
+
+    /// Whether the process that set the owner could have sent a signal to this one.
+    pub(crate) fn may_tell(&self, target: &ProcessState) -> bool {
+        let targets = [target.uid[0], target.uid[2]];
+        self.users[1] == 0 || self.users.iter().any(|user| targets.contains(user))
     }
 }

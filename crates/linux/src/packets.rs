@@ -1,15 +1,12 @@
 //! Packets between internet sockets, and the log of them.
 
-use std::net::{IpAddr, SocketAddr};
-
 use everett_expr::ExprId;
 use everett_vm::Buffer;
-use triomphe::Arc;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::errno::Errno;
 use crate::frames::{Frame, USUAL_TTL};
-use crate::host::{Host, HostState};
-use crate::objects::ObjectId;
+use crate::outcome::HostExit;
 
 /// Contents of a packet.
 #[derive(Clone, Debug)]
@@ -128,44 +125,99 @@ impl Packet {
     }
 }
 
-impl HostState {
-    /// Logs a packet, if packets are logged.
-    pub(crate) fn log_packet(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
-        let clock_ns = self.clock_ns;
-        if let Some(packets) = &mut self.packets {
-            Arc::make_mut(packets).push(Packet {
-                clock_ns,
-                from,
-                to,
-                kind,
-            });
+/// The network interface of a host.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// There are other hosts.
+    pub is_networked: bool,
+    /// The clock must not pass this time: a packet may arrive then.
+    pub(crate) horizon_ns: u64,
+    /// The driver of the host wants to know when the host waits, even if its clock could jump to a deadline.
+    pub(crate) stops_at_waits: bool,
+    /// How often the clock may still come to a deadline that all threads wait for.
+    pub(crate) waits_left: u64,
+    /// Packets to be sent.
+    pub(crate) sent: Vec<Packet>,
+    /// Exposed data has changed, and the driver does not know yet.
+    pub(crate) exposed: bool,
+    /// The system call that is about to be made, and that the driver does not know of yet.
+    pub(crate) call: Option<&'static str>,
+    /// Connection requests that found the listen queue full, and when they are retried.
+    pub(crate) retries: Vec<(u64, Packet)>,
+}
+
+/// Delay before a connection request is retried.
+const CONNECT_RETRY_NS: u64 = 1_000_000_000;
+
+impl Wire {
+    /// The network interface at boot.
+    pub fn new(is_networked: bool) -> Wire {
+        Wire {
+            is_networked,
+            horizon_ns: u64::MAX,
+            stops_at_waits: false,
+            waits_left: u64::MAX,
+            sent: Vec::new(),
+            exposed: false,
+            call: None,
+            retries: Vec::new(),
         }
     }
 
-    /// Logs a packet that a TCP socket sends to its peer.
-    pub(crate) fn log_sent(&mut self, socket: ObjectId, kind: PacketKind) {
-        if let Some((local, remote)) = self.ends_of(socket) {
-            self.log_packet(local, remote, kind);
+    /// Makes the driver set a new horizon before the host continues.
+    pub(crate) fn reset_horizon(&mut self) {
+        self.horizon_ns = 0;
+    }
+
+    /// Records that exposed data has changed.
+    pub(crate) fn mark_exposed(&mut self) {
+        self.exposed = self.is_networked;
+    }
+
+    /// Schedules a retry of a connection request.
+    pub(crate) fn schedule_retry(&mut self, clock_ns: u64, packet: Packet) {
+        self.retries
+            .push((clock_ns.saturating_add(CONNECT_RETRY_NS), packet));
+    }
+
+    /// Time of the next retry.
+    pub(crate) fn next_retry(&self) -> Option<u64> {
+        self.retries.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Whether the driver must act before the host continues.
+    pub(crate) fn interrupts(&self, clock_ns: u64) -> bool {
+        self.exposed || self.call.is_some() || !self.sent.is_empty() || clock_ns > self.horizon_ns
+    }
+
+    /// What the driver must do before the host continues.
+    pub(crate) fn exit(&self, clock_ns: u64) -> Option<HostExit> {
+        if self.exposed {
+            Some(HostExit::Exposed)
+        } else if let Some(name) = self.call {
+            Some(HostExit::AtCall(name))
+        } else if !self.sent.is_empty() {
+            Some(HostExit::Sent)
+        } else {
+            (clock_ns > self.horizon_ns).then_some(HostExit::Horizon)
         }
     }
 
-    /// Logs a packet that a TCP socket receives from its peer.
-    pub(crate) fn log_received(&mut self, socket: ObjectId, kind: PacketKind) {
-        if let Some((local, remote)) = self.ends_of(socket) {
-            self.log_packet(remote, local, kind);
-        }
-    }
-
-    fn ends_of(&self, socket: ObjectId) -> Option<(SocketAddr, SocketAddr)> {
-        self.packets.as_ref()?;
-        let socket = self.socket(socket).filter(|socket| socket.is_tcp())?;
-        socket.local.internet().zip(socket.remote.internet())
+    /// Counts a deadline that the clock is to jump to. Returns `false` if the driver must see it first: it lies beyond the
+    /// horizon, or it is the last one that is left.
+    pub(crate) fn may_jump(&mut self, deadline_ns: u64) -> bool {
+        let may = deadline_ns <= self.horizon_ns && self.waits_left > 1;
+        self.waits_left -= u64::from(may);
+        may
     }
 }
 
-impl Host {
-    /// The log of packets; empty if packets are not logged.
-    pub fn packets(&self) -> &[Packet] {
-        self.state.packets.as_deref().map_or(&[], Vec::as_slice)
+impl Wire {
+    /// Visits all terms in packets.
+    pub(crate) fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let retries = self.retries.iter().map(|(_, packet)| packet);
+        for packet in self.sent.iter().chain(retries) {
+            packet.terms().for_each(&mut *visit);
+        }
     }
 }

@@ -4,11 +4,11 @@ use everett_vm::{Buffer, Bug, FloatEnvironment, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
 use crate::capabilities::Capabilities;
-use crate::files::{Descriptors, InodeId};
+use crate::files::Descriptors;
+use crate::ids::InodeId;
 use crate::limits::Limits;
-use crate::signals::Pending;
+use crate::signals::{Pending, SIGNALS};
 use crate::slots::Slots;
-use crate::syscalls::memory::LockedMemory;
 use crate::timers::PosixTimer;
 use crate::wait::{Wait, WaitCondition};
 
@@ -33,9 +33,6 @@ pub struct SignalAction {
     /// Signals blocked while the handler runs.
     pub mask: u64,
 }
-
-/// Number of signals.
-pub const SIGNALS: usize = 64;
 
 /// Run state of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -383,4 +380,48 @@ pub struct Execution {
     pub args: Vec<Buffer>,
     /// Environment, without terminating NULs.
     pub env: Vec<Buffer>,
+}
+
+/// Locked memory of a process. Cloning is O(1).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LockedMemory {
+    /// Disjoint ranges: start and end.
+    pub(crate) ranges: Arc<Vec<(u64, u64)>>,
+    /// All that was mapped at the time (`mlockall`).
+    pub(crate) all: bool,
+}
+
+impl LockedMemory {
+    /// Bytes in locked ranges.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|(start, end)| end - start).sum()
+    }
+
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.all
+            || self
+                .ranges
+                .iter()
+                .any(|range| range.0 < end && start < range.1)
+    }
+
+    /// Adds a range.
+    pub(crate) fn lock(&mut self, start: u64, end: u64) {
+        self.unlock(start, end);
+        Arc::make_mut(&mut self.ranges).push((start, end));
+    }
+
+    /// Removes a range.
+    pub fn unlock(&mut self, start: u64, end: u64) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        let left = self.ranges.iter().flat_map(|range| {
+            let before = (range.0, range.1.min(start));
+            let behind = (range.0.max(end), range.1);
+            [before, behind]
+        });
+        let left = left.filter(|(start, end)| start < end).collect();
+        self.ranges = Arc::new(left);
+    }
 }

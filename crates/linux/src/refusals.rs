@@ -4,24 +4,11 @@
 use everett_vm::CallSite;
 use triomphe::Arc;
 
-use crate::host::HostState;
+use crate::host::{HostState, Refusal};
 use crate::kernel::Kernel;
 
 /// The most different refusals that a host keeps: a program can ask for new things without end.
 const MAX_REFUSALS: usize = 64;
-
-/// Something that the model refused or ignored.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    /// The system call, or the function that the vm executes.
-    pub call: String,
-    /// What was asked for.
-    pub what: String,
-    /// Where, innermost first; empty for native programs.
-    pub sites: Vec<CallSite>,
-    /// How often on this path.
-    pub count: u64,
-}
 
 impl Kernel<'_, '_> {
     /// Notes that the model does not do what the current call asks for, although Linux would.

@@ -1,40 +1,16 @@
 //! Declarations of a program about the world that it becomes a host of (`netklee.h`): networks, routers, its
 //! own interfaces, and that it is a host. Plain data; the library builds a scenario from it.
 
-use std::net::IpAddr;
-
 use everett_expr::ExprId;
+use std::net::IpAddr;
 use triomphe::Arc;
 
+use crate::config::Boot;
 use crate::errno::Errno;
 use crate::files::{ChangedFile, FileChange};
-use crate::host::Host;
 
 /// The longest name of a network, router or host.
 const MAX_NAME_LEN: usize = 63;
-
-/// What happens when a path declares itself to be a host.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Boot {
-    /// It continues: no world is being built.
-    #[default]
-    Standalone,
-    /// It stops until all other hosts are declared.
-    StopAtSetup,
-    /// It is this host of a world that was built.
-    Start(HostStart),
-}
-
-/// A host of a world that was built from declarations.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HostStart {
-    /// Its name.
-    pub name: String,
-    /// When it starts, in nanoseconds of virtual time.
-    pub at_ns: u64,
-    /// Offset of its random seed from those of the other hosts.
-    pub random: u64,
-}
 
 /// The declarations of a program.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +26,7 @@ pub struct Setup {
     /// Its position in the start order of servers.
     pub sequence: i32,
     /// Snapshot of the files that it asked to save.
-    saved: Option<Arc<Vec<ChangedFile>>>,
+    pub(crate) saved: Option<Arc<Vec<ChangedFile>>>,
     boot: Boot,
     has_begun: bool,
     is_over: bool,
@@ -296,19 +272,6 @@ impl Machine {
     fn addresses(&self) -> impl Iterator<Item = &Subnet> {
         let interfaces = self.interfaces.iter();
         interfaces.flat_map(|interface| &interface.addresses)
-    }
-}
-
-impl Host {
-    /// What its program has declared about its world.
-    pub fn setup(&self) -> &Setup {
-        &self.state.setup
-    }
-
-    /// The snapshot of files that its program asked to save.
-    pub fn saved_files(&self) -> Option<&[ChangedFile]> {
-        let saved = self.state.setup.saved.as_ref();
-        saved.map(|files| files.as_slice())
     }
 }
 

@@ -235,7 +235,7 @@ impl Kernel<'_, '_> {
 impl crate::files::Files {
     /// The paths that a symbolic path is compared with: those of all files, absolute and relative to a
     /// directory, with and without a trailing slash.
-    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<KnownPath> {
+    fn known_paths(&self, cwd: crate::ids::InodeId) -> Vec<KnownPath> {
         let mut known = Vec::new();
         for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {
             self.tree.for_each_name(from, &mut |path, usual| {

@@ -6,7 +6,7 @@
 use everett_vm::{SystemCall, Value};
 
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 
 /// Type of an argument. All but [`ArgKind::Symbolic`] are concretized before the handler runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -43,9 +43,6 @@ impl Call {
         self.args[index] as i32
     }
 }
-
-/// Result of a handler: the return value, or why there is none.
-pub type Answer = Result<Value, Stop>;
 
 /// A handler of a system call. It asks the oracle everything first, then changes the tables, then returns the
 /// result. It runs again from the start after an undecided question or a wait.

@@ -2,32 +2,13 @@
 //! whenever the first process of a host is about to make a system call, which is the same point for bitcode
 //! and native programs.
 
-use everett_vm::{Buffer, ImageId};
+use everett_vm::Buffer;
 use triomphe::Arc;
 
 use crate::boot::FIRST_PID;
+use crate::config::Watch;
 use crate::host::Origin;
 use crate::kernel::Kernel;
-
-/// A watched variable, or a part of one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Watch {
-    /// The state and key that it is exposed under.
-    pub name: (String, String),
-    /// The program that contains it.
-    pub image: ImageId,
-    /// The symbol of its variable.
-    pub symbol: String,
-    /// Address of the variable, once known.
-    pub address: u64,
-    /// Offsets of the pointers to follow: the first in the variable, each further one in the target of the
-    /// pointer before it.
-    pub through: Vec<u64>,
-    /// Offset of the data in the target of the last pointer, or in the variable if there is no pointer.
-    pub offset: u64,
-    /// Length in bytes.
-    pub len: u64,
-}
 
 impl Kernel<'_, '_> {
     /// Samples the watched variables. Returns `true` if one has changed and the driver of the host must know.

@@ -4,10 +4,68 @@
 use std::net::IpAddr;
 
 use crate::address::Prefix;
-use crate::topology::{Host, NetworkIndex, RouterIndex, StaticRoute, Topology, TopologyNode};
+use crate::topology::{
+    Host, Network, NetworkIndex, Router, RouterIndex, StaticRoute, Tables, Topology, TopologyError,
+    TopologyNode,
+};
+
+impl Topology {
+    /// Validates the nodes and computes the routes. Reports all errors at once.
+    pub fn new(
+        networks: Vec<Network>,
+        routers: Vec<Router>,
+        hosts: Vec<Host>,
+    ) -> Result<Topology, Vec<TopologyError>> {
+        Topology::with_automatic_routes(networks, routers, hosts, &|_| false)
+    }
+
+    /// Like [`Topology::new`], and adds automatic routes to these hosts and routers.
+    pub fn with_automatic_routes(
+        networks: Vec<Network>,
+        routers: Vec<Router>,
+        hosts: Vec<Host>,
+        is_automatic: &dyn Fn(TopologyNode) -> bool,
+    ) -> Result<Topology, Vec<TopologyError>> {
+        let mut topology = Topology {
+            networks,
+            routers,
+            hosts,
+            ports: Vec::new(),
+            first_ports: Vec::new(),
+            owners: Vec::new(),
+            members: Vec::new(),
+            tables: Tables::default(),
+        };
+        let mut errors = Vec::new();
+        topology.check_names(&mut errors);
+        topology.check_networks(&mut errors);
+        topology.check_interfaces(&mut errors);
+        if errors.is_empty() {
+            topology.number_ports();
+            topology.find_owners(&mut errors);
+        }
+        if errors.is_empty() {
+            topology.check_routes(&mut errors);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        for (node, routes) in automatic_routes(&topology, is_automatic) {
+            match node {
+                TopologyNode::Host(host) => topology.hosts[host.index()].routes.extend(routes),
+                TopologyNode::Router(router) => {
+                    topology.routers[router.index()].routes.extend(routes)
+                }
+                TopologyNode::Network(_) => {}
+            }
+        }
+        topology.tables = Tables::of(&topology);
+        Ok(topology)
+    }
+}
 
 /// The automatic routes of these hosts and routers.
-pub(crate) fn automatic_routes(
+fn automatic_routes(
     topology: &Topology,
     is_automatic: &dyn Fn(TopologyNode) -> bool,
 ) -> Vec<(TopologyNode, Vec<StaticRoute>)> {

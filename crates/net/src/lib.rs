@@ -23,8 +23,9 @@ pub use faults::{
 pub use link::{Arrival, LinkState};
 pub use packet::{Packet, Protocol};
 pub use picture::{dot, svg};
-pub use routing::{Hop, Path, Route, Unreachable};
+pub use routing::Route;
 pub use topology::{
-    Host, HostIndex, Interface, MAX_HOSTS, Network, NetworkIndex, Port, PortIndex, Router,
-    RouterIndex, StaticRoute, Topology, TopologyError, TopologyErrorKind, TopologyNode,
+    Hop, Host, HostIndex, Interface, MAX_HOSTS, Network, NetworkIndex, Path, Port, PortIndex,
+    Router, RouterIndex, StaticRoute, Topology, TopologyError, TopologyErrorKind, TopologyNode,
+    Unreachable,
 };

@@ -1,7 +1,6 @@
 //! Packet timing: propagation latency, transmission time at a bandwidth, and queues.
 
-use crate::routing::Path;
-use crate::topology::{PortIndex, Topology};
+use crate::topology::{Path, PortIndex, Topology};
 
 /// When a packet arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

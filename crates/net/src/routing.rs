@@ -5,48 +5,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
-use crate::topology::{HostIndex, NetworkIndex, PortIndex, Topology, TopologyNode};
+use crate::topology::{
+    Hop, HostIndex, NetworkIndex, PairRoute, Path, PortIndex, RouteEntry, Tables, Topology,
+    TopologyNode, Unreachable,
+};
 
 /// A path with more routers than this is a routing loop.
 const MAX_HOPS: usize = 64;
-
-/// One network on a path.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Hop {
-    /// The outgoing interface.
-    pub port: PortIndex,
-    /// The network.
-    pub network: NetworkIndex,
-}
-
-/// The path of a packet, from the sender's interface on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Path {
-    /// The networks in order; at least one.
-    pub hops: Vec<Hop>,
-    /// Total latency.
-    pub latency_ns: u64,
-    /// The smallest MTU on the path.
-    pub mtu: u32,
-}
-
-impl Path {
-    /// Number of routers on the path, by which the time to live is decremented.
-    pub fn routers(&self) -> usize {
-        self.hops.len().saturating_sub(1)
-    }
-}
-
-/// Why a destination is unreachable.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Unreachable {
-    /// The sender has no route (`ENETUNREACH`).
-    NoRoute,
-    /// No host has the address, or a router on the path has no route (`EHOSTUNREACH`).
-    HostUnreachable,
-    /// The address is that of a router, where no process listens (`ECONNREFUSED`).
-    PortUnreachable,
-}
 
 /// The route of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,32 +35,6 @@ pub enum Route<'t> {
         hosts: &'t [HostIndex],
     },
     /// There is no route.
-    Unreachable(Unreachable),
-}
-
-/// Precomputed routing tables.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Tables {
-    /// Routing tables of hosts, then routers, longest prefixes first.
-    routes: Vec<Vec<RouteEntry>>,
-    /// All distinct paths. The first ones are those of one hop, from each port.
-    paths: Vec<Path>,
-    /// By host, then by index of the address owner.
-    pair_routes: Vec<PairRoute>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct RouteEntry {
-    to: Prefix,
-    port: PortIndex,
-    /// The gateway; `None` if the network is directly connected.
-    via: Option<IpAddr>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PairRoute {
-    Local,
-    Path(u32),
     Unreachable(Unreachable),
 }
 

@@ -6,8 +6,6 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
-use crate::automatic::automatic_routes;
-use crate::routing::Tables;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -263,59 +261,6 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Validates the nodes and computes the routes. Reports all errors at once.
-    pub fn new(
-        networks: Vec<Network>,
-        routers: Vec<Router>,
-        hosts: Vec<Host>,
-    ) -> Result<Topology, Vec<TopologyError>> {
-        Topology::with_automatic_routes(networks, routers, hosts, &|_| false)
-    }
-
-    /// Like [`Topology::new`], and adds automatic routes to these hosts and routers.
-    pub fn with_automatic_routes(
-        networks: Vec<Network>,
-        routers: Vec<Router>,
-        hosts: Vec<Host>,
-        is_automatic: &dyn Fn(TopologyNode) -> bool,
-    ) -> Result<Topology, Vec<TopologyError>> {
-        let mut topology = Topology {
-            networks,
-            routers,
-            hosts,
-            ports: Vec::new(),
-            first_ports: Vec::new(),
-            owners: Vec::new(),
-            members: Vec::new(),
-            tables: Tables::default(),
-        };
-        let mut errors = Vec::new();
-        topology.check_names(&mut errors);
-        topology.check_networks(&mut errors);
-        topology.check_interfaces(&mut errors);
-        if errors.is_empty() {
-            topology.number_ports();
-            topology.find_owners(&mut errors);
-        }
-        if errors.is_empty() {
-            topology.check_routes(&mut errors);
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        for (node, routes) in automatic_routes(&topology, is_automatic) {
-            match node {
-                TopologyNode::Host(host) => topology.hosts[host.index()].routes.extend(routes),
-                TopologyNode::Router(router) => {
-                    topology.routers[router.index()].routes.extend(routes)
-                }
-                TopologyNode::Network(_) => {}
-            }
-        }
-        topology.tables = Tables::of(&topology);
-        Ok(topology)
-    }
-
     /// All hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
@@ -458,7 +403,7 @@ impl Topology {
         TopologyError { node, name, kind }
     }
 
-    fn check_names(&self, errors: &mut Vec<TopologyError>) {
+    pub(crate) fn check_names(&self, errors: &mut Vec<TopologyError>) {
         let mut taken = std::collections::BTreeSet::new();
         for node in self.nodes() {
             let aliases: &[String] = match node {
@@ -481,7 +426,7 @@ impl Topology {
         }
     }
 
-    fn check_networks(&self, errors: &mut Vec<TopologyError>) {
+    pub(crate) fn check_networks(&self, errors: &mut Vec<TopologyError>) {
         for (at, network) in self.networks.iter().enumerate() {
             let node = TopologyNode::Network(NetworkIndex(at as u32));
             let earlier = &self.networks[..at];
@@ -508,7 +453,7 @@ impl Topology {
         }
     }
 
-    fn check_interfaces(&self, errors: &mut Vec<TopologyError>) {
+    pub(crate) fn check_interfaces(&self, errors: &mut Vec<TopologyError>) {
         for node in self.nodes() {
             let interfaces = self.node_interfaces(node);
             for (at, interface) in interfaces.iter().enumerate() {
@@ -533,7 +478,7 @@ impl Topology {
         }
     }
 
-    fn number_ports(&mut self) {
+    pub(crate) fn number_ports(&mut self) {
         self.members = vec![Vec::new(); self.networks.len()];
         for node in self.nodes() {
             self.first_ports.push(self.ports.len() as u32);
@@ -559,7 +504,7 @@ impl Topology {
         }
     }
 
-    fn find_owners(&mut self, errors: &mut Vec<TopologyError>) {
+    pub(crate) fn find_owners(&mut self, errors: &mut Vec<TopologyError>) {
         let mut owners = Vec::new();
         for at in 0..self.ports.len() as u32 {
             let addresses = &self.interface(PortIndex(at)).addresses;
@@ -579,7 +524,7 @@ impl Topology {
         self.owners = owners;
     }
 
-    fn check_routes(&self, errors: &mut Vec<TopologyError>) {
+    pub(crate) fn check_routes(&self, errors: &mut Vec<TopologyError>) {
         for node in self.nodes() {
             let routes = self.node_routes(node);
             for (at, route) in routes.iter().enumerate() {
@@ -633,4 +578,68 @@ fn address_error(address: Prefix, network: &Network) -> Option<TopologyErrorKind
 fn is_name(name: &str) -> bool {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_good) && name != "localhost"
+}
+
+/// Precomputed routing tables.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Tables {
+    /// Routing tables of hosts, then routers, longest prefixes first.
+    pub(crate) routes: Vec<Vec<RouteEntry>>,
+    /// All distinct paths. The first ones are those of one hop, from each port.
+    pub(crate) paths: Vec<Path>,
+    /// By host, then by index of the address owner.
+    pub(crate) pair_routes: Vec<PairRoute>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RouteEntry {
+    pub(crate) to: Prefix,
+    pub(crate) port: PortIndex,
+    /// The gateway; `None` if the network is directly connected.
+    pub(crate) via: Option<IpAddr>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PairRoute {
+    Local,
+    Path(u32),
+    Unreachable(Unreachable),
+}
+
+/// One network on a path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Hop {
+    /// The outgoing interface.
+    pub port: PortIndex,
+    /// The network.
+    pub network: NetworkIndex,
+}
+
+/// The path of a packet, from the sender's interface on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Path {
+    /// The networks in order; at least one.
+    pub hops: Vec<Hop>,
+    /// Total latency.
+    pub latency_ns: u64,
+    /// The smallest MTU on the path.
+    pub mtu: u32,
+}
+
+impl Path {
+    /// Number of routers on the path, by which the time to live is decremented.
+    pub fn routers(&self) -> usize {
+        self.hops.len().saturating_sub(1)
+    }
+}
+
+/// Why a destination is unreachable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Unreachable {
+    /// The sender has no route (`ENETUNREACH`).
+    NoRoute,
+    /// No host has the address, or a router on the path has no route (`EHOSTUNREACH`).
+    HostUnreachable,
+    /// The address is that of a router, where no process listens (`ECONNREFUSED`).
+    PortUnreachable,
 }

@@ -8,6 +8,7 @@ use everett_net::{
 use everett_vm::{Interrupt, Oracle};
 use std::sync::Arc;
 
+use crate::arrival::Arrival;
 use crate::host_faults::{
     HostFault, HostFaultOutcome, OffDelivery, decide_host_fault, deliver_to_off,
 };
@@ -15,7 +16,7 @@ use crate::inbox::{Inbox, NextEvent, RunState};
 use crate::observation::{History, Observation, ObservationLog};
 use crate::peer::{Peer, PeerConfig};
 use crate::start::Start;
-use crate::transit::{Arrival, Delivery, Routed, deliver, packet_info, route};
+use crate::transit::{Delivery, Routed, deliver, packet_info, route};
 
 /// Observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;

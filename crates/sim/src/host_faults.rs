@@ -1,15 +1,12 @@
 //! Host faults: a host crashes, pauses, or restarts with what is left on its disk. Pure functions, shared by explored and
 //! native hosts.
 
-use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
+use everett_linux::{Disk, Host, InodeId, Packet};
 use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
-use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle};
+use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
-use crate::transit::{Arrival, retransmitted};
-
-/// How long TCP tries to reach a host that is gone: while connecting, and on an established connection.
-const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
-const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;
+use crate::arrival::{Arrival, connection_timeout};
+use crate::transit::retransmitted;
 
 /// What a host fault does to a host.
 #[derive(Clone, Debug)]
@@ -122,22 +119,4 @@ pub fn deliver_to_off(arrival: &Arrival, for_good: bool) -> OffDelivery {
         Some(later) => OffDelivery::Retransmitted(later),
         None => connection_timeout(arrival).map_or(OffDelivery::Lost, OffDelivery::TimedOut),
     }
-}
-
-/// The error that the sender of a TCP segment gets when it is never acknowledged.
-pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
-    let after_ns = match &arrival.packet.kind {
-        PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
-        PacketKind::Data(_) | PacketKind::Urgent { .. } | PacketKind::Fin => STREAM_TIMEOUT_NS,
-        _ => return None,
-    };
-    Some(Packet {
-        clock_ns: arrival.at_ns.saturating_add(after_ns),
-        from: arrival.packet.to,
-        to: arrival.packet.from,
-        kind: PacketKind::Unreachable {
-            errno: Errno::ETIMEDOUT,
-            quoted: Buffer::zeroed(0),
-        },
-    })
 }

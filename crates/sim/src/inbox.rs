@@ -4,7 +4,7 @@ use everett_vm::{ChoiceSite, Interrupt, Oracle};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::transit::Arrival;
+use crate::arrival::Arrival;
 
 /// What a host is doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arrival;
 mod expectation;
 pub mod hex;
 mod host;
@@ -23,6 +24,7 @@ mod start;
 mod transit;
 mod world_faults;
 
+pub use arrival::Arrival;
 pub use expectation::{Expected, Expects, first_expects};
 pub use host::{
     Exit, MAX_OBSERVATIONS, Machine, Network, Questions, SimHost, Step, horizon_ns, step,
@@ -41,5 +43,5 @@ pub use peer::{
 };
 pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;
-pub use transit::{Arrival, Delivery};
+pub use transit::Delivery;
 pub use world_faults::{decide_world_faults, site as world_fault_site};

@@ -4,9 +4,10 @@ use everett_linux::{Packet, PacketKind};
 use everett_net::{DeliveryOutcome, Faults, HostIndex};
 use everett_vm::Buffer;
 
+use crate::arrival::Arrival;
 use crate::host::Step;
 use crate::host_faults::{HostFault, HostFaultOutcome};
-use crate::transit::{Arrival, Delivery};
+use crate::transit::Delivery;
 
 /// Bytes of a message that are shown.
 const MAX_SHOWN: usize = 32;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::arrival::Arrival;
 use crate::host::SimHost;
 use crate::inbox::InboxClock;
-use crate::transit::Arrival;
 
 /// Something that a host received from another one.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl SimHost {
 }
 
 /// Items of a log, with the terms that they share.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct StoredReceived {
     items: Vec<StoredItem>,
     /// Terms, in the form of [`codec`].
@@ -76,13 +76,13 @@ pub struct StoredReceived {
     terms: Vec<u8>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct StoredItem {
     when: InboxClock,
     what: StoredIncoming,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum StoredIncoming {
     Packet(Box<StoredArrival>),
     Blocking {
@@ -93,7 +93,7 @@ enum StoredIncoming {
     },
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct StoredArrival {
     at_ns: u64,
     from: HostIndex,
@@ -107,7 +107,7 @@ struct StoredArrival {
     known: FaultCounters,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum StoredKind {
     Syn(u64),
     SynAck(u64),
@@ -123,7 +123,7 @@ enum StoredKind {
     Frame(Box<StoredFrame>),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct StoredFrame {
     hardware: Option<[HardwareAddress; 2]>,
     ethertype: u16,
@@ -132,7 +132,7 @@ struct StoredFrame {
     payload: StoredBytes,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct StoredBytes {
     #[serde(with = "crate::hex")]
     bytes: Vec<u8>,

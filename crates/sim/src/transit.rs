@@ -2,18 +2,16 @@
 //!
 //! Pure functions over the topology, the fault table and an [`Oracle`], so explored and native hosts share them.
 
-use everett_expr::{Arena, Digest128};
+use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind, protocol};
 use everett_net::{
     Alternative, DeliveryOutcome, FaultCounters, FaultIndex, Faults, HostIndex, LinkState,
     Protocol, Route, SymbolicRange, Topology, Unreachable,
 };
 use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle, Value};
-use std::hash::Hash;
-use std::mem::discriminant;
 use std::sync::Arc;
 
-use crate::host_faults::connection_timeout;
+use crate::arrival::{Arrival, connection_timeout};
 use crate::inbox::RunState;
 
 /// Header bytes of a packet (Ethernet, IP and TCP or UDP), roughly.
@@ -22,74 +20,6 @@ const HEADER_BYTES: u64 = 54;
 const RETRANSMIT_NS: u64 = 200_000_000;
 /// Longest time for which a packet is held back behind others.
 const MAX_HELD_NS: u64 = 1_000_000_000;
-
-/// A packet on its way to a host.
-#[derive(Clone, Debug)]
-pub struct Arrival {
-    /// When it arrives.
-    pub at_ns: u64,
-    /// Its sender.
-    pub from: HostIndex,
-    /// Its sequence number among the packets of that sender; breaks ties between simultaneous arrivals.
-    pub number: u64,
-    /// The packet.
-    pub packet: Arc<Packet>,
-    /// Network faults were already decided for it.
-    pub decided: bool,
-    /// It is held back until this many other packets have arrived, or until its time.
-    pub held_behind: u32,
-    /// How often TCP has retransmitted it.
-    pub retransmissions: u32,
-    /// Host faults at this arrival were already decided.
-    pub host_faults_decided: bool,
-    /// What the sender knew about faults when it sent it.
-    pub known: Arc<FaultCounters>,
-    /// The race was decided: it arrives before the packets that it raced with.
-    pub wins_race: bool,
-}
-
-impl Arrival {
-    /// Everything about it that the receiver can distinguish, its payload by content; part of the receiver's history.
-    pub fn content(&self, arena: &mut Arena) -> impl Hash + use<'_> {
-        let packet = &self.packet;
-        let room = match &packet.kind {
-            PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
-            PacketKind::WindowUpdate { bytes } => *bytes,
-            PacketKind::Urgent { ahead } => *ahead,
-            PacketKind::Unreachable { errno, .. } => errno.result(),
-            _ => 0,
-        };
-        let when = (self.at_ns, packet.clock_ns, self.from);
-        let what = discriminant(&packet.kind);
-        let ends = (packet.from, packet.to);
-        let frame = match &packet.kind {
-            PacketKind::Frame(frame) => Some((frame.hardware, frame.ethertype, &frame.ip)),
-            _ => None,
-        };
-        let payload = packet.bytes();
-        let payload = payload.map(|bytes| bytes.digest(arena, Digest128::new()).finish());
-        (when, ends, what, (payload, frame), room, &*self.known)
-    }
-
-    /// It does not belong to a TCP stream.
-    pub fn is_connectionless(&self) -> bool {
-        matches!(
-            self.packet.kind,
-            PacketKind::Datagram(_) | PacketKind::Frame(_) | PacketKind::Unreachable { .. }
-        )
-    }
-
-    /// Both belong to the same direction of one TCP stream.
-    pub(crate) fn is_same_stream(&self, other: &Arrival) -> bool {
-        let ends = |one: &Arrival| (one.packet.from, one.packet.to);
-        !self.is_connectionless() && ends(self) == ends(other)
-    }
-
-    /// The order in which arrivals happen.
-    pub(crate) fn order(&self) -> (u64, HostIndex, u64) {
-        (self.at_ns, self.from, self.number)
-    }
-}
 
 /// Where the network takes a packet.
 pub enum Routed {

@@ -34,10 +34,6 @@ impl ByteSet {
         ByteValues(self)
     }
 
-    pub fn contains(self, value: u8) -> bool {
-        self.0[usize::from(value / 64)] >> (value % 64) & 1 == 1
-    }
-
     fn insert(&mut self, value: u8) {
         self.0[usize::from(value / 64)] |= 1 << (value % 64);
     }

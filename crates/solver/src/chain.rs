@@ -1,28 +1,18 @@
 //! The solver chain: each layer answers what it can, cheap ones first, and passes the rest on.
 
+use everett_expr::{Arena, EvalScratch, ExprId, Support, Variable};
+use std::time::Duration;
+
 use crate::blast::{Blaster, Cdcl, Sat, SatAnswer};
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
 use crate::config::{Asker, Layer, SolverConfig, SolverError, SolverStatistics};
 use crate::constraints::{Constraints, Group};
-use crate::enumerate::Effort;
 use crate::interrupt::Interrupt;
 use crate::log::QueryLog;
 use crate::model::Model;
 use crate::smt::{SmtAnswer, SmtProcess};
-use everett_expr::{Arena, EvalScratch, ExprId, Support, Variable};
-use std::time::Duration;
-
-/// The answer to a query.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// Satisfiable, with a model.
-    Sat(Model),
-    /// Unsatisfiable.
-    Unsat,
-    /// No layer could decide it, for this reason.
-    Unknown(String),
-}
+use crate::verdict::{Effort, Verdict};
 
 /// Answers the queries of one worker. All terms belong to one arena; call [`Solver::on_sweep`]
 /// after sweeping it.

@@ -1,12 +1,14 @@
 //! Queries with few combinations of values, decided by evaluation: the terms are compiled to a list of operations, and
 //! each operation works on the values of 64 combinations at once.
 
+use everett_expr::{Arena, ExprId, Support, Variable};
+
 use crate::cache::Query;
-use crate::chain::{Solver, Verdict, solution, with_solution};
+use crate::chain::{Solver, solution, with_solution};
 use crate::domains::Domains;
 use crate::model::Model;
 use crate::program::{Byte, HARD_ARITHMETIC, Program};
-use everett_expr::{Arena, ExprId, Support, Variable};
+use crate::verdict::{Effort, Verdict};
 
 /// Queries with more combinations are left to the other layers.
 const MAX_COMBINATIONS: u64 = 1 << 16;
@@ -32,15 +34,6 @@ const MAX_WASTE: u64 = 8;
 const MAX_TRIALS: usize = 8;
 /// Maximal number of bytes of the condition for which it is looked at alone.
 const MAX_OWN_VARIABLES: usize = 16;
-
-/// How much a query may cost this layer.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Effort {
-    /// It has just come.
-    First,
-    /// The small SAT solver gave up.
-    Hard,
-}
 
 impl Solver {
     /// Decides a query that has few combinations of values; `None` if it has many, or too much to evaluate.

@@ -26,8 +26,9 @@ mod smt;
 #[cfg(test)]
 mod tests;
 mod values;
+mod verdict;
 
-pub use chain::{Solver, Verdict, cadical_alone};
+pub use chain::{Solver, cadical_alone};
 pub use clock::Clock;
 pub use config::{
     Asker, AskerCost, FindProgram, Layer, SmtConfig, SmtProgram, SolverConfig, SolverError,
@@ -36,3 +37,4 @@ pub use config::{
 pub use constraints::Constraints;
 pub use interrupt::Interrupt;
 pub use model::Model;
+pub use verdict::Verdict;

@@ -2,11 +2,13 @@
 //! evaluate the constraints, and add only the violated ones. Most conditions conflict with few
 //! constraints of their slice, and evaluating a constraint is far cheaper than searching with it.
 
+use everett_expr::{Arena, ExprId, Support, Variable};
+
 use crate::blast::{Blaster, SatAnswer};
 use crate::cache::Query;
-use crate::chain::{Solver, Verdict, solution, with_solution};
+use crate::chain::{Solver, solution, with_solution};
 use crate::model::Model;
-use everett_expr::{Arena, ExprId, Support, Variable};
+use crate::verdict::Verdict;
 
 /// After this many rounds all constraints are added at once.
 const MAX_ROUNDS: usize = 12;

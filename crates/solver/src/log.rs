@@ -1,14 +1,15 @@
 //! The log of queries, as SMT-LIB files; with the terms themselves, encoded, where all queries are logged.
 
-use crate::cache::Query;
-use crate::chain::Verdict;
-use crate::config::{Layer, SolverError};
-use crate::smt;
 use everett_expr::{Arena, ExprId, codec};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::cache::Query;
+use crate::config::{Layer, SolverError};
+use crate::smt;
+use crate::verdict::Verdict;
 
 /// A folder of queries.
 pub struct QueryLog {

@@ -1,13 +1,14 @@
 //! Queries that many combinations of values satisfy, such as that a hash falls into a bucket, decided by trying some.
 //! A SAT solver has to invert the arithmetic; a sample only has to compute it.
 
+use everett_expr::{Arena, ExprId, Support, Variable};
+
 use crate::cache::Query;
-use crate::chain::{Solver, Verdict, solution, with_solution};
+use crate::chain::{Solver, solution, with_solution};
 use crate::domains::Domains;
-use crate::enumerate::Effort;
 use crate::model::Model;
 use crate::program::{Byte, HARD_ARITHMETIC, Program};
-use everett_expr::{Arena, ExprId, Support, Variable};
+use crate::verdict::{Effort, Verdict};
 
 /// Samples that are evaluated together.
 const LANES: usize = 64;

@@ -1,11 +1,13 @@
 //! Minimal, maximal and all values of a term.
 
-use crate::bytes::single_byte;
-use crate::chain::{Solver, Verdict};
-use crate::constraints::Constraints;
-use crate::model::Model;
 use everett_expr::{Arena, ExprId, scalar};
 use rustc_hash::FxHashSet;
+
+use crate::bytes::single_byte;
+use crate::chain::Solver;
+use crate::constraints::Constraints;
+use crate::model::Model;
+use crate::verdict::Verdict;
 
 impl Solver {
     /// The minimal unsigned value of `e` (of at most 64 bits) under the constraints, with a model;

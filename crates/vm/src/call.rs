@@ -6,10 +6,9 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
-use crate::external::Handler;
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Vm};
+use crate::vm::{Arguments, Done, Handler, Interrupt, Vm};
 
 impl<'a> Vm<'a> {
     /// Executes a call that the interpreter's fast path does not handle. Afterwards the top frame

@@ -1,17 +1,12 @@
 //! A loaded program: verified, with built-in operations resolved and memory laid out.
 
-use std::sync::OnceLock;
-
 use everett_ir::address;
 use everett_ir::code::{Body, Code, FunctionId, Program};
-use everett_ir::lower::verify;
+use std::sync::OnceLock;
 
-use crate::external::{self, Handler};
 use crate::memory::Memory;
-
-/// Index of a program among the programs of a run.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct ImageId(pub u16);
+use crate::stacks::ImageId;
+use crate::vm::Handler;
 
 /// A loaded program, ready for execution. All states share it.
 pub struct Image {
@@ -32,42 +27,28 @@ pub struct Image {
 #[derive(Debug, thiserror::Error)]
 #[error("the lowered program {program} is not well-formed: {reason}")]
 pub struct ImageError {
-    program: String,
-    reason: String,
+    pub(crate) program: String,
+    pub(crate) reason: String,
 }
 
 impl Image {
-    /// Verifies a program and resolves the built-in operations it calls. An operation that the vm
-    /// does not implement is a finding when it is executed, not an error here.
-    pub fn new(program: Program) -> Result<Image, ImageError> {
-        if let Err(reason) = verify(&program) {
-            return Err(ImageError {
-                program: program.name,
-                reason,
-            });
-        }
-        let externals = program
-            .externals
-            .iter()
-            .map(|name| external::resolve(name))
-            .collect();
-        let assembly = program
-            .assembly
-            .iter()
-            .map(external::resolve_assembly)
-            .collect();
-        let memory = Memory::new(&program);
-        let tracks_floats = external::uses_float_environment(&program);
-        Ok(Image {
+    /// A verified program with the handlers of the built-in operations and of the pieces of inline assembly that it uses.
+    pub(crate) fn resolved(
+        program: Program,
+        externals: Vec<Option<Handler>>,
+        assembly: Vec<Option<Handler>>,
+        tracks_floats: bool,
+    ) -> Image {
+        Image {
+            memory: Memory::new(&program),
             program,
             number: ImageId::default(),
             first_segment: 0,
             externals,
             assembly,
-            memory,
             tracks_floats,
             pointed_to: OnceLock::new(),
-        })
+        }
     }
 
     /// Assigns consecutive indices to the programs of a run and to their segments.

@@ -21,6 +21,7 @@ mod memory;
 mod oracle;
 mod outside;
 mod preemption;
+mod race_checks;
 mod races;
 mod rare_floats;
 mod stacks;
@@ -37,7 +38,7 @@ pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, NativeSign};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::processor;
-pub use image::{Image, ImageError, ImageId};
+pub use image::{Image, ImageError};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
@@ -45,12 +46,11 @@ pub use memory::{
 };
 pub use oracle::{ConcreteOracle, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
-pub use preemption::PreemptionPoints;
-pub use stacks::{CallSite, StackId, StackTable};
+pub use stacks::{CallSite, ImageId, StackId, StackTable};
 pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
     Arguments, Coverage, Declined, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
-    SystemCall, Vm, VmOptions,
+    PreemptionPoints, SystemCall, Vm, VmOptions,
 };
 pub use writes::WriteLog;

@@ -5,22 +5,11 @@
 //! points pays nothing.
 
 use everett_ir::code::{Call, Callee};
+use triomphe::Arc;
 
 use crate::memory::ObjectKind;
 use crate::value::Value;
-use crate::vm::{Interrupt, Vm};
-
-/// The instructions before which a thread yields.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum PreemptionPoints {
-    /// No instructions.
-    #[default]
-    None,
-    /// Atomic accesses.
-    Atomics,
-    /// All accesses to memory that several threads can reach.
-    Memory,
-}
+use crate::vm::{Interrupt, PreemptionPoints, Vm};
 
 /// An access that an instruction is about to make.
 #[derive(Copy, Clone, Debug)]
@@ -156,5 +145,14 @@ impl Vm<'_> {
     fn is_own(&self, start: u64, size: u64) -> bool {
         self.thread.fs_base.wrapping_sub(start) < size
             || self.thread.locals.iter().any(|local| local.1 == start)
+    }
+}
+
+impl Vm<'_> {
+    /// Remembers that the running instruction writes these bytes.
+    #[cold]
+    pub(crate) fn log_write(&mut self, address: u64, len: u64) {
+        let stack = self.stack();
+        Arc::make_mut(&mut self.memory.writes).record(address, len, stack);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! The table belongs to a worker, like the term arena: states hold only the numbers.
 
-use crate::image::ImageId;
 use everett_ir::code::{FunctionId, Pc};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -50,3 +49,7 @@ impl StackTable {
         sites
     }
 }
+
+/// Index of a program among the programs of a run.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ImageId(pub u16);

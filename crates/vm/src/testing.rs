@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use crate::bug::BugKind;
 use crate::choice::ChoiceSite;
-use crate::external::{Handler, resolve, resolve_assembly};
+use crate::external::{resolve, resolve_assembly};
 use crate::image::Image;
 use crate::integer::Wide;
 use crate::memory::{Memory, ObjectKind};
@@ -18,7 +18,7 @@ use crate::oracle::{Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
-use crate::vm::{Arguments, Coverage, Done, ExecContext, Interrupt, Vm, VmOptions};
+use crate::vm::{Arguments, Coverage, Done, ExecContext, Handler, Interrupt, Vm, VmOptions};
 
 /// An argument: its type and its registers.
 pub type Argument = (ValueType, Vec<Value>);
@@ -127,7 +127,7 @@ impl Harness {
         };
         work(&mut Vm::new(
             context,
-            crate::image::ImageId::default(),
+            crate::stacks::ImageId::default(),
             &mut self.memory,
             &mut self.thread,
         ))

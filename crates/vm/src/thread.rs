@@ -5,7 +5,6 @@ use everett_ir::code::{FunctionId, GlobalId, Pc, ValueType};
 use triomphe::Arc;
 
 use crate::stacks::StackId;
-use crate::unwind::Unwinding;
 use crate::value::Value;
 
 /// What happens when a frame returns.
@@ -198,4 +197,19 @@ impl Thread {
                 .for_each(&mut *visit);
         }
     }
+}
+
+/// An exception in flight: the position of the search, possibly waiting for `can_catch` to return.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unwinding {
+    /// Address of its `_Unwind_Exception`.
+    pub(crate) exception: u64,
+    /// The frame being examined.
+    pub(crate) frame: usize,
+    /// The clause of its landing pad.
+    pub(crate) clause: usize,
+    /// The type in the filter clause.
+    pub(crate) member: usize,
+    /// `resume` started the search, so it does not return on failure.
+    pub(crate) resumed: bool,
 }

@@ -10,10 +10,12 @@ use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
 
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Interrupt, Vm};
+use crate::vm::{Interrupt, Vm, VmOptions};
 
 /// Ordinal of these inputs, distinct from the inputs of paths, which count from 0.
 const ORDINAL: u32 = u32::MAX;
+/// Ordinal of what memory may hold where that is not checked.
+const ANY_ORDINAL: u32 = u32::MAX - 1;
 const NAME: &str = "uninitialised";
 /// Only this many bytes of a larger object are tracked.
 const MAX_TRACKED: u64 = 1 << 16;
@@ -21,13 +23,25 @@ const MAX_TRACKED: u64 = 1 << 16;
 impl Vm<'_> {
     /// Marks the bytes of a new object from offset `from` on as uninitialised.
     pub(crate) fn mark_uninitialised(&mut self, start: u64, from: u64) {
-        if !self.options.check_uninitialised {
+        let VmOptions {
+            check_uninitialised: is_checked,
+            symbolic_memory: is_symbolic,
+            ..
+        } = self.options;
+        if !is_checked && !is_symbolic {
             return;
         }
         let Some(object) = self.memory.object_at_mut(start, 0) else {
             return;
         };
-        let array = self.arena.array(ORDINAL, NAME, MAX_TRACKED as u32);
+        let size = MAX_TRACKED as u32;
+        let array = match is_checked {
+            true => self.arena.array(ORDINAL, NAME, size),
+            // Blocks are independent of each other.
+            false => self
+                .arena
+                .array(ANY_ORDINAL, &format!("memory {start:x}"), size),
+        };
         for at in from..object.size.min(MAX_TRACKED) {
             let byte = self.arena.read(array, at as u32);
             object.store(

@@ -9,7 +9,7 @@ use everett_ir::code::{Clause, Inst, LandingPad};
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
-use crate::thread::OnReturn;
+use crate::thread::{OnReturn, Unwinding};
 use crate::value::Value;
 use crate::vm::{Done, Interrupt, Vm};
 
@@ -32,21 +32,6 @@ const UNWIND_HEADER: i64 = 32;
 /// Index of `can_catch` in the virtual table of a libc++abi type info, after two destructors and
 /// two placeholder entries.
 const CAN_CATCH_ENTRY: u64 = 4;
-
-/// An exception in flight: the position of the search, possibly waiting for `can_catch` to return.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unwinding {
-    /// Address of its `_Unwind_Exception`.
-    exception: u64,
-    /// The frame being examined.
-    frame: usize,
-    /// The clause of its landing pad.
-    clause: usize,
-    /// The type in the filter clause.
-    member: usize,
-    /// `resume` started the search, so it does not return on failure.
-    resumed: bool,
-}
 
 /// The selector of a type info, by which a landing pad distinguishes its clauses. Derived from its
 /// address.

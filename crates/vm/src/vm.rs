@@ -7,11 +7,10 @@ use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
 use crate::choice::ChoiceSite;
-use crate::image::{Image, ImageId};
+use crate::image::Image;
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{Oracle, Suspend};
-use crate::preemption::PreemptionPoints;
-use crate::stacks::{CallSite, StackId, StackTable};
+use crate::stacks::{CallSite, ImageId, StackId, StackTable};
 use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
@@ -38,6 +37,8 @@ pub struct VmOptions {
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
+    /// New stack slots and heap blocks hold anything: their content is symbolic, and decisions on it are not reported.
+    pub symbolic_memory: bool,
     /// Report decisions on uninitialised memory. Programs must be lowered without promotion of
     /// stack slots.
     pub check_uninitialised: bool,
@@ -63,6 +64,7 @@ impl Default for VmOptions {
             max_positions_read: 16_384,
             check_overflow: false,
             max_heap: 8 << 30,
+            symbolic_memory: false,
             check_uninitialised: false,
             check_races: false,
             log_writes: false,
@@ -281,6 +283,8 @@ pub struct Vm<'a> {
     pub instructions: u64,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
+    /// They have, or a mapping was refused for that.
+    pub reached_max_heap: bool,
     /// How many calls of malloc and its family may still be made to fail.
     pub malloc_faults: u32,
     /// The stacks of those that were.
@@ -339,6 +343,7 @@ impl<'a> Vm<'a> {
             thread,
             instructions: 0,
             max_heap: options.max_heap,
+            reached_max_heap: false,
             malloc_faults: 0,
             failed_allocations: Vec::new(),
             declined: Vec::new(),
@@ -661,3 +666,19 @@ impl<'a> Vm<'a> {
         }
     }
 }
+
+/// The instructions before which a thread yields.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum PreemptionPoints {
+    /// No instructions.
+    #[default]
+    None,
+    /// Atomic accesses.
+    Atomics,
+    /// All accesses to memory that several threads can reach.
+    Memory,
+}
+
+/// Executes an operation: asks the oracle all its questions, then changes state, then returns the
+/// result.
+pub type Handler = for<'v, 'a, 'b> fn(&'v mut Vm<'a>, &'v Arguments<'b>) -> Result<Done, Interrupt>;

@@ -2,10 +2,8 @@
 //! has set a value.
 
 use std::collections::BTreeMap;
-use triomphe::Arc;
 
 use crate::stacks::StackId;
-use crate::vm::Vm;
 
 /// Granularity of the log in bytes.
 const GRANULE: u64 = 8;
@@ -23,7 +21,7 @@ pub struct WriteLog {
 }
 
 impl WriteLog {
-    fn record(&mut self, address: u64, len: u64, stack: Option<StackId>) {
+    pub(crate) fn record(&mut self, address: u64, len: u64, stack: Option<StackId>) {
         if self.is_full {
             return;
         }
@@ -51,19 +49,10 @@ impl WriteLog {
     }
 }
 
-impl Vm<'_> {
-    /// Remembers that the running instruction writes these bytes.
-    #[cold]
-    pub(crate) fn log_write(&mut self, address: u64, len: u64) {
-        let stack = self.stack();
-        Arc::make_mut(&mut self.memory.writes).record(address, len, stack);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::ImageId;
+    use crate::stacks::ImageId;
     use crate::stacks::{CallSite, StackTable};
     use everett_ir::code::FunctionId;
 

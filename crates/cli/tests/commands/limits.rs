@@ -212,3 +212,60 @@ fn limits_of_worlds() {
         check(limit, &explore(&folder, &out, &[&file]), true);
     }
 }
+
+/// Takes as much memory as it gets.
+const HOARDER: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(int argc, char **argv) {
+    for (int at = 0; at < 600; at++) {
+        void *block = strcmp(argv[1], "map") == 0
+            ? mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            : malloc(1 << 20);
+        if (!block || block == MAP_FAILED)
+            return 0;
+    }
+    abort();
+}"#;
+
+#[test]
+fn memory_that_a_program_does_not_get_is_told() {
+    let folder = folder("limits-heap");
+    build(&folder, "hoarder", HOARDER, &[]);
+    for how in ["malloc", "map"] {
+        let words = ["--max-memory", "300M", "./hoarder", how];
+        let summary = explore(&folder, how, &words);
+        assert_eq!(summary["complete"], false, "{summary:#}");
+        let hit = summary["limits_hit"].as_array().expect("limits");
+        assert!(hit.iter().any(|hit| hit == "max-heap"), "{summary:#}");
+    }
+}
+
+/// Fails in the engine, and natively forks without end.
+const FORK_BOMB: &str = r#"
+#include <everett.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+    if (!everett_is_symbolic(everett_symbolic_u8("x")))
+        for (;;)
+            fork();
+    abort();
+}"#;
+
+#[test]
+fn the_time_limit_is_one_of_native_runs_too() {
+    let folder = folder("limits-native");
+    build(&folder, "bomb", FORK_BOMB, &[]);
+    let mut run = everett(&folder);
+    run.args(["run", "--max-time", "3s", "--out", "out", "./bomb"]);
+    let output = run.output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let summary = summary(&folder.join("out"));
+    let why = summary["findings"][0]["confirmed_reason"].as_str();
+    assert!(
+        why.is_some_and(|why| why.contains("--max-time")),
+        "{summary:#}"
+    );
+}

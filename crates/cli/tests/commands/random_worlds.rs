@@ -1,9 +1,11 @@
 //! Random worlds: hosts that send, wait, branch on symbolic data and lose things in random order. Every state mapping has to reach the same worlds;
 //! each world is followed in a simulation of one world, and on native programs, and has to end as it ended.
 
+use crate::cluster::{Trouble, simulate, submitted};
 use crate::common::generator::Numbers;
 use crate::common::{build, check_weights, everett, expect, files, folder, stop_at, summary};
 use everett::{MemoryAccount, ResumeSpec, RunSpec, Session, Silent, Summary};
+use everett_cluster::{SharedMemory, results};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
@@ -180,7 +182,7 @@ fn check_bounds(out: &Path, scenario: &str) {
 
 /// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100, or EVERETT_RANDOM_SEEDS=59-59 for some of them.
 fn seeds() -> RangeInclusive<u64> {
-    let asked = std::env::var("EVERETT_RANDOM_SEEDS").unwrap_or("12".to_owned());
+    let asked = std::env::var("EVERETT_RANDOM_SEEDS").unwrap_or("8".to_owned());
     let number = |text: &str| text.parse().expect("a number");
     match asked.split_once('-') {
         Some((first, last)) => number(first)..=number(last),
@@ -434,5 +436,46 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
                 "seed {seed}: {key}\n{text}"
             );
         }
+    }
+}
+
+/// Random worlds on a cluster, with workers that die and jobs that come late or twice.
+#[test]
+fn worlds_on_a_cluster_are_the_same() {
+    let folder = folder("clustered-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let mappings = ["sds", "cow", "cob"].into_iter().cycle();
+    for (seed, mapping) in seeds().zip(mappings).take(6) {
+        let text = scenario(seed);
+        let file = folder.join("world.toml");
+        fs::write(&file, &text).expect("it can be written");
+        let plain = folder.join(format!("plain-{seed}"));
+        explore(&file, &plain, mapping, 1, Session::new);
+        let spec = RunSpec {
+            mapping: Some(mapping.to_owned()),
+            batch: Some(50),
+            all_tests: true,
+            no_confirm: true,
+            no_shrink: true,
+            out: Some(folder.join(format!("by-{seed}"))),
+            ..RunSpec::new([file])
+        };
+        let shared = SharedMemory::new(40);
+        let (run, dir) = submitted(&mut shared.connect(), &spec);
+        let trouble = Trouble {
+            kills: 3,
+            disorder: true,
+        };
+        let (status, _) = simulate(&shared, &run, 3, seed, trouble);
+        assert!(status.is_complete(), "seed {seed}\n{text}");
+        let mut broker = shared.connect();
+        results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
+        check_weights(&summary(&dir));
+        assert!(
+            worlds(&dir) == worlds(&plain),
+            "seed {seed}, {mapping}\n{text}"
+        );
     }
 }

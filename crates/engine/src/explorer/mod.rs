@@ -17,26 +17,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use closing::Closing;
-
-use crate::checkpoint::{LOST, Saved};
-use crate::config::{ExplorerConfig, ExplorerError, Statistics, WorldHost, WorldStatistics};
+use crate::config::{ExplorerConfig, WorldHost};
 use crate::distance::Distances;
-use crate::finding::{Finding, FindingIndex, PathEnd, Unsupported};
+use crate::error::ExplorerError;
+use crate::finding::{Finding, FindingIndex, PathEnd, SavedFiles, Unsupported, WorldFinding};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::observe::{Keep, StateView};
+use crate::oracle::Deadline;
 use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::random::Random;
+use crate::saved::Saved;
 use crate::search::{Searcher, searcher};
 use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile};
 use crate::state::State;
-use crate::team::{Counted, Elsewhere, Job, Member, TeamStatistics};
+use crate::statistics::{LOST, Statistics, VIRTUAL_TIME, WorldStatistics};
+use crate::team::member::{Counted, Elsewhere, Job, Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
-use crate::worker::{Deadline, Worker};
-use crate::world::{PendingWorld, SavedFiles, World, WorldFinding};
+use crate::worker::Worker;
+use crate::world::Worlds;
+use crate::world::shared::World;
+use crate::world::stored::PendingWorld;
+use closing::Closing;
 
 /// Observes the search.
 pub trait Listener {
@@ -48,6 +52,13 @@ pub trait Listener {
     fn difference(&mut self, _difference: &Difference) {}
     /// A world came to its end by these traces of its hosts; only where a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
+    /// Worlds came to their end: all combinations of these states, of each host some, by digests of their answers. Only
+    /// where [`Listener::wants_settled`] says so.
+    fn settled(&mut self, _hosts: Vec<Vec<u64>>) {}
+    /// [`Listener::settled`] is wanted.
+    fn wants_settled(&self) -> bool {
+        false
+    }
     /// A state has forked; this one goes the other way.
     fn forked(&mut self, _child: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
@@ -134,6 +145,8 @@ pub enum Start {
     Saved(Box<Saved>),
     /// With these worlds.
     Pending(Vec<PendingWorld>),
+    /// With these worlds of another search; they may come from anybody.
+    Worlds(Vec<Worlds>),
 }
 
 /// Why the search stopped.
@@ -275,6 +288,7 @@ impl<'a> Explorer<'a> {
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
             Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
             Start::Pending(worlds) => explorer.take_up(worlds)?,
+            Start::Worlds(worlds) => explorer.take_up_worlds(worlds)?,
             Start::Saved(saved) => {
                 explorer.older_files = saved.files.clone();
                 explorer.restore_saved(*saved)?;
@@ -298,6 +312,10 @@ impl<'a> Explorer<'a> {
     pub fn run(&mut self, stop: &AtomicBool, listener: &mut dyn Listener) -> Stopped {
         loop {
             self.take_from_backlog();
+            if self.frontier.is_empty() {
+                // What was left of the worlds that have begun may have ended while it ran.
+                self.begin_more_worlds();
+            }
             if let Some(stopped) = self.exchange(listener) {
                 return stopped;
             }
@@ -357,6 +375,19 @@ impl<'a> Explorer<'a> {
     pub(crate) fn note_limit(&mut self, limit: &'static str) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
+        }
+    }
+
+    /// Notes a limit that all parts of a search have reached together.
+    pub fn note_limit_of_all(&mut self, limit: &'static str) {
+        self.note_limit(limit);
+    }
+
+    /// Why a search stops that has nothing left.
+    pub fn stopped_by_virtual_time(&self) -> Stopped {
+        match self.limits_hit.contains(&VIRTUAL_TIME) {
+            true => Stopped::Limit(VIRTUAL_TIME),
+            false => Stopped::Finished,
         }
     }
 

@@ -1,14 +1,15 @@
 //! Two builds of a program: at the end of a path of the one under test, the other one begins under its path condition; at
 //! the end of that, what they did is compared.
 
-use super::*;
 use everett_linux::{Host, Stream};
 use everett_solver::Verdict;
 
+use super::*;
 use crate::finding::PathEnding;
 use crate::names::Names;
-use crate::pair::{Behaviour, Second, difference};
+use crate::pair::difference;
 use crate::path::Answer;
+use crate::second::{Behaviour, Second};
 use crate::trace::TraceEnd;
 
 impl Explorer<'_> {
@@ -23,7 +24,8 @@ impl Explorer<'_> {
         let mut next = Box::new(state.clone());
         let instructions = state.instructions();
         let path = &mut next.path;
-        path.second = Some(Box::new(Second::after(path, first, instructions)));
+        let made = (path.inputs.len(), &path.choices);
+        path.second = Some(Box::new(Second::after(made, first, instructions)));
         path.names = Names::default();
         path.takes_one_side = false;
         // The start of the second run counts as an answer, so that a trace says whether it has begun.

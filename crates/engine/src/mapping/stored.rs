@@ -38,6 +38,17 @@ impl StoredTable {
         }
     }
 
+    /// The states of each host, for every dstate.
+    pub fn dstates(&self) -> impl Iterator<Item = impl Iterator<Item = Vec<MemberId>> + '_> + '_ {
+        let set = |at: &u32| {
+            let members = self.sets.get(*at as usize).into_iter().flatten();
+            members.map(|member| MemberId(*member)).collect()
+        };
+        self.dstates
+            .iter()
+            .map(move |dstate| dstate.iter().map(set))
+    }
+
     /// Adds its dstates to a table, where the states have these ids and are of these hosts. `None` if a set has states of
     /// another host, or a state is nowhere.
     pub fn add_to(&self, table: &mut Table, states: &[(MemberId, HostIndex)]) -> Option<()> {

@@ -1,6 +1,7 @@
+use everett_vm::ChoiceSite;
+
 use super::*;
 use crate::path::Path;
-use everett_vm::ChoiceSite;
 
 struct Scratch(std::path::PathBuf);
 
@@ -108,7 +109,7 @@ fn long_inputs_are_stored_as_differences() {
     let mut arena = Arena::new();
     let array = arena.array(0, "stdin", SIZE);
     let mut states = vec![State::starting(Path::default())];
-    states[0].path.inputs.push(crate::path::Input {
+    states[0].path.inputs.push(crate::input::Input {
         name: "stdin".into(),
         array,
         size: SIZE,

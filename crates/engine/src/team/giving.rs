@@ -1,5 +1,6 @@
 //! What a worker gives to others: states of a program, or worlds.
 
+use super::member::ROUNDS_A_LOOK;
 use super::*;
 
 /// Most states that are given away at a time.

@@ -3,11 +3,12 @@
 use everett_net::FaultIndex;
 use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};
 
+use super::jobs::weight_of_rest;
 use super::*;
 use crate::oracle::PathOracle;
 use crate::state::{NetState, ReceivedLog};
 use crate::trace::TraceChoice;
-use crate::weight::{Weight, WeightSum};
+use crate::weight::WeightSum;
 
 /// The number of the world after another one: those with fewer faults come before those with more.
 fn number_after(number: u64, faults: u32) -> Option<u64> {
@@ -38,7 +39,7 @@ impl Explorer<'_> {
     ///
     /// Each fault of a whole world doubles the number of worlds, so they begin a part at a time: the next ones when the
     /// others are done. Those with few faults come first.
-    pub(super) fn begin_more_worlds(&mut self) -> bool {
+    pub(crate) fn begin_more_worlds(&mut self) -> bool {
         const AT_A_TIME: u64 = 1 << 10;
         if self.world.next_world.is_none() {
             return false;
@@ -63,16 +64,10 @@ impl Explorer<'_> {
     /// The weight of the worlds that have not begun.
     pub(super) fn weight_of_others(&self) -> WeightSum {
         let faults = self.world_fault_count();
-        let mut sum = WeightSum::default();
         if self.world.next_world.is_none() {
-            return sum;
+            return WeightSum::default();
         }
-        let left = (1u64 << faults) - self.world.begun;
-        for bit in (0..64).filter(|bit| left >> bit & 1 == 1) {
-            let halvings = faults - bit;
-            sum.add(Weight { halvings });
-        }
-        sum
+        weight_of_rest(faults, self.world.begun)
     }
 
     /// The bits of the number decide the faults of the world, unless a trace does.

@@ -4,8 +4,9 @@
 use everett_expr::ExprId;
 use everett_solver::Verdict;
 
-use super::bounds::{FaultUse, add};
+use super::bounds::add;
 use super::*;
+use crate::frontier::FaultUse;
 
 /// Lists of which worlds take one state each.
 struct Lists<'l> {

@@ -5,7 +5,7 @@ use everett_linux::Ending;
 
 use super::bounds::{HostStates, Tally};
 use super::*;
-use crate::finding::PathEnding;
+use crate::finding::{PathEnding, SavedFiles};
 use crate::mapping::Dstate;
 
 /// Most worlds of a dstate that are reported one by one.
@@ -35,6 +35,13 @@ impl Explorer<'_> {
         }
         if self.world.has_open_questions {
             return false;
+        }
+        if listener.wants_settled() {
+            let states = hosts.iter().map(|(_, states)| {
+                let answers = states.iter().filter_map(|id| self.frontier.answers(*id));
+                answers.collect()
+            });
+            listener.settled(states.collect());
         }
         self.book(&tally, |statistics| &mut statistics.finished);
         self.count_stalled(&hosts, &tally);

@@ -2,40 +2,12 @@
 
 use everett_expr::ExprId;
 use everett_linux::Ending;
-use everett_sim::{Expected, Expects, Message, RunState, first_expects};
+use everett_sim::{Expected, Expects, RunState, first_expects};
 use everett_vm::{Bug, Value};
 
 use super::*;
-use crate::finding::{Finding, PathEnding, ShownValue, uncaught_signal};
+use crate::finding::{Finding, FindingKey, PathEnding, ShownValue, WorldFinding, uncaught_signal};
 use crate::mapping::Dstate;
-
-/// A finding in a world.
-#[derive(Clone, Debug)]
-pub struct WorldFinding {
-    /// The finding itself.
-    pub finding: Finding,
-    /// The host that it is on.
-    pub host: String,
-    /// What leads there: inputs and choices of every host.
-    pub traces: BTreeMap<String, Trace>,
-    /// What each host was doing then, where one world is followed.
-    pub standing: Vec<HostStanding>,
-    /// What hosts had sent each other, where one world is followed.
-    pub messages: Vec<Message>,
-}
-
-impl WorldFinding {
-    /// A finding of a program on its own.
-    pub fn alone(finding: Finding, host: &str) -> WorldFinding {
-        WorldFinding {
-            traces: BTreeMap::from([(host.to_owned(), finding.trace.clone())]),
-            finding,
-            host: host.to_owned(),
-            standing: Vec::new(),
-            messages: Vec::new(),
-        }
-    }
-}
 
 impl Explorer<'_> {
     /// The programs of a host have ended. `true` if its state is gone with that.
@@ -132,12 +104,13 @@ impl Explorer<'_> {
             let Some((path, chosen)) = self.choose(&lists, own, wanted) else {
                 continue;
             };
-            if !self.findings.count(key) && !self.config.all_findings {
+            if !self.findings.count(key.clone()) && !self.config.all_findings {
                 // Another worker found it meanwhile.
                 return;
             }
             let traces = self.traces(&path, &chosen, own);
-            self.report_finding(id, state, (bug, Vec::new()), traces, &path, listener);
+            let bug = (bug, Vec::new(), key);
+            self.report_finding(id, state, bug, traces, &path, listener);
             return;
         }
         // No world has it: the states that could have met it never do.
@@ -162,12 +135,12 @@ impl Explorer<'_> {
         traces
     }
 
-    /// Reports a finding on a host; `values` is what a broken invariant has read.
+    /// Reports a finding on a host, with its key; `values` is what a broken invariant has read.
     pub(super) fn report_finding(
         &mut self,
         id: StateId,
         state: &State,
-        (bug, values): (&Bug, Vec<ShownValue>),
+        (bug, values, key): (&Bug, Vec<ShownValue>, FindingKey),
         mut traces: BTreeMap<String, Trace>,
         path: &Path,
         listener: &mut dyn Listener,
@@ -191,6 +164,7 @@ impl Explorer<'_> {
         self.note_standing(Some((id, state)));
         listener.finding(&WorldFinding {
             finding,
+            key,
             host: name,
             traces,
             standing: self.world.standing.clone(),

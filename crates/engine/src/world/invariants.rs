@@ -8,10 +8,10 @@ use everett_sim::{
 };
 use everett_vm::{Bug, BugKind, Value};
 
-use super::bounds::{FaultUse, add, least_from};
+use super::bounds::{add, least_from};
 use super::*;
 use crate::finding::ShownValue;
-use crate::frontier::SpilledNet;
+use crate::frontier::{FaultUse, SpilledNet};
 use crate::mapping::Dstate;
 
 /// An invariant, its position, and the occasion of its evaluation.
@@ -362,7 +362,7 @@ impl Explorer<'_> {
         };
         let host = own.map_or("", |(id, _)| &self.host(self.world.table.host(id)).name);
         let key = self.key(question, host);
-        if !self.findings.count(key) && !self.config.all_findings {
+        if !self.findings.count(key.clone()) && !self.config.all_findings {
             return;
         }
         let bug = Bug::new(
@@ -379,7 +379,8 @@ impl Explorer<'_> {
         if let Some((id, state)) = shown {
             let start = self.config.clock.now();
             let values = self.values_read(question.invariant, &chosen, &path, own);
-            self.report_finding(id, &state, (&bug, values), traces, &path, listener);
+            let bug = (&bug, values, key);
+            self.report_finding(id, &state, bug, traces, &path, listener);
             self.world.reporting += self.config.clock.now().saturating_sub(start);
         }
     }

@@ -5,9 +5,9 @@ use everett_sim::{Exit, Machine, Questions};
 use everett_vm::Interrupt;
 
 use crate::config::WorldHost;
-use crate::oracle::{Fork, PathOracle};
+use crate::oracle::{Deadline, Fork, PathOracle};
 use crate::state::State;
-use crate::worker::{Deadline, RunFor, Worker};
+use crate::worker::{RunFor, Worker};
 
 /// Instructions of one step; the time limit is checked in between.
 pub const BUDGET: u64 = 1_000_000;

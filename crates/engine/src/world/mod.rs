@@ -10,177 +10,48 @@ mod choosing;
 mod done;
 mod ending;
 mod invariants;
+mod jobs;
 mod machine;
 mod messages;
 mod order;
-mod parts;
+pub(crate) mod parts;
 mod pending;
 mod rematerialise;
+pub(crate) mod shared;
 mod standing;
 mod starts;
-mod stored;
+pub(crate) mod stored;
+mod tally;
 mod traffic;
+mod turns;
 mod verdicts;
 
 use everett_invariant::Invariants;
-use everett_linux::{ChangedFile, Ending, Host};
+use everett_linux::{Ending, Host};
 use everett_net::{FaultIndex, Faults, HostIndex};
-use everett_sim::{MessageLog, Network, RunState, Step, horizon_ns};
+use everett_sim::{RunState, Step, horizon_ns};
 use everett_vm::{Bug, BugKind};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use bounds::Bounds;
-pub use bounds::FaultUse;
-pub use ending::WorldFinding;
-use machine::Explored;
-use order::SearchOrder;
-pub(crate) use parts::{WorldPart, WorldSnapshot};
-pub use pending::PendingWorld;
-pub use standing::HostStanding;
-pub use stored::{StoredConditions, StoredNet, StoredWorldState};
-use verdicts::Verdicts;
+pub use jobs::Worlds;
+pub(crate) use parts::WorldPart;
 
-use crate::checkpoint::SavedError;
-use crate::config::{ExplorerConfig, ExplorerError, WorldConfig, WorldStatistics};
+use crate::error::SavedError;
 use crate::explorer::{Explorer, Listener, Stopped};
 use crate::frontier::{StateId, Stored};
 use crate::history::HistoryDigest;
-use crate::mapping::{Mapping, Table, mapping, weight_of};
+use crate::mapping::{Mapping, Table, weight_of};
 use crate::observe::{Keep, StateView};
-use crate::oracle::Fork;
+use crate::oracle::{Deadline, Fork};
 use crate::path::Path;
 use crate::state::State;
+use crate::statistics::VIRTUAL_TIME;
 use crate::trace::Trace;
 use crate::weight::WeightSum;
-use crate::worker::{Deadline, Other, RunFor};
-
-/// The limit on virtual time.
-pub(crate) const VIRTUAL_TIME: &str = "max-virtual-time";
-
-/// Files that programs of hosts want to have written down, and what they hold.
-pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
-
-/// What a search of worlds has besides its states.
-pub struct World {
-    mapping: Box<dyn Mapping>,
-    /// Which states are in which dstates.
-    pub(crate) table: Table,
-    /// States by the time of their next event, then by host.
-    queue: BTreeSet<(u64, HostIndex, StateId)>,
-    /// The position of each in the queue.
-    places: HashMap<StateId, (u64, HostIndex)>,
-    /// States by history: two with the same history and path condition are merged.
-    histories: HashMap<HistoryDigest, StateId>,
-    order: SearchOrder,
-    pub(crate) counted: WorldStatistics,
-    /// Faults that hit somewhere.
-    fired: BTreeSet<FaultIndex>,
-    /// The message log, where one world is followed.
-    messages: Option<MessageLog>,
-    /// What hosts were doing at the end of a world that is followed.
-    standing: Vec<HostStanding>,
-    /// What surrounds the hosts.
-    network: Network,
-    /// How often faults may happen in a world.
-    bounds: Bounds,
-    /// How far a host may run ahead of the others.
-    lookahead_ns: u64,
-    invariants: Vec<Arc<Invariants>>,
-    /// Times at which invariants are still to be evaluated.
-    times: BTreeSet<u64>,
-    /// Hosts that start when the hosts before them are blocked.
-    starting: Vec<HostIndex>,
-    /// Their states that have not started, as in the queue.
-    not_started: BTreeSet<(u64, HostIndex, StateId)>,
-    /// Results of evaluating invariants.
-    verdicts: Verdicts,
-    /// Time spent on reporting broken invariants.
-    reporting: Duration,
-    /// The number of the next world that has not begun, and how many have.
-    pub(crate) next_world: Option<u64>,
-    pub(crate) begun: u64,
-    /// The run was stopped while invariants were evaluated: they are evaluated again when it goes on.
-    pub(crate) has_open_questions: bool,
-}
-
-impl World {
-    /// A world without states. With `is_followed`, messages between hosts are logged.
-    pub(crate) fn new(config: &ExplorerConfig, is_followed: bool) -> Result<World, ExplorerError> {
-        let WorldConfig {
-            network,
-            invariants,
-            mapping: name,
-        } = config.world.clone().unwrap_or_default();
-        let name = if config.world.is_some() { &name } else { "sds" };
-        let names = config.hosts.iter().map(|host| host.name.clone());
-        let hosts = config.hosts.iter().zip(0..);
-        let starting = hosts.filter(|(host, _)| host.start_ns.is_none());
-        Ok(World {
-            mapping: mapping(name)?,
-            table: Table::default(),
-            queue: BTreeSet::new(),
-            places: HashMap::new(),
-            histories: HashMap::new(),
-            order: SearchOrder::by(!config.search.is_empty()),
-            counted: WorldStatistics::default(),
-            fired: BTreeSet::new(),
-            messages: is_followed.then(|| MessageLog::between(names.collect())),
-            standing: Vec::new(),
-            lookahead_ns: network.lookahead_ns(),
-            bounds: Bounds::of(&network.faults, config.hosts.len()),
-            network,
-            times: invariants.iter().flat_map(|file| file.times()).collect(),
-            invariants,
-            starting: starting.map(|(_, at)| HostIndex(at)).collect(),
-            not_started: BTreeSet::new(),
-            verdicts: Verdicts::default(),
-            reporting: Duration::ZERO,
-            next_world: None,
-            begun: 0,
-            has_open_questions: false,
-        })
-    }
-
-    /// Invariants are evaluated at all their times in the worlds that begin.
-    fn begin_times(&mut self) {
-        self.times = self
-            .invariants
-            .iter()
-            .flat_map(|file| file.times())
-            .collect();
-    }
-}
-
-impl World {
-    /// Times at which invariants are still to be evaluated, and faults that hit somewhere.
-    pub(crate) fn times_and_fired(&self) -> (Vec<u64>, Vec<FaultIndex>) {
-        let times = self.times.iter().copied().collect();
-        (times, self.fired.iter().copied().collect())
-    }
-
-    /// The same, of an earlier search.
-    pub(crate) fn set_times_and_fired(&mut self, times: Vec<u64>, fired: Vec<FaultIndex>) {
-        self.times = times.into_iter().collect();
-        self.fired = fired.into_iter().collect();
-    }
-
-    /// Notes faults that hit in worlds of another worker.
-    pub(crate) fn note_fired(&mut self, faults: Vec<FaultIndex>) {
-        self.fired.extend(faults);
-    }
-
-    /// Notes the history of a state.
-    pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
-        self.histories.entry(history).or_insert(id);
-    }
-
-    /// Forgets results of evaluations, since terms that nothing else uses are freed.
-    pub(crate) fn forget_verdicts(&mut self) {
-        self.verdicts = Verdicts::default();
-    }
-}
+use crate::worker::{Other, RunFor};
+use crate::world::shared::World;
+use machine::Explored;
 
 impl Explorer<'_> {
     /// Adds an initial state of a world.

@@ -1,25 +1,11 @@
 //! Worlds that have not ended, as values: they can be named, stored, sent away, and taken up again exactly.
 
-use serde::{Deserialize, Serialize};
+use everett_sim::StoredReceived;
 
 use super::stored::{StoredConditions, StoredNet, StoredWorldState};
 use super::*;
 use crate::path::Sharing;
-use everett_sim::StoredReceived;
-
-/// A world that has not ended: where each of its hosts stands, and all that led there. It refers to nothing else.
-#[derive(Serialize, Deserialize)]
-pub struct PendingWorld {
-    /// In the order of the hosts.
-    hosts: Vec<StoredWorldState>,
-}
-
-impl PendingWorld {
-    /// The traces of its hosts, as far as they have come.
-    pub fn traces(&self) -> impl Iterator<Item = &Trace> {
-        self.hosts.iter().map(|host| &host.trace)
-    }
-}
+use crate::world::stored::PendingWorld;
 
 impl Explorer<'_> {
     /// All worlds that have not ended and that can be, up to so many. Those whose states are spilled are brought back.

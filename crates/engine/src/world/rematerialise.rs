@@ -6,7 +6,7 @@ use everett_sim::{Received, RunState, Step};
 use super::stored::{Position, StoredWorldState};
 use super::*;
 use crate::frontier::Spilled;
-use crate::history::Identity;
+use crate::state::Identity;
 
 /// Steps that change nothing that can be seen, such as asking whether a fault hits at a call, before a state may run further.
 const IDLE_STEPS: u32 = 4;

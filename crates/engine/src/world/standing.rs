@@ -1,33 +1,11 @@
 //! What the hosts of a world were doing at a finding, for reports.
 
-use everett_linux::{ChangedFile, Ending, Host, PreemptionPoint};
+use everett_linux::{Ending, Host, PreemptionPoint};
 use everett_sim::RunState;
 
 use super::*;
-use crate::source::{SourceFrame, describe, describe_ends};
-
-/// What a host was doing.
-#[derive(Clone, Debug)]
-pub struct HostStanding {
-    /// Its name.
-    pub name: String,
-    /// Its clock.
-    pub clock_ns: u64,
-    /// What it was doing, for people.
-    pub doing: String,
-    /// Its threads: name, activity and stack.
-    pub threads: Vec<(String, Vec<SourceFrame>)>,
-    /// Failures that were injected since it was started last: what failed, and where.
-    pub failures: Vec<(String, Vec<SourceFrame>)>,
-    /// The log of its system calls, where it keeps one.
-    pub calls: Vec<String>,
-    /// Files that are kept, with their contents.
-    pub files: Vec<(ChangedFile, Vec<u8>)>,
-    /// Points between system calls that it has passed since it was started last, where they are logged.
-    pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// How often it was started before.
-    pub restarts: u32,
-}
+use crate::finding::HostStanding;
+use crate::source::{describe, describe_ends};
 
 impl Explorer<'_> {
     /// What every host was doing when the world that is followed came to its end, or to the last thing that was found.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
-use crate::history::{HistoryDigest, Identity};
+use crate::history::HistoryDigest;
 use crate::path::Path;
-use crate::state::State;
+use crate::state::{Identity, State};
 use crate::trace::Trace;
 use crate::weight::Weight;
 
@@ -109,7 +109,7 @@ impl StoredNet {
 }
 
 /// A path condition, and the values that its model gives to inputs of other hosts.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StoredConditions {
     /// In order, in the form of [`codec`]; empty if there are none.
     #[serde(with = "everett_sim::hex")]
@@ -118,7 +118,7 @@ pub struct StoredConditions {
 }
 
 /// An input of another host.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct ForeignInput {
     ordinal: u32,
     name: String,
@@ -182,7 +182,7 @@ impl StoredConditions {
 }
 
 /// A state of a world with all that led to it.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct StoredWorldState {
     /// Its inputs and choices.
     pub trace: Trace,
@@ -194,4 +194,18 @@ pub struct StoredWorldState {
     pub received: Vec<StoredReceived>,
     /// Its path condition.
     pub conditions: StoredConditions,
+}
+
+/// A world that has not ended: where each of its hosts stands, and all that led there. It refers to nothing else.
+#[derive(Serialize, Deserialize)]
+pub struct PendingWorld {
+    /// In the order of the hosts.
+    pub(super) hosts: Vec<StoredWorldState>,
+}
+
+impl PendingWorld {
+    /// The traces of its hosts, as far as they have come.
+    pub fn traces(&self) -> impl Iterator<Item = &Trace> {
+        self.hosts.iter().map(|host| &host.trace)
+    }
 }

@@ -8,7 +8,7 @@ use everett_sim::{Arrival, Incoming};
 use everett_solver::Verdict;
 
 use super::*;
-use crate::history::Identity;
+use crate::state::Identity;
 
 impl Explorer<'_> {
     /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that

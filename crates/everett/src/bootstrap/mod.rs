@@ -1,5 +1,5 @@
 //! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts. This module turns them into a
-//! scenario, which is then explored like any other.
+//! scenario, which is then explored like any other. Must not know how it is explored.
 
 pub(crate) mod text;
 
@@ -8,13 +8,9 @@ use everett_linux::{Machine, Setup};
 use everett_report::Folder;
 use everett_vm::Image;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use crate::error::{Context, Result, bail};
-use crate::events::Observer;
-use crate::explore::RunResult;
+use crate::error::{Result, bail};
 use crate::finding::readable;
-use crate::session::Session;
 use crate::spec::RunSpec;
 use text::world_text;
 
@@ -206,14 +202,9 @@ pub(crate) fn begin_file(host: &str) -> String {
     format!("{host}.begin")
 }
 
-/// Writes the scenario of a world and explores it.
-pub(crate) fn explore(
-    args: &RunSpec,
-    session: &Session,
-    observer: &mut dyn Observer,
-    folder: &Folder,
-    booted: &Booted,
-) -> Result<RunResult> {
+/// Writes the scenario of the world that a program boots, and the traces that its hosts begin with. Returns the spec of
+/// its run.
+pub(crate) fn write_world(args: &RunSpec, folder: &Folder, booted: &Booted) -> Result<RunSpec> {
     let world = World::of(booted)?;
     let scenario = folder.path().join(WORLD);
     let args_of_world = args.for_world(&scenario)?;
@@ -223,11 +214,5 @@ pub(crate) fn explore(
         let trace = serde_json::to_vec(&host.begin())?;
         folder.write(&begin_file(host.name()), &trace)?;
     }
-    crate::explore::explore_into(&args_of_world, session, observer, folder)
-        .with_context(|| format!("the world that {} boots", args.program().display()))
-}
-
-/// The absolute form of a path.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
+    Ok(args_of_world)
 }

@@ -4,12 +4,16 @@ use everett_linux::{Argument, Contents, Machine, Route, Stdin, Subnet};
 use everett_net::Prefix;
 use everett_scenario::BETWEEN_STARTS_NS;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::bootstrap::{SetUp, World, absolute, begin_file};
+use crate::bootstrap::{SetUp, World, begin_file};
 use crate::error::{Context, Error, Result, bail};
+use crate::host::HostSpec;
 use crate::input::host_config;
+use crate::layers::Mount;
+use crate::options::{OPTIONS, ScenarioKey};
 use crate::spec::RunSpec;
 
 /// The text of the scenario.
@@ -36,7 +40,7 @@ pub(crate) fn world_text(args: &RunSpec, world: &World<'_>) -> Result<String> {
     let keys = [
         format!("program = {}", quoted_path(&program)?),
         words(args)?,
-        args.host.scenario_keys()?,
+        host_keys(&args.host)?,
     ];
     let servers = world.hosts.iter().filter(|host| host.setup.is_server);
     let others_ns = servers.count() as u64 * BETWEEN_STARTS_NS;
@@ -81,13 +85,61 @@ fn host_text(host: &SetUp, keys: &[String], others_ns: u64, text: &mut String) -
     place("host", &host.setup.own, text)
 }
 
+/// The keys that give a host the options of a program.
+fn host_keys(host: &HostSpec) -> Result<String> {
+    let mut text = String::new();
+    let mut key = |name: &str, value: String| {
+        if value != "[]" {
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+    };
+    for program in &host.program {
+        let file = quoted_path(&absolute(&program.file)?)?;
+        key(&format!("programs.{}", quoted(&program.path)), file);
+    }
+    let (mut mounts, mut folders) = (Vec::new(), Vec::new());
+    for (from, to) in host.ro.iter().map(Mount::ends) {
+        let (from, to) = (from.as_os_str(), to.as_os_str());
+        let ends = [from, to].join(OsStr::new("="));
+        mounts.push(quoted_path(Path::new(&ends))?);
+    }
+    for (from, _) in host.files.iter().map(Mount::ends) {
+        folders.push(quoted_path(from)?);
+    }
+    key("ro", list(mounts));
+    key("files", list(folders));
+    for (from, to) in host.file.iter().map(Mount::ends) {
+        key(&format!("file.{}", quoted_path(to)?), quoted_path(from)?);
+    }
+    if let Some(cwd) = &host.cwd {
+        key("cwd", quoted_path(cwd)?);
+    }
+    let said = serde_json::to_value(host)?;
+    let usual = serde_json::to_value(HostSpec::default())?;
+    for option in OPTIONS {
+        let said = said.get(option.field);
+        if let Some(ScenarioKey {
+            table: "host",
+            name,
+            kind: Some(_),
+        }) = option.scenario_key
+            && said != usual.get(option.field)
+            && let Some(value) = said
+        {
+            // JSON's texts, numbers, flags and arrays mean the same in TOML.
+            key(name, value.to_string());
+        }
+    }
+    Ok(text)
+}
+
 /// A quoted string. JSON's escapes mean the same in TOML.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 /// A key, quoted if necessary.
-pub(crate) fn key(name: &str) -> String {
+fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !name.is_empty() && name.bytes().all(is_bare) {
         true => name.to_owned(),
@@ -96,7 +148,7 @@ pub(crate) fn key(name: &str) -> String {
 }
 
 /// A quoted path.
-pub(crate) fn quoted_path(path: &Path) -> Result<String> {
+fn quoted_path(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(path) => Ok(quoted(path)),
         None => bail!(Boot, "{} is no text in UTF-8", path.display()),
@@ -115,7 +167,7 @@ fn quoted_bytes(bytes: &[u8]) -> Result<String> {
 }
 
 /// An array.
-pub(crate) fn list(items: impl IntoIterator<Item = String>) -> String {
+fn list(items: impl IntoIterator<Item = String>) -> String {
     let items: Vec<String> = items.into_iter().collect();
     format!("[{}]", items.join(", "))
 }
@@ -241,4 +293,9 @@ fn variable(variable: &Argument) -> Result<String> {
         }
         _ => bail!(Boot, "a variable has no name"),
     }
+}
+
+/// The absolute form of a path.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
 }

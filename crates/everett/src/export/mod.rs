@@ -8,20 +8,18 @@ use everett_report::KTest;
 use everett_toolchain::Checks;
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::compare::signals_of;
+use crate::config::{explorer_config, program_host};
 use crate::error::{Context, Result, bail};
-use crate::explore::{explorer_config, program_host};
 use crate::native_world::{NativeWorld, Replayed};
-use crate::replay::BuildSpec;
 use crate::session::Session;
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{WorldTrace, one_trace, read_trace, run_of};
 
 /// Which trace to export.

@@ -16,9 +16,8 @@ use std::path::Path;
 use crate::error::{Context, Result, bail};
 use crate::export::{EXIT_CODES, HostStart, Sign, build_of, confirmed_by, word, write_contents};
 use crate::native_world::{NativeWorld, Replayed};
-use crate::replay::BuildSpec;
 use crate::session::Session;
-use crate::spec::RunSpec;
+use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::WorldTrace;
 
 /// How long the script waits for the host that the finding is on, in seconds.

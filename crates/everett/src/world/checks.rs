@@ -9,17 +9,22 @@ use everett_sim::{History, broken_message, never_held, timeline, view};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::disk::Disk;
 use crate::error::{Context, Error, Result};
 
 /// The invariants of a scenario.
-pub(crate) fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
+pub(crate) fn invariants(disk: &dyn Disk, scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
     let mut all = Vec::new();
     for check in &scenario.checks {
         let (text, place) = match (&check.text, &check.file) {
             (Some(text), _) => (text.clone(), format!("check {}", check.name)),
             (None, Some(file)) => {
-                let text = std::fs::read_to_string(file);
-                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+                let cannot_read = || format!("cannot read {}", file.display());
+                let text = disk.read(file).with_context(cannot_read)?;
+                let text = String::from_utf8(text);
+                let text = text
+                    .map_err(std::io::Error::other)
+                    .with_context(cannot_read)?;
                 (text, file.display().to_string())
             }
             (None, None) => continue,

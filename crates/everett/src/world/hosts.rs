@@ -1,6 +1,6 @@
 //! Builds hosts that can be started from a scenario: programs, files, addresses.
 
-use everett_engine::WorldHost;
+use everett_engine::{Trace, WorldHost};
 use everett_linux::{
     Argument, Boot, Contents, FileSpec, HostConfig, HostStart, ProcessConfig, ProgramSpec,
     RouteSpec, Stdin,
@@ -15,26 +15,36 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::config::native_config;
+use crate::disk::{Disk, RealDisk};
 use crate::error::{Context, Error, Result, bail};
 use crate::host::HostSpec;
 use crate::input::expect_feasible;
 use crate::layers::Mount;
-use crate::load::{Lowering, load};
-use crate::native_world::native_config;
+use crate::load::{Lowering, load_from};
 use crate::peers::{peer_config, peer_paths};
 use crate::session::Session;
-use crate::trace::read_trace;
 use crate::watched::Modules;
 
 /// The programs of a scenario, without duplicates.
-#[derive(Default)]
-pub(crate) struct Programs {
+pub(crate) struct Programs<'d> {
+    /// Where they and all other files of the scenario lie.
+    disk: &'d dyn Disk,
     paths: Vec<PathBuf>,
     /// Names of their variables, read on demand.
     modules: Modules,
 }
 
-impl Programs {
+impl<'d> Programs<'d> {
+    /// None yet; they lie on this disk.
+    pub(crate) fn on(disk: &'d dyn Disk) -> Programs<'d> {
+        Programs {
+            disk,
+            paths: Vec::new(),
+            modules: Modules::default(),
+        }
+    }
+
     fn number(&mut self, path: &Path) -> Result<ImageId> {
         let at = self.paths.iter().position(|known| known == path);
         let at = at.unwrap_or_else(|| {
@@ -48,9 +58,9 @@ impl Programs {
 
     /// Loads all programs.
     pub(crate) fn load(&self, lowering: Lowering) -> Result<Vec<Image>> {
-        let images: Result<Vec<Image>> =
-            self.paths.iter().map(|path| load(path, lowering)).collect();
-        let mut images = images?;
+        let paths = self.paths.iter();
+        let images = paths.map(|path| load_from(self.disk, path, lowering));
+        let mut images = images.collect::<Result<Vec<Image>>>()?;
         Image::number_all(&mut images);
         Ok(images)
     }
@@ -59,7 +69,7 @@ impl Programs {
 /// All hosts of a scenario, with random bytes from a seed.
 pub(crate) fn hosts(
     (scenario, seed): (&Scenario, u64),
-    programs: &mut Programs,
+    programs: &mut Programs<'_>,
     session: &Session,
 ) -> Result<Vec<WorldHost>> {
     let starts = scenario.start_times();
@@ -80,7 +90,7 @@ pub(crate) fn native_hosts(
     for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
         let mut programs = Programs {
             modules,
-            ..Programs::default()
+            ..Programs::on(&RealDisk)
         };
         let host = host((scenario, seed), setup, start_ns, &mut programs, session)?;
         for program in &programs.paths {
@@ -159,7 +169,7 @@ fn host(
     (scenario, seed): (&Scenario, u64),
     setup: &HostSetup,
     start_ns: Option<u64>,
-    programs: &mut Programs,
+    programs: &mut Programs<'_>,
     session: &Session,
 ) -> Result<WorldHost> {
     if let Some(peer) = &setup.peer {
@@ -187,7 +197,7 @@ fn host(
                 at_ns,
                 random: std::mem::take(&mut config.random_seed),
             });
-            Some(Arc::new(read_trace(path).with_context(named)?))
+            Some(Arc::new(begin_of(programs.disk, path).with_context(named)?))
         }
         None => None,
     };
@@ -204,19 +214,19 @@ fn host(
 fn config(
     (scenario, seed): (&Scenario, u64),
     setup: &HostSetup,
-    programs: &mut Programs,
+    programs: &mut Programs<'_>,
     session: &Session,
 ) -> Result<HostConfig> {
     let (process, others) = processes(setup)?;
     let topology = &scenario.topology;
-    let image = programs.number(&process.program)?;
+    let (image, disk) = (programs.number(&process.program)?, programs.disk);
     let modules = &mut programs.modules;
     let mut config = HostConfig {
         image,
-        watches: modules.watches(setup, &process.program, image)?,
+        watches: modules.watches(setup, (disk, &process.program), image)?,
         args: arguments(scenario, process),
         env: environment(process),
-        stdin: stdin(process)?,
+        stdin: stdin(disk, process)?,
         addresses: topology.addresses(setup.index).collect(),
         routes: routes(topology, setup.index),
         random_seed: random_seed(seed, setup.index),
@@ -233,7 +243,7 @@ fn config(
             image: programs.number(&other.program)?,
             args: arguments(scenario, other),
             env: environment(other),
-            stdin: stdin(other)?,
+            stdin: stdin(disk, other)?,
             cwd: other.cwd.clone().unwrap_or_else(|| "/".to_owned()).into(),
         });
     }
@@ -245,7 +255,7 @@ fn config(
         let image = programs.number(&other.program)?;
         config.programs.push(ProgramSpec { path, image });
     }
-    config.files = files(setup, session)?;
+    config.files = files(disk, setup, session)?;
     let names = topology.hosts_file().into_bytes();
     config
         .files
@@ -290,6 +300,13 @@ fn arguments(scenario: &Scenario, process: &Process) -> Vec<Argument> {
         .collect()
 }
 
+/// The trace to where a host begins.
+fn begin_of(disk: &dyn Disk, path: &Path) -> Result<Trace> {
+    let text = disk.read(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
+}
+
 fn environment(process: &Process) -> Vec<Argument> {
     use everett_scenario::EnvValue as Said;
     let variable = |(name, value): &(String, Said)| match value {
@@ -303,29 +320,30 @@ fn environment(process: &Process) -> Vec<Argument> {
     process.env.iter().map(variable).collect()
 }
 
-fn stdin(process: &Process) -> Result<Stdin> {
+fn stdin(disk: &dyn Disk, process: &Process) -> Result<Stdin> {
     use everett_scenario::Stdin as Said;
     Ok(match &process.stdin {
         Said::Empty => Stdin::Empty,
         Said::Text(text) => Stdin::Concrete(text.as_bytes().into()),
         Said::File(path) => {
-            let bytes =
-                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let bytes = disk.read(path);
+            let bytes = bytes.with_context(|| format!("cannot read {}", path.display()))?;
             Stdin::Concrete(bytes.into())
         }
         Said::Symbolic { size } => Stdin::Symbolic { size: *size },
     })
 }
 
-fn files(setup: &HostSetup, session: &Session) -> Result<Vec<FileSpec>> {
+fn files(disk: &dyn Disk, setup: &HostSetup, session: &Session) -> Result<Vec<FileSpec>> {
+    let mounted = |mount: &Mount| disk.mounted(mount, &session.notices);
     let mut all = Vec::new();
     for source in &setup.files {
         match source {
             FileSource::Folder(from) => {
-                all.extend(Mount::new(from, Path::new("")).specs(&session.notices)?);
+                all.extend(mounted(&Mount::new(from, Path::new("")))?);
             }
             FileSource::Mount { from, to } | FileSource::File { to, from } => {
-                all.extend(Mount::new(from, Path::new(to)).specs(&session.notices)?);
+                all.extend(mounted(&Mount::new(from, Path::new(to)))?);
             }
             FileSource::Text { to, text } => {
                 all.push(FileSpec::concrete(to.clone(), text.as_bytes()));

@@ -12,9 +12,10 @@ use everett_scenario::Scenario;
 use everett_sim::Network;
 use everett_vm::Image;
 
+use crate::config::explorer_config;
+use crate::disk::{Disk, RealDisk};
 use crate::error::{Result, bail};
-use crate::explore::explorer_config;
-use crate::scenario::load_scenario;
+use crate::scenario::scenario_from;
 use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::watched;
@@ -33,15 +34,24 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
 
 /// The exploration's configuration, and the programs.
 pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
+    prepare_from(&RealDisk, args, session)
+}
+
+/// The same with the files of any disk.
+pub(crate) fn prepare_from(
+    disk: &dyn Disk,
+    args: &RunSpec,
+    session: &Session,
+) -> Result<(ExplorerConfig, Vec<Image>)> {
     args.refuse_what_scenarios_say()?;
-    let mut scenario = load_scenario(&args.scenario())?;
+    let mut scenario = scenario_from(disk, &args.scenario())?;
     refuse_the_impossible(&scenario)?;
     let args = &args.with_scenario(&scenario)?.with_defaults()?;
     if args.check_deadlocks {
         expect_ends(&mut scenario);
     }
-    let invariants = invariants(&scenario)?;
-    let mut programs = Programs::default();
+    let invariants = invariants(disk, &scenario)?;
+    let mut programs = Programs::on(disk);
     let seed = args.seed.unwrap_or_default();
     let mut hosts = hosts((&scenario, seed), &mut programs, session)?;
     let images = programs.load(args.lowering())?;

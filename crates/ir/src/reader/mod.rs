@@ -382,3 +382,10 @@ impl<'a> Reader<'a> {
         })
     }
 }
+
+impl Module {
+    /// Reads a module from bitcode.
+    pub fn read(bytes: &[u8]) -> Result<Module, crate::ReadError> {
+        read_module(bytes)
+    }
+}

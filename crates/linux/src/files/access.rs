@@ -116,7 +116,8 @@ impl FsCredentials {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{InodeId, ROOT};
+    use crate::files::ROOT;
+    use crate::ids::InodeId;
 
     fn inode(mode: u32, uid: u32, gid: u32) -> Inode {
         Inode {

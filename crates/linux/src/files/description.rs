@@ -4,19 +4,11 @@ use everett_expr::ExprId;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-use super::inode::InodeId;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::host::Stream;
-use crate::objects::ObjectId;
-use crate::owners::Owner;
-
-/// Id of an open file description on its host.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DescriptionId(pub u32);
-
-/// The most descriptors of a process.
-pub const MAX_DESCRIPTORS: usize = 1024;
+use crate::ids::{DescriptionId, InodeId, ObjectId};
+use crate::limits::MAX_DESCRIPTORS;
+use crate::outcome::Stream;
 
 /// What an open file description refers to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -275,4 +267,28 @@ impl Input {
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.bytes.for_each_term(visit);
     }
+}
+
+/// Whom a file tells of its events.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Receiver {
+    /// Nobody.
+    Nobody,
+    /// A thread.
+    Thread(u32),
+    /// A process.
+    Process(u32),
+    /// A process group.
+    Group(u32),
+}
+
+/// The owner of an open file description.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// Whom it tells.
+    pub receiver: Receiver,
+    /// The signal; 0 is `SIGIO` without further information.
+    pub signal: i32,
+    /// Real and effective user id of the process that chose the receiver.
+    pub(crate) users: [u32; 2],
 }

@@ -5,11 +5,11 @@ use everett_expr::ExprId;
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
-use super::inode::{InodeId, InodeKind};
+use super::inode::InodeKind;
 use super::tree::{PROC, ROOT, Tree};
 use super::{Files, Input, Locks};
 use crate::bytes::Bytes;
-use crate::host::Host;
+use crate::ids::InodeId;
 
 /// Contents of files at their last synchronisation, for files that ever were synchronised.
 pub type Synced = Arc<BTreeMap<InodeId, Bytes>>;
@@ -93,17 +93,5 @@ impl Files {
             tree.remove(PROC, &name);
         }
         Disk { tree }
-    }
-}
-
-impl Host {
-    /// Files with contents that are not durable, in order, with a path of each.
-    pub fn unsynced(&self) -> Vec<(InodeId, Vec<u8>)> {
-        self.state.files.unsynced()
-    }
-
-    /// The host's disk if it is switched off now, and `lost` lose what was not synchronised.
-    pub fn disk(&self, lost: &[InodeId]) -> Disk {
-        self.state.files.disk(lost)
     }
 }

@@ -1,16 +1,12 @@
 //! Inodes: type, contents, owner and times of a file.
 
-use std::collections::BTreeMap;
-
 use everett_vm::ImageId;
+use std::collections::BTreeMap;
 
 use super::description::Target;
 use super::generated::Generated;
 use crate::bytes::Bytes;
-
-/// Inode number on its host, at least 1.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct InodeId(pub u32);
+use crate::ids::InodeId;
 
 /// Devices.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

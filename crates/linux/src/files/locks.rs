@@ -3,8 +3,7 @@
 
 use triomphe::Arc;
 
-use super::description::DescriptionId;
-use super::inode::InodeId;
+use crate::ids::{DescriptionId, InodeId};
 
 /// Owner of a record lock.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

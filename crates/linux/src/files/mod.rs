@@ -17,21 +17,23 @@ mod walk;
 pub use access::{EXECUTE, FsCredentials, READ, WRITE};
 pub use changes::{ChangedFile, FileChange};
 pub use description::{
-    Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
+    Description, Descriptor, Descriptors, Input, OpenFlags, Owner, Receiver, Target,
 };
 pub use disk::Disk;
-use disk::Synced;
-pub use inode::{Device, Directory, Inode, InodeId, InodeKind};
-pub use locks::{Conflict, LockOwner, LockRange, Locks};
-pub use status::Status;
-pub use tree::{ROOT, Tree};
-pub use walk::{Dentry, Walk};
-
 use everett_expr::ExprId;
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::objects::ObjectId;
+use crate::ids::{DescriptionId, InodeId, ObjectId};
+use disk::Synced;
+
+pub use generated::{About, Generated};
+
+pub use inode::{Device, Directory, Inode, InodeKind};
+pub use locks::{Conflict, LockOwner, LockRange, Locks};
+pub use status::Status;
+pub use tree::{ROOT, Tree};
+pub use walk::{Dentry, Walk};
 
 /// File system and open file descriptions.
 #[derive(Clone, Debug)]
@@ -104,7 +106,7 @@ impl Files {
     }
 
     /// The owners of all open file descriptions of an object.
-    pub fn owners_of(&self, object: ObjectId) -> Vec<crate::owners::Owner> {
+    pub fn owners_of(&self, object: ObjectId) -> Vec<Owner> {
         let all = self.descriptions.iter().flatten();
         let of = all.filter(|description| description.target == Target::Object(object));
         of.map(|description| description.owner).collect()

@@ -3,11 +3,12 @@
 use super::Files;
 use super::description::Target;
 use super::generated::{About, Generated};
-use super::inode::{Inode, InodeId, InodeKind};
+use super::inode::{Inode, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::HostState;
+use crate::ids::InodeId;
 use crate::process::ExitState;
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\

@@ -1,9 +1,10 @@
 //! File status, as `stat` and `statx` report it.
 
 use super::description::Target;
-use super::inode::{InodeId, InodeKind};
+use super::inode::InodeKind;
 use super::tree::Tree;
 use crate::host::HostState;
+use crate::ids::InodeId;
 
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;

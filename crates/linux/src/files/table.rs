@@ -2,7 +2,8 @@
 
 use triomphe::Arc;
 
-use super::inode::{Inode, InodeId};
+use super::inode::Inode;
+use crate::ids::InodeId;
 
 /// Inodes in a chunk, which are copied together.
 const CHUNK: usize = 64;

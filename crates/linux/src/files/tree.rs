@@ -2,11 +2,10 @@
 
 use everett_expr::ExprId;
 
-use super::access::FsCredentials;
-use super::inode::{Directory, Inode, InodeId, InodeKind};
+use super::inode::{Directory, Inode, InodeKind};
 use super::table::InodeTable;
-use super::walk::Walk;
 use crate::errno::Errno;
+use crate::ids::InodeId;
 
 /// The root directory.
 pub const ROOT: InodeId = InodeId(1);
@@ -180,17 +179,6 @@ impl Tree {
         directory != ROOT && self.is_below(directory, PROC)
     }
 
-    /// The inode with this name in a directory.
-    pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
-        Walk::new(self, &FsCredentials::ROOT).child(directory, name)
-    }
-
-    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
-    /// is followed.
-    pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        Walk::new(self, &FsCredentials::ROOT).lookup(from, path, follow)
-    }
-
     /// Creates or replaces a file, and creates its parent directories. Used at boot.
     pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<InodeId, Errno> {
         let cut = path
@@ -356,6 +344,8 @@ impl Tree {
 mod tests {
     use super::*;
     use crate::bytes::Bytes;
+    use crate::files::access::FsCredentials;
+    use crate::files::walk::Walk;
 
     fn file(bytes: &[u8]) -> Inode {
         Inode::new(InodeKind::Regular(Bytes::from_concrete(bytes)), 0o644, 0)

@@ -2,9 +2,10 @@
 
 use super::access::{EXECUTE, FsCredentials};
 use super::description::Target;
-use super::inode::{InodeId, InodeKind};
+use super::inode::InodeKind;
 use super::tree::{PROC, ROOT, Tree};
 use crate::errno::Errno;
+use crate::ids::InodeId;
 
 /// The most symbolic links followed in one resolution.
 const MAX_LINKS: u32 = 40;
@@ -159,5 +160,18 @@ impl<'t> Walk<'t> {
                 _ => return Ok((dentry, Some(id))),
             }
         }
+    }
+}
+
+impl Tree {
+    /// The inode with this name in a directory.
+    pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
+        Walk::new(self, &FsCredentials::ROOT).child(directory, name)
+    }
+
+    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
+    /// is followed.
+    pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
+        Walk::new(self, &FsCredentials::ROOT).lookup(from, path, follow)
     }
 }

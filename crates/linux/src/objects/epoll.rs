@@ -4,15 +4,16 @@
 //! each epoll instance, in the order of events: this implements edge triggering, and the order of results.
 //! The reported events are always those that hold when `epoll_wait` is called.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
 use triomphe::Arc;
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
-use crate::files::{DescriptionId, Target};
-use crate::host::{HostState, Stream};
+use crate::files::Target;
+use crate::host::HostState;
+use crate::ids::{DescriptionId, ObjectId};
+use crate::outcome::Stream;
 use crate::wait::{ALWAYS, WakeSource};
 
 /// `EPOLLET`: report once for each new event, not as long as the condition holds.

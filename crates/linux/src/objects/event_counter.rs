@@ -2,10 +2,11 @@
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::wait::WaitCondition;
 

@@ -3,15 +3,15 @@
 //! File operations report events with [`HostState::notify`] and [`HostState::notify_name`], which cost
 //! nothing while nothing is watched.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use everett_vm::Buffer;
+use std::collections::{BTreeMap, VecDeque};
 use triomphe::Arc;
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
-use crate::files::{InodeId, OpenFlags};
+use crate::files::OpenFlags;
 use crate::host::HostState;
+use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Kernel, Stop};
 
 /// Event bits and flags of inotify.

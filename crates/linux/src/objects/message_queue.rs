@@ -3,8 +3,9 @@
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::host::HostState;
+use crate::ids::ObjectId;
 
 /// A message.
 #[derive(Clone, Debug)]

@@ -15,6 +15,13 @@ mod timer;
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
+use crate::errno::Errno;
+use crate::files::{Description, Target};
+use crate::host::HostState;
+use crate::ids::{DescriptionId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::wait::{WaitCondition, WakeSource};
+
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
 pub use inotify::{FileWatchers, Inotify, happened, inotify};
@@ -23,22 +30,6 @@ pub use process::process_of;
 pub use signal::signals as readable_signals;
 pub use terminal::{SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 pub use timer::{TimerDescriptor, timer, timer_mut};
-
-use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Target};
-use crate::host::HostState;
-use crate::kernel::{Kernel, Stop};
-use crate::table::Answer;
-use crate::wait::{WaitCondition, WakeSource};
-
-/// Id of an object on its host.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ObjectId(pub u32);
-
-impl ObjectId {
-    /// Stands for the host's standard input when events are announced.
-    pub const STDIN: ObjectId = ObjectId(u32::MAX);
-}
 
 /// A kernel object.
 #[derive(Clone, Debug)]

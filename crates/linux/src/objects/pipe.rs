@@ -4,18 +4,17 @@
 //! fits behind the last one, and a page is free once all of it was read. This determines when a writer
 //! blocks, and how much of a large write fits.
 
+use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
 
-use everett_vm::{Buffer, Value};
-
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
-use crate::kernel::{Kernel, Stop};
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::queue::ByteQueue;
 use crate::signals::SIGPIPE;
-use crate::table::Answer;
 
 /// Page size; writes of at most this size are atomic (`PIPE_BUF`).
 const PAGE: u64 = 4096;

@@ -1,7 +1,8 @@
 //! Process descriptors (`pidfd`): readable when the process has exited.
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::process::ExitState;
 use crate::wait::WakeSource;
 

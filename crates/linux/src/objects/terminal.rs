@@ -3,13 +3,13 @@
 //! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`) is another
 //! one that refers to it.
 
+use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
 
-use everett_vm::{Buffer, Value};
-
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::ByteQueue;
 

@@ -2,9 +2,10 @@
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, OpenObject, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 
 /// A timerfd.

@@ -6,25 +6,10 @@ mod exhaustive;
 mod random;
 mod round_robin;
 
-use everett_vm::{
-    Bug, BugKind, CallSite, ChoiceSite, ExecContext, Interrupt, Oracle, PreemptionPoints,
-};
+use everett_vm::{CallSite, ChoiceSite, Interrupt, Oracle};
 use smallvec::SmallVec;
 
-use crate::config::PreemptAt;
-use crate::dispatch::SliceEnd;
-use crate::host::{Ending, Host, HostExit, HostState};
-use crate::kernel::{Kernel, reborrow};
-use crate::process::{ExitState, ExitStatus, RunState, TaskName};
-use crate::wait::WakeSource;
-
-/// Instructions that a thread may execute between two system calls before its time slice is over.
-const QUANTUM: u64 = 1_000_000;
-/// System calls that a thread may make before its time slice is over.
-const MAX_CALLS: u32 = 100;
-
-/// How often the clock may jump to a timer in a row without any thread becoming runnable.
-const MAX_IDLE_JUMPS: u32 = 10_000;
+use crate::process::TaskName;
 
 /// A preemption point between system calls: another thread could have run here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -122,7 +107,7 @@ pub struct Policy {
     pub what: &'static str,
     /// Whether it is consulted at preemption points.
     preempts: bool,
-    pick: Picker,
+    pub(crate) pick: Picker,
 }
 
 /// All policies, the default first. Programs select them by their index (`everett_set_scheduler`).
@@ -182,7 +167,7 @@ impl Scheduler {
         self.row().preempts
     }
 
-    fn row(self) -> &'static Policy {
+    pub(crate) fn row(self) -> &'static Policy {
         &SCHEDULERS[usize::from(self.policy)]
     }
 }
@@ -216,291 +201,8 @@ fn ask(
     Ok(order[picked.min(order.len() - 1)])
 }
 
-impl Kernel<'_, '_> {
-    /// Logs a preemption point between two system calls of the running thread.
-    pub(crate) fn log_point(&mut self) {
-        let Some(frame) = self.vm.thread.top() else {
-            return;
-        };
-        let passed = PreemptionPoint {
-            task: TaskName {
-                pid: self.task().pid,
-                tid: self.task().tid,
-            },
-            calls: self.task().calls,
-            site: CallSite {
-                image: self.vm.image.number(),
-                function: frame.function,
-                pc: frame.pc,
-            },
-            switches: false,
-        };
-        if let Some(points) = &mut self.host.points {
-            triomphe::Arc::make_mut(points).push(passed);
-            self.host.schedule.at_logged_point = true;
-        }
-    }
+/// Instructions that a thread may execute between two system calls before its time slice is over.
+pub(crate) const QUANTUM: u64 = 1_000_000;
 
-    /// Stops the running thread before its system call, once, if the policy may preempt it there.
-    pub(crate) fn stop_at_point(&mut self) -> bool {
-        let options = &self.host.options;
-        let wanted = self.host.schedule.kind.preempts() && options.preempt_at != PreemptAt::Quantum;
-        if !wanted || self.task().passed_preemption_point || self.host.tasks.len() == 1 {
-            return false;
-        }
-        self.task_mut().passed_preemption_point = true;
-        true
-    }
-}
-
-impl HostState {
-    /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
-    pub(crate) fn end_quantum(&mut self) {
-        self.clock_ns = self.clock_ns.saturating_add(QUANTUM);
-        if let Some(task) = self.tasks.get_mut(self.schedule.running) {
-            let task = triomphe::Arc::make_mut(task);
-            task.cpu_ns += QUANTUM;
-            let pid = task.pid;
-            if let Some(process) = self.process_by_pid_mut(pid) {
-                process.cpu_ns += QUANTUM;
-            }
-        }
-        self.schedule.quantum = 0;
-        self.schedule.due = true;
-    }
-
-    /// The instructions before which the running thread stops for preemption.
-    pub(crate) fn points(&self, alone: bool, shares: bool) -> PreemptionPoints {
-        if self.tasks.len() == 1 || !self.schedule.kind.preempts() {
-            return PreemptionPoints::None;
-        }
-        if alone && !shares {
-            // The memory is private: processes interact at system calls only.
-            return PreemptionPoints::None;
-        }
-        match self.options.preempt_at {
-            PreemptAt::Quantum | PreemptAt::SystemCalls => PreemptionPoints::None,
-            PreemptAt::Atomics => PreemptionPoints::Atomics,
-            PreemptAt::Memory => PreemptionPoints::Memory,
-        }
-    }
-
-    fn can_run(&self, at: usize) -> bool {
-        let task = &self.tasks[at];
-        if self.is_stopped(task) {
-            return false;
-        }
-        match &task.run_state {
-            RunState::Running => true,
-            RunState::Waiting(wait) => {
-                self.wait_is_over(task, wait) || self.has_deliverable_signal(task)
-            }
-            RunState::Ended => false,
-        }
-    }
-
-    fn ready(&self) -> SmallVec<[usize; 8]> {
-        (0..self.tasks.len())
-            .filter(|at| self.can_run(*at) && self.schedule.held != Some(self.tasks[*at].tid))
-            .collect()
-    }
-
-    /// The earliest deadline of a blocked task.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
-        let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
-            RunState::Waiting(wait) => wait.deadline_ns,
-            _ => None,
-        });
-        let others = self.next_timer().into_iter().chain(self.wire.next_retry());
-        deadlines.chain(others).min()
-    }
-
-    /// The exit status of the host, once its first process has exited and no other process holds its output
-    /// streams.
-    fn is_over(&self) -> Option<ExitStatus> {
-        let first = self.processes.first()?;
-        let ExitState::Zombie(exit_status) = first.exit_state else {
-            return None;
-        };
-        let alive = || {
-            let processes = self.processes.iter().skip(1);
-            processes.filter(|process| matches!(process.exit_state, ExitState::Alive))
-        };
-        let goes_on = if self.options.waits_for_all {
-            alive().next().is_some()
-        } else {
-            alive().any(|process| self.holds_output(process))
-        };
-        (!goes_on).then_some(exit_status)
-    }
-
-    fn holds_output(&self, process: &crate::process::ProcessState) -> bool {
-        process.descriptors.iter().any(|(_, descriptor)| {
-            let description = self.files.description(descriptor.description);
-            description.is_some_and(|open| matches!(open.target, crate::files::Target::Output(_)))
-        })
-    }
-}
-
-impl From<ExitStatus> for Ending {
-    fn from(exit_status: ExitStatus) -> Ending {
-        match exit_status {
-            ExitStatus::Exit(status) => Ending::Exit(status),
-            ExitStatus::Signal(signal) => Ending::Signal(signal),
-        }
-    }
-}
-
-impl Host {
-    /// Runs until an event stops the host or about `budget` instructions were executed.
-    pub fn run(&mut self, around: ExecContext<'_>, budget: u64) -> HostExit {
-        let end = self.state.instructions.saturating_add(budget);
-        self.run_until(around, end, false)
-    }
-
-    /// Runs until an event stops the host or this many instructions were executed since it booted. Stops there before
-    /// the next thread is picked, so that no time passes.
-    pub fn run_to(&mut self, around: ExecContext<'_>, instructions: u64) -> HostExit {
-        self.run_until(around, instructions, true)
-    }
-
-    fn run_until(&mut self, mut around: ExecContext<'_>, end: u64, before_pick: bool) -> HostExit {
-        loop {
-            if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
-                return exit;
-            }
-            if before_pick && self.state.instructions >= end {
-                return HostExit::Budget;
-            }
-            if let Some(exit) = self.choose_thread(&mut around) {
-                return exit;
-            }
-            let before = self.state.instructions;
-            let left = end.saturating_sub(before);
-            if left == 0 {
-                return HostExit::Budget;
-            }
-            let Some(pause) = self.with_running(&mut around, |running| running.run(left)) else {
-                return HostExit::Ended(Ending::EndPath);
-            };
-            let schedule = &mut self.state.schedule;
-            match pause {
-                SliceEnd::Budget => {
-                    if schedule.quantum == 0 {
-                        self.state.end_quantum();
-                    }
-                }
-                SliceEnd::Point | SliceEnd::Off => schedule.due = true,
-                SliceEnd::Execute(execution) => {
-                    if let Err(exit) = self.execute(*execution, &mut around) {
-                        return exit;
-                    }
-                }
-                SliceEnd::Exit(exit) => return exit,
-            }
-            self.update_tasks();
-        }
-    }
-
-    /// Picks the thread that runs next. Returns `Some` if no thread is runnable.
-    pub(crate) fn pick(
-        &mut self,
-        around: &mut ExecContext<'_>,
-    ) -> Result<Option<HostExit>, Interrupt> {
-        let mut idle_jumps = 0;
-        loop {
-            if let Some(exit_status) = self.state.is_over() {
-                return Ok(Some(HostExit::Ended(exit_status.into())));
-            }
-            self.state.fire_timers();
-            self.state.retry_requests();
-            let ready = self.state.ready();
-            if ready.is_empty() {
-                idle_jumps += 1;
-                if idle_jumps > MAX_IDLE_JUMPS {
-                    // A periodic timer fires forever, and no thread reacts to it.
-                    return Ok(Some(HostExit::Ended(Ending::Idle)));
-                }
-                match self.idle() {
-                    Some(exit) => return Ok(Some(exit)),
-                    None => continue,
-                }
-            }
-            let last = self.state.schedule.running;
-            let current = ready.contains(&last).then_some(last);
-            let thread = |at: &usize| self.state.tasks[*at].tid;
-            let threads: SmallVec<[u32; 8]> = ready.iter().map(thread).collect();
-            let decision = Decision {
-                ready: &ready,
-                threads: &threads,
-                current,
-                last,
-                yields: self.state.schedule.quantum == 0 || current.is_none(),
-            };
-            let picker = self.state.schedule.kind.row().pick;
-            let around = reborrow(around);
-            let schedule = &mut self.state.schedule;
-            let picked = picker(&decision, schedule, around.oracle)?;
-            around.oracle.commit();
-            if std::mem::take(&mut schedule.at_logged_point)
-                && let Some(points) = &mut self.state.points
-                && let Some(passed) = triomphe::Arc::make_mut(points).last_mut()
-            {
-                passed.switches = picked != last;
-            }
-            let schedule = &mut self.state.schedule;
-            schedule.running = picked;
-            schedule.due = false;
-            schedule.quantum = QUANTUM;
-            schedule.calls = 0;
-            return Ok(None);
-        }
-    }
-
-    /// No thread is runnable: advances the clock to the next deadline, or reports how the host ends.
-    fn idle(&mut self) -> Option<HostExit> {
-        let wake_source = self.state.best_wake_source();
-        if wake_source == WakeSource::Stdin {
-            return Some(HostExit::NeedsInput);
-        }
-        let deadline = self.state.next_deadline();
-        let is_told = self.state.wire.stops_at_waits && wake_source == WakeSource::External;
-        if let Some(deadline) = deadline
-            && !is_told
-            && self.state.wire.may_jump(deadline)
-        {
-            self.state.clock_ns = self.state.clock_ns.max(deadline);
-            return None;
-        }
-        if deadline.is_some() || self.state.wire.is_networked && wake_source == WakeSource::External
-        {
-            return Some(HostExit::Waits(deadline));
-        }
-        let ended = self.state.processes.first().map(|first| first.exit_state);
-        Some(HostExit::Ended(match (wake_source, ended) {
-            (WakeSource::External, Some(ExitState::Zombie(exit_status))) => exit_status.into(),
-            (WakeSource::External, _) => Ending::Idle,
-            _ => Ending::Bug(Box::new(self.deadlock())),
-        }))
-    }
-
-    fn deadlock(&mut self) -> Bug {
-        let waiting: Vec<usize> = (0..self.state.tasks.len())
-            .filter(|at| matches!(self.state.tasks[*at].run_state, RunState::Waiting(_)))
-            .collect();
-        if let Some(first) = waiting.first() {
-            // The report shows the stack of this thread first.
-            self.state.schedule.running = *first;
-        }
-        let threads: Vec<String> = self.threads().into_iter().map(|(who, _)| who).collect();
-        let message = match threads.as_slice() {
-            [only] => format!("the only thread waits forever ({only})"),
-            all => format!(
-                "all {} threads wait forever ({})",
-                all.len(),
-                all.join("; ")
-            ),
-        };
-        Bug::new(BugKind::Deadlock, message)
-    }
-}
+/// System calls that a thread may make before its time slice is over.
+const MAX_CALLS: u32 = 100;

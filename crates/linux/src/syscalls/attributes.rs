@@ -5,11 +5,12 @@ use everett_vm::Value;
 use super::input_output::MAX_FILE;
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use crate::errno::Errno;
-use crate::files::{InodeId, InodeKind, OpenFlags, Target, WRITE};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{InodeKind, OpenFlags, Target, WRITE};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -1,17 +1,17 @@
 //! Calls by which a program declares the world that it becomes a host of. They are not Linux system calls:
 //! the functions of `netklee.h` make them. They return a C `int`: 0 or a negative errno.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use everett_vm::{HYPERCALL_BASE, Value};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use triomphe::Arc;
 
 use super::own::show;
+use crate::config::Boot;
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
-use crate::setup::{Boot, Route, Setup, Subnet};
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::setup::{Route, Setup, Subnet};
 use crate::table::ArgKind::{Buffer, Int, Path};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// The number of the first of them among Everett's own calls.

@@ -4,9 +4,9 @@ use everett_vm::Value;
 
 use crate::capabilities::{ALL, Capabilities, SETPCAP};
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::Pointer;
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

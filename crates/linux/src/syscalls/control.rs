@@ -5,11 +5,11 @@ use triomphe::Arc;
 
 use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
 use crate::signals::is_signal;
 use crate::table::ArgKind::{Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -5,10 +5,11 @@ use everett_vm::{Buffer, Value};
 use super::input_output::MAX_FILE;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Description, Inode, InodeId, InodeKind, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Description, Inode, InodeKind, OpenFlags, Target};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -5,11 +5,11 @@ use everett_vm::Value;
 use super::locks;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, pipe};
 use crate::owners;
 use crate::table::ArgKind::{Fd, Flags, Int};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

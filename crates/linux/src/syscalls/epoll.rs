@@ -3,11 +3,12 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{DescriptionId, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
-use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, ObjectId, WAKE_UP, epoll, event, source};
+use crate::files::{OpenFlags, Target};
+use crate::ids::{DescriptionId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, WAKE_UP, epoll, event, source};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.

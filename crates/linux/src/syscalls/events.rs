@@ -5,13 +5,12 @@ use everett_vm::Value;
 use super::time::{is_wall_clock, timespec};
 use crate::errno::Errno;
 use crate::files::{OpenFlags, Target};
-use crate::kernel::Kernel;
-use crate::objects::{
-    EventCounter, Object, ObjectId, TimerDescriptor, readable_signals, timer, timer_mut,
-};
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel};
+use crate::objects::{EventCounter, Object, TimerDescriptor, readable_signals, timer, timer_mut};
 use crate::signals::blockable;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::timers::{TimeBase, Timer, TimerAction};
 
 /// Rows of this family.

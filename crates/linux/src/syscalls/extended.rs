@@ -4,9 +4,9 @@ use everett_vm::Value;
 
 use super::paths::AT_FDCWD;
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::kernel::{Answer, Kernel};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

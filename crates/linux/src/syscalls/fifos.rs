@@ -1,12 +1,14 @@
 //! Opening FIFOs: each end blocks until the other is opened.
 
+use triomphe::Arc;
+
 use crate::errno::Errno;
-use crate::files::{InodeId, OpenFlags, Target};
+use crate::files::{OpenFlags, Target};
+use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Pipe};
+use crate::objects::{Object, Pipe};
 use crate::process::RunState;
 use crate::wait::WaitCondition;
-use triomphe::Arc;
 
 impl Kernel<'_, '_> {
     /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds the other

@@ -5,10 +5,10 @@ use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::host::HostState;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 use crate::wait::{FutexKey, WaitCondition};
 

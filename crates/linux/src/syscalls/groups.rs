@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::errno::Errno;
+use crate::ids::ObjectId;
 use crate::kernel::Kernel;
-use crate::objects::ObjectId;
 use crate::objects::socket::{Address, Domain, family, level};
 
 pub const GROUP_INTERFACE: u32 = 32;

@@ -3,11 +3,12 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::bytes::input_bytes;
 use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 
 /// Rows of this family.
@@ -103,9 +104,21 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let len = call.args[1].min(MAX);
     kernel.check(call.args[0], len, true)?;
-    let bytes = kernel.host.random_bytes(len as usize);
-    kernel.write_bytes(call.args[0], &bytes)?;
+    let bytes = kernel.draw(len as usize)?;
+    kernel.write_buffer(call.args[0], &bytes)?;
     Ok(Value::concrete(len))
+}
+
+impl Kernel<'_, '_> {
+    /// Random bytes.
+    pub(crate) fn draw(&mut self, len: usize) -> Result<everett_vm::Buffer, Stop> {
+        if self.host.options.symbolic_draws && len > 0 {
+            let input = self.vm.input("random", len as u32)?;
+            return Ok(input_bytes(self.vm.arena, input, 0, len as u32));
+        }
+        let bytes = self.host.random_bytes(len);
+        Ok(everett_vm::Buffer::with_bytes(&bytes, len))
+    }
 }
 
 /// Size of a `struct rusage`.

@@ -5,10 +5,11 @@ use everett_vm::Value;
 use super::paths::AT_FDCWD;
 use crate::errno::Errno;
 use crate::files::{OpenFlags, READ, Target};
-use crate::kernel::Kernel;
-use crate::objects::{Inotify, Object, ObjectId, happened, inotify};
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel};
+use crate::objects::{Inotify, Object, happened, inotify};
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

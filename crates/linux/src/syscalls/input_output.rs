@@ -4,12 +4,13 @@ use everett_vm::{Buffer, Value};
 
 use crate::bytes::input_bytes;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Descriptor, Device, InodeKind, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Description, Descriptor, Device, InodeKind, OpenFlags, Target};
+use crate::ids::DescriptionId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.
@@ -340,7 +341,10 @@ impl Kernel<'_, '_> {
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
                 InodeKind::Regular(bytes) => bytes.read(offset, wanted),
                 InodeKind::Directory(..) => return Err(Errno::EISDIR.into()),
-                InodeKind::Device(device) => self.read_device(*device, wanted),
+                InodeKind::Device(device) => {
+                    let device = *device;
+                    self.read_device(device, wanted)?
+                }
                 _ => return Err(Errno::EBADF.into()),
             },
         };
@@ -515,19 +519,16 @@ impl Kernel<'_, '_> {
         }
     }
 
-    fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
-        match device {
+    fn read_device(&mut self, device: Device, wanted: u64) -> Result<Buffer, Stop> {
+        Ok(match device {
             Device::Null
             | Device::Terminal
             | Device::Other { .. }
             | Device::Multiplexer
             | Device::Line(_) => Buffer::zeroed(0),
             Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
-            Device::Random | Device::Urandom => {
-                let bytes = self.host.random_bytes(wanted as usize);
-                Buffer::with_bytes(&bytes, bytes.len())
-            }
-        }
+            Device::Random | Device::Urandom => self.draw(wanted as usize)?,
+        })
     }
 
     /// Writes bytes into ranges of guest memory: all are checked before the first is written.
@@ -617,7 +618,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Whether it is a memory file that is sealed against writing.
-    fn is_sealed(&self, id: crate::files::InodeId) -> bool {
+    fn is_sealed(&self, id: crate::ids::InodeId) -> bool {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
@@ -655,7 +656,7 @@ impl Kernel<'_, '_> {
         Ok(parts)
     }
 
-    pub fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
+    pub fn write_regular(&mut self, id: crate::ids::InodeId, start: u64, parts: &[Buffer]) {
         let now = self.wall_clock_ns();
         let who = self.fs_credentials();
         let inode = self.host.files.tree.get_mut(id);

@@ -2,14 +2,13 @@
 
 use everett_vm::Value;
 
+use super::time::{SECOND, is_wall_clock, timespec};
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::signals::{SIGALRM, is_signal};
 use crate::table::ArgKind::{Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::timers::{Notice, PosixTimer, TimeBase, Timer, TimerAction};
-
-use super::time::{SECOND, is_wall_clock, timespec};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

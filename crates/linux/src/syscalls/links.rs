@@ -6,11 +6,12 @@ use super::paths::{AT_EMPTY_PATH, AT_FDCWD};
 use crate::bytes::Bytes;
 use crate::capabilities::MKNOD;
 use crate::errno::Errno;
-use crate::files::{Dentry, Device, Directory, EXECUTE, InodeId, InodeKind, READ, Target, WRITE};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Dentry, Device, Directory, EXECUTE, InodeKind, READ, Target, WRITE};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -4,9 +4,9 @@ use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::files::{InodeKind, Target};
-use crate::kernel::Kernel;
+use crate::kernel::{Answer, Kernel};
 use crate::table::ArgKind::{Buffer, Fd, Int};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -111,7 +111,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Updates the access time of a file.
-    pub fn note_access(&mut self, id: crate::files::InodeId) {
+    pub fn note_access(&mut self, id: crate::ids::InodeId) {
         let now_ns = self.wall_clock_ns();
         if let Some(time) = self.host.files.tree.get(id).access_to_note(now_ns) {
             self.host.files.tree.get_mut(id).accessed_ns = time;

@@ -3,12 +3,11 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{
-    Conflict, Description, Descriptor, InodeId, InodeKind, LockOwner, LockRange, Target,
-};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Conflict, Description, Descriptor, InodeKind, LockOwner, LockRange, Target};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::{Fd, Int};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.

@@ -4,12 +4,13 @@ use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Description, OpenFlags, Target};
+use crate::ids::{DescriptionId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, queue, queue_mut};
-use crate::objects::{Object, ObjectId, event};
+use crate::objects::{Object, event};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.

@@ -7,10 +7,10 @@ use triomphe::Arc;
 use crate::config::PreemptAt;
 use crate::errno::Errno;
 use crate::faults::{RD, WR};
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::schedule::Scheduler;
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family, in the order of their numbers.
 pub const ROWS: &[Row] = &[

@@ -5,13 +5,14 @@ use everett_vm::Value;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::files::{
-    Dentry, Description, Device, FsCredentials, Inode, InodeId, InodeKind, OpenFlags, READ, Target,
-    WRITE, Walk,
+    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, Target, WRITE,
+    Walk,
 };
-use crate::kernel::{Kernel, Stop};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -4,12 +4,12 @@ use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::files::OpenFlags;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, process_of};
 use crate::process::ExitState;
 use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -4,10 +4,11 @@ use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::files::{Description, OpenFlags, Target};
-use crate::kernel::Kernel;
-use crate::objects::{Object, ObjectId, Pipe};
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel};
+use crate::objects::{Object, Pipe};
 use crate::table::ArgKind::{Flags, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

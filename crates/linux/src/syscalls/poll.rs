@@ -3,13 +3,13 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::DescriptionId;
-use crate::kernel::{Kernel, Stop};
+use crate::ids::DescriptionId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::event;
 use crate::process::TaskState;
 use crate::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::{ALWAYS, WaitCondition};
 
 /// Rows of this family.

@@ -2,17 +2,15 @@
 
 use everett_vm::{Buffer, Value, resize};
 
+use super::paths::AT_FDCWD;
 use crate::clone::CloneArgs;
 use crate::errno::Errno;
 use crate::files::InodeKind;
-use crate::kernel::{Kernel, Stop};
-use crate::process::Execution;
-use crate::process::ExitStatus;
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::process::{Execution, ExitStatus};
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
-
-use super::paths::AT_FDCWD;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

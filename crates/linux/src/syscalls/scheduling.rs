@@ -5,10 +5,10 @@ use triomphe::Arc;
 
 use crate::capabilities::SYS_NICE;
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{RunState, TaskState};
 use crate::table::ArgKind::{Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

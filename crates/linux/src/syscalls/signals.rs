@@ -6,14 +6,12 @@ use triomphe::Arc;
 use crate::capabilities::KILL;
 use crate::delivery::{AUTO_DISARM, INFORMATION_SIZE, NO_STACK, ON_STACK};
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{ExitState, ProcessState, SignalAction};
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, Signal, bit, blockable, code, is_signal};
 use crate::table::ArgKind::{Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
-
-pub use crate::signals::SIGPIPE;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
-use crate::files::{DescriptionId, Descriptor};
+use crate::files::Descriptor;
+use crate::ids::DescriptionId;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
     Ancillary, Credentials, Domain, ETHERNET, Received, level, message_flag,

@@ -1,14 +1,12 @@
 //! Requests of `ioctl` about sockets and network interfaces.
 
+use everett_vm::Value;
 use std::net::IpAddr;
 
-use everett_vm::Value;
-
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
-use crate::objects::ObjectId;
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{Address, Domain, NetworkInterface};
-use crate::table::Answer;
 
 const BYTES_TO_READ: u64 = 0x541b;
 const BYTES_ON_THE_WAY: u64 = 0x5411;

@@ -1,21 +1,20 @@
 //! Sending and receiving through sockets.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use everett_vm::Value;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::Target;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
     AF_UNSPEC, Address, Ancillary, Domain, LinkAddress, OPERATIONS, Received, Socket, SocketType,
     family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

@@ -5,13 +5,13 @@ use everett_vm::Value;
 use super::groups::{GROUP_INTERFACE, GROUP_INTERFACE6};
 use crate::errno::Errno;
 use crate::frames::protocol;
-use crate::kernel::{Kernel, Stop};
-use crate::objects::ObjectId;
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{
     Credentials, Domain, LOOPBACK, Socket, SocketState, has_missing_effect, level,
 };
 use crate::table::ArgKind::{Fd, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

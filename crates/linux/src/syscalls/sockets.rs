@@ -1,21 +1,21 @@
 //! Sockets: creating, binding and connecting.
 
-use std::net::SocketAddr;
-
 use everett_vm::Value;
+use std::net::SocketAddr;
 
 use crate::capabilities;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, InodeId, InodeKind, OpenFlags, Target};
+use crate::files::{Description, InodeKind, OpenFlags, Target};
 use crate::frames::protocol;
-use crate::kernel::{Kernel, Stop};
+use crate::ids::{DescriptionId, InodeId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{
     AF_UNSPEC, Address, ConnectReport, Credentials, Domain, LinkAddress, STORAGE_SIZE, Socket,
     SocketState, SocketType, family, unspecified,
 };
-use crate::objects::{Object, ObjectId, OpenObject};
+use crate::objects::{Object, OpenObject};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

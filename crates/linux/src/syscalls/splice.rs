@@ -4,11 +4,12 @@ use everett_vm::{Buffer, Value};
 
 use super::input_output::MAX_FILE;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Device, InodeKind, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, event, pipe, pipe_mut};
+use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
+use crate::ids::{DescriptionId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::{event, pipe, pipe_mut};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.

@@ -3,11 +3,11 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, Device, Inode, InodeId, InodeKind, OpenFlags, ROOT, Target};
+use crate::files::{Description, Device, Inode, InodeKind, OpenFlags, ROOT, Target};
 use crate::host::HostState;
-use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
-use crate::table::Answer;
+use crate::ids::{InodeId, ObjectId};
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::{Object, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 
 /// The most terminals of a host.
 const MAX: u32 = 4096;

@@ -1,14 +1,15 @@
 //! Clocks and sleeping, all on the host's virtual clock.
 
-use everett_vm::Value;
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId};
+use everett_vm::{Buffer, Value};
 
 use crate::capabilities::SYS_TIME;
 use crate::dispatch::SYSTEM_CALL_NS;
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 use crate::wait::WaitCondition;
 
@@ -84,12 +85,13 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn gettimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let now = kernel.wall_clock_ns();
     if call.args[0] != 0 {
-        let bytes = [now / SECOND, now % SECOND / 1000]
-            .map(u64::to_le_bytes)
-            .concat();
-        kernel.write_bytes(call.args[0], &bytes)?;
+        let (seconds, ns) = kernel.wall_clock();
+        let arena = &mut *kernel.vm.arena;
+        let (ns, unit) = (ns.to_term(arena, 64), arena.constant(64, 1000));
+        let microseconds = arena.binary(BinaryOp::UDiv, ns, unit);
+        let microseconds = Value::of_term(arena, microseconds);
+        kernel.write_words(call.args[0], [seconds, microseconds])?;
     }
     if call.args[1] != 0 {
         kernel.write_bytes(call.args[1], &[0; 8])?;
@@ -110,21 +112,22 @@ fn times(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn time(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let seconds = kernel.wall_clock_ns() / SECOND;
+    let (seconds, _) = kernel.wall_clock();
     if call.args[0] != 0 {
-        kernel.write_bytes(call.args[0], &seconds.to_le_bytes())?;
+        kernel.write_words(call.args[0], [seconds])?;
     }
-    Ok(Value::concrete(seconds))
+    Ok(seconds)
 }
 
 fn clock_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let base = kernel.base_of_clock(call.int(0))?;
-    let now = if is_wall_clock(call.int(0)) {
-        kernel.wall_clock_ns()
+    if is_wall_clock(call.int(0)) {
+        let (seconds, ns) = kernel.wall_clock();
+        kernel.write_words(call.args[1], [seconds, ns])?;
     } else {
-        kernel.host.shown(base)
-    };
-    kernel.write_bytes(call.args[1], &timespec(now))?;
+        let now = kernel.host.shown(base);
+        kernel.write_bytes(call.args[1], &timespec(now))?;
+    }
     Ok(Value::ZERO)
 }
 
@@ -264,6 +267,43 @@ impl Kernel<'_, '_> {
         self.host.start_time_ns.saturating_add(self.host.clock_ns)
     }
 
+    /// Seconds and nanoseconds of the wall clock. Where it is symbolic, the host started at any second of 32 bits, and
+    /// at any nanosecond in it; what has passed since then is as always.
+    fn wall_clock(&mut self) -> (Value, Value) {
+        if !self.host.options.symbolic_draws {
+            let now = self.wall_clock_ns();
+            return (Value::concrete(now / SECOND), Value::concrete(now % SECOND));
+        }
+        let passed = self.host.clock_ns;
+        let arena = &mut *self.vm.arena;
+        // Not an input of the path: it is the same array whenever the clock is read.
+        let array = arena.array(CLOCK_ORDINAL, "wall clock", 8);
+        let bytes: Vec<ExprId> = (0..8).map(|at| arena.read(array, at)).collect();
+        let start = arena.concat_bytes(&bytes[..4]);
+        let start = arena.zext(start, 64);
+        // 30 bits, with what lies above a second folded down: each nanosecond of a second is among the values.
+        let drawn = arena.concat_bytes(&bytes[4..]);
+        let drawn = arena.extract(drawn, 0, 30);
+        let drawn = arena.zext(drawn, 64);
+        let since = arena.constant(64, passed % SECOND);
+        let (start_ns, _) = within_second(arena, drawn);
+        let ns = arena.binary(BinaryOp::Add, start_ns, since);
+        let (ns, carry) = within_second(arena, ns);
+        let whole = arena.constant(64, passed / SECOND);
+        let seconds = arena.binary(BinaryOp::Add, start, whole);
+        let seconds = arena.binary(BinaryOp::Add, seconds, carry);
+        (Value::of_term(arena, seconds), Value::of_term(arena, ns))
+    }
+
+    /// Writes words of 8 bytes, which may be symbolic.
+    fn write_words<const N: usize>(&mut self, address: u64, words: [Value; N]) -> Result<(), Stop> {
+        let mut bytes = Buffer::zeroed(8 * N);
+        for (at, word) in words.into_iter().enumerate() {
+            bytes.store(8 * at, 8, word);
+        }
+        self.write_buffer(address, &bytes)
+    }
+
     /// A signal interrupts a sleep: stores the remaining time if the program asked for it.
     pub(crate) fn write_remainder(&mut self) {
         let task = self.task();
@@ -285,4 +325,22 @@ impl Kernel<'_, '_> {
         }
         Ok(seconds.saturating_mul(SECOND).saturating_add(nanoseconds))
     }
+}
+
+/// Ordinal of the symbolic wall clock, which is no input of a path: those count from 0.
+const CLOCK_ORDINAL: u32 = u32::MAX - 2;
+
+/// Nanoseconds below two seconds as those below one, and the second that this takes off.
+fn within_second(arena: &mut Arena, ns: ExprId) -> (ExprId, ExprId) {
+    let (second, zero, one) = (
+        arena.constant(64, SECOND),
+        arena.constant(64, 0),
+        arena.constant(64, 1),
+    );
+    let is_below = arena.compare(CompareOp::Ult, ns, second);
+    let rest = arena.binary(BinaryOp::Sub, ns, second);
+    (
+        arena.ite(is_below, ns, rest),
+        arena.ite(is_below, zero, one),
+    )
 }

@@ -5,10 +5,10 @@ use triomphe::Arc;
 
 use crate::capabilities::{SETGID, SETUID};
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::kernel::{Answer, Kernel};
 use crate::process::{ExitState, ProcessState};
 use crate::table::ArgKind::{Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[

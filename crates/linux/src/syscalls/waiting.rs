@@ -3,11 +3,11 @@
 use everett_vm::{Buffer, Value, resize};
 
 use crate::errno::Errno;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{ExitState, ExitStatus, ProcessState, StateChange};
 use crate::signals::{SIGCHLD, SIGCONT, code};
 use crate::table::ArgKind::{Flags, Int, Pointer};
-use crate::table::{Answer, Call, Row};
+use crate::table::{Call, Row};
 use crate::wait::{ChildFilter, ChildSelector, WaitCondition};
 
 /// Rows of this family.

@@ -1,13 +1,14 @@
 //! Queries with few combinations of values.
 
+use everett_expr::{Arena, EvalScratch, ExprId, Variable};
+use proptest::prelude::*;
+
 use super::chain::plain;
 use super::{Terms, steps};
 use crate::bytes::{ByteSet, ByteTables};
 use crate::cache::Query;
-use crate::enumerate::Effort;
+use crate::verdict::Effort;
 use crate::{Constraints, Model, Solver, SolverConfig, SolverStatistics, Verdict};
-use everett_expr::{Arena, EvalScratch, ExprId, Variable};
-use proptest::prelude::*;
 
 /// Asks one question about the bytes of a path; what was counted comes back.
 fn ask(

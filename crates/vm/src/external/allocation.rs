@@ -104,6 +104,7 @@ impl Vm<'_> {
             return Ok(self.exhausted());
         }
         if self.memory.heap_bytes().saturating_add(bytes) > self.max_heap {
+            self.reached_max_heap = true;
             return Ok(self.exhausted());
         }
         let stack = self.stack();

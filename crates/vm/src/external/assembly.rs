@@ -5,6 +5,7 @@ mod bits;
 mod execute;
 mod machine;
 mod parse;
+mod step;
 mod x87;
 
 pub use execute::processor;
@@ -12,10 +13,9 @@ pub use execute::processor;
 use everett_ir::code::{Assembly, AtomicOp, Callee};
 
 use self::machine::Machine;
-use super::Handler;
 use super::intrinsics::done;
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
+use crate::vm::{Arguments, Done, Handler, Interrupt, SystemCall, Vm};
 
 /// A template, its constraints, and the handler.
 type Row = (&'static str, &'static str, Handler);

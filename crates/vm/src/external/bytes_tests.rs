@@ -512,7 +512,7 @@ fn questions_come_before_changes() {
                 };
                 let mut vm = Vm::new(
                     context,
-                    crate::image::ImageId::default(),
+                    crate::stacks::ImageId::default(),
                     &mut harness.memory,
                     &mut harness.thread,
                 );

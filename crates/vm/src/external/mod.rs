@@ -17,6 +17,7 @@ mod intrinsics;
 mod jumps;
 mod long_double;
 mod math;
+mod resolve;
 mod scan;
 mod strings;
 mod subobjects;
@@ -29,11 +30,7 @@ use everett_ir::code::{Assembly, Program};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::vm::{Arguments, Done, Interrupt, Vm};
-
-/// Executes an operation: asks the oracle all its questions, then changes state, then returns the
-/// result.
-pub type Handler = for<'v, 'a, 'b> fn(&'v mut Vm<'a>, &'v Arguments<'b>) -> Result<Done, Interrupt>;
+use crate::vm::Handler;
 
 /// A row of a family's table.
 pub struct Operation {

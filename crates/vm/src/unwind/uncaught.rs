@@ -2,8 +2,9 @@
 
 use everett_ir::code::Location;
 
-use super::{EXCEPTION_TYPE, Unwinding};
+use super::EXCEPTION_TYPE;
 use crate::bug::{Bug, BugKind};
+use crate::thread::Unwinding;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::packet::LinkAddress;
 use crate::errno::Errno;
+use crate::frames::HardwareAddress;
 
 /// Address families.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -178,6 +178,55 @@ pub fn unspecified(domain: Domain) -> IpAddr {
     match domain {
         Domain::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+/// An address of a packet socket (`struct sockaddr_ll`).
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LinkAddress {
+    /// The protocol over Ethernet.
+    pub protocol: u16,
+    /// Index of the interface; 0 stands for all.
+    pub index: u32,
+    /// Type of the hardware (`ARPHRD_`).
+    pub kind: u16,
+    /// Whom a frame was for (`PACKET_`).
+    pub packet_kind: u8,
+    /// Bytes of the hardware address.
+    pub len: u8,
+    /// The hardware address.
+    pub hardware: HardwareAddress,
+}
+
+/// Bytes of a `struct sockaddr_ll`.
+pub(crate) const SIZE: usize = 20;
+
+impl LinkAddress {
+    /// Decodes a `struct sockaddr_ll`.
+    pub fn parse(bytes: &[u8]) -> Result<LinkAddress, Errno> {
+        let bytes = bytes.first_chunk::<SIZE>().ok_or(Errno::EINVAL)?;
+        if u16::from_le_bytes([bytes[0], bytes[1]]) != Domain::Packet.number() {
+            return Err(Errno::EINVAL);
+        }
+        Ok(LinkAddress {
+            protocol: u16::from_be_bytes([bytes[2], bytes[3]]),
+            index: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            kind: u16::from_le_bytes([bytes[8], bytes[9]]),
+            packet_kind: bytes[10],
+            len: bytes[11],
+            hardware: bytes[12..].first_chunk().copied().unwrap_or_default(),
+        })
+    }
+
+    /// Encodes what follows the family.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.protocol.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.index.to_le_bytes());
+        bytes.extend_from_slice(&self.kind.to_le_bytes());
+        bytes.extend_from_slice(&[self.packet_kind, self.len]);
+        bytes.extend_from_slice(&self.hardware);
+        bytes.resize(SIZE - 2, 0);
+        bytes
     }
 }
 

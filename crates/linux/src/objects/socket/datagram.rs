@@ -1,23 +1,23 @@
 //! Datagrams: UDP, and datagrams and sequenced packets of UNIX sockets.
 
-use std::net::SocketAddr;
-
 use everett_expr::Arena;
 use everett_vm::Buffer;
+use std::net::SocketAddr;
 
-use super::inbox::join;
 use super::raw::source_of;
 use super::way::Way;
 use super::{
     Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag, unspecified,
 };
+use crate::bytes::join;
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::frames::{Frame, USUAL_TTL};
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, OpenObject, event};
+use crate::objects::{OpenObject, event};
 use crate::packets::PacketKind;
 use crate::wait::WaitCondition;
 

@@ -1,13 +1,13 @@
 //! The receive queue of a socket.
 
-use std::collections::VecDeque;
-
 use everett_expr::ExprId;
 use everett_vm::Buffer;
+use std::collections::VecDeque;
 use triomphe::Arc;
 
 use super::address::Address;
-use crate::files::DescriptionId;
+use crate::bytes::join;
+use crate::ids::DescriptionId;
 use crate::queue::slice;
 
 /// Credentials of a sender (`struct ucred`).
@@ -189,21 +189,6 @@ impl Inbox {
             message.bytes.terms().for_each(&mut *visit);
         }
     }
-}
-
-/// Joins several buffers.
-pub fn join(mut parts: Vec<Buffer>) -> Buffer {
-    if parts.len() == 1 {
-        return parts.remove(0);
-    }
-    let len = parts.iter().map(Buffer::len).sum();
-    let mut all = Buffer::zeroed(len);
-    let mut at = 0;
-    for part in &parts {
-        all.copy_from(at, part, 0, part.len());
-        at += part.len();
-    }
-    all
 }
 
 #[cfg(test)]

@@ -16,23 +16,24 @@ mod way;
 
 use everett_vm::Buffer;
 
+use super::{Object, OpenObject, Operations, event};
+use crate::errno::Errno;
+use crate::files::OpenFlags;
+use crate::host::HostState;
+use crate::ids::{InodeId, ObjectId};
+use crate::kernel::{Kernel, Stop};
+use crate::packets::PacketKind;
+use crate::signals::SIGPIPE;
+use crate::wait::{WaitCondition, WakeSource};
+
+pub use crate::objects::socket::address::LinkAddress;
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use netlink::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{Destination, Network};
 pub use options::{Options, has_missing_effect, level};
-pub use packet::LinkAddress;
 pub use remote::Link;
 pub use urgent::Urgent;
-
-use super::{Object, ObjectId, OpenObject, Operations, event};
-use crate::errno::Errno;
-use crate::files::{InodeId, OpenFlags};
-use crate::host::HostState;
-use crate::kernel::{Kernel, Stop};
-use crate::packets::PacketKind;
-use crate::syscalls::signals::SIGPIPE;
-use crate::wait::{WaitCondition, WakeSource};
 
 /// Socket types.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -282,7 +283,7 @@ pub struct Ancillary {
     /// Destination address, if given.
     pub to: Option<Address>,
     /// Open file descriptions to pass (`SCM_RIGHTS`).
-    pub rights: Vec<crate::files::DescriptionId>,
+    pub rights: Vec<crate::ids::DescriptionId>,
     /// Credentials to pass, if given (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
 }
@@ -299,7 +300,7 @@ pub struct Received {
     /// Destination address.
     pub to: Address,
     /// Open file descriptions that were passed; the receiver owns them.
-    pub rights: Vec<crate::files::DescriptionId>,
+    pub rights: Vec<crate::ids::DescriptionId>,
     /// Credentials of the sender.
     pub credentials: Option<Credentials>,
     /// Hops that its packet had left, and its type of service.

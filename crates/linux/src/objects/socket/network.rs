@@ -1,14 +1,13 @@
 //! Address lookup: local addresses, ports in use, connections in TIME_WAIT, and routes to other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
 use triomphe::Arc;
 
 use super::{Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;
 use crate::host::HostState;
-use crate::objects::ObjectId;
+use crate::ids::ObjectId;
 
 /// How long a closed connection keeps its port.
 const TIME_WAIT_NS: u64 = 60_000_000_000;

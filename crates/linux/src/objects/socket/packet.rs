@@ -2,33 +2,18 @@
 
 use everett_vm::Buffer;
 
-use super::inbox::join;
 use super::netlink::{ETHERNET, LOOPBACK};
 use super::{Address, Domain, ReceivedMessage, Socket, SocketType};
+use crate::bytes::join;
 use crate::errno::Errno;
 use crate::frames::{ETHERNET_HEADER, Frame, HardwareAddress, ethertype};
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, OpenObject, event};
+use crate::objects::socket::address::LinkAddress;
+use crate::objects::{OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
-
-/// An address of a packet socket (`struct sockaddr_ll`).
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct LinkAddress {
-    /// The protocol over Ethernet.
-    pub protocol: u16,
-    /// Index of the interface; 0 stands for all.
-    pub index: u32,
-    /// Type of the hardware (`ARPHRD_`).
-    pub kind: u16,
-    /// Whom a frame was for (`PACKET_`).
-    pub packet_kind: u8,
-    /// Bytes of the hardware address.
-    pub len: u8,
-    /// The hardware address.
-    pub hardware: HardwareAddress,
-}
 
 /// Whom a frame was for.
 mod packet_kind {
@@ -37,38 +22,6 @@ mod packet_kind {
     pub const GROUP: u8 = 2;
     pub const OTHER: u8 = 3;
     pub const OUTGOING: u8 = 4;
-}
-
-/// Bytes of a `struct sockaddr_ll`.
-const SIZE: usize = 20;
-
-impl LinkAddress {
-    /// Decodes a `struct sockaddr_ll`.
-    pub fn parse(bytes: &[u8]) -> Result<LinkAddress, Errno> {
-        let bytes = bytes.first_chunk::<SIZE>().ok_or(Errno::EINVAL)?;
-        if u16::from_le_bytes([bytes[0], bytes[1]]) != Domain::Packet.number() {
-            return Err(Errno::EINVAL);
-        }
-        Ok(LinkAddress {
-            protocol: u16::from_be_bytes([bytes[2], bytes[3]]),
-            index: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-            kind: u16::from_le_bytes([bytes[8], bytes[9]]),
-            packet_kind: bytes[10],
-            len: bytes[11],
-            hardware: bytes[12..].first_chunk().copied().unwrap_or_default(),
-        })
-    }
-
-    /// Encodes what follows the family.
-    pub fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = self.protocol.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&self.index.to_le_bytes());
-        bytes.extend_from_slice(&self.kind.to_le_bytes());
-        bytes.extend_from_slice(&[self.packet_kind, self.len]);
-        bytes.extend_from_slice(&self.hardware);
-        bytes.resize(SIZE - 2, 0);
-        bytes
-    }
 }
 
 impl Socket {

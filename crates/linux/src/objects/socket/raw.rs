@@ -1,23 +1,23 @@
 //! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and what the kernel itself does with IP
 //! packets: it answers echo requests, and says which packets nobody takes.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
 use everett_expr::Arena;
 use everett_vm::Buffer;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::inbox::join;
 use super::netlink::LOOPBACK;
 use super::way::Way;
 use super::{Address, ReceivedMessage, Socket, SocketType, level};
+use crate::bytes::join;
 use crate::errno::Errno;
 use crate::frames::{
     Frame, IP_HEADER, IpHeader, UDP_HEADER, ethertype, header_len, icmp, protocol, put_checksum,
     symbolic_checksum,
 };
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, OpenObject, event};
+use crate::objects::{OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
 

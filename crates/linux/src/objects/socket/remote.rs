@@ -2,17 +2,17 @@
 //! segments in order, so there are no acknowledgements or retransmissions. Flow control is modelled: a sender
 //! waits when the window of the other end is full.
 
-use std::net::SocketAddr;
-
 use everett_vm::Buffer;
+use std::net::SocketAddr;
 
 use super::inbox::Inbox;
 use super::stream::first_bytes;
 use super::{Address, ConnectReport, ReceivedMessage, Socket, SocketState, message_flag};
 use crate::errno::Errno;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, OpenObject, event};
+use crate::objects::{Object, OpenObject, event};
 use crate::packets::{Packet, PacketKind};
 
 /// The local end of a connection to another host.

@@ -1,21 +1,21 @@
 //! TCP connections between two sockets of the same host. Sent bytes arrive at once; acknowledgements and
 //! retransmissions of a real network are not observable.
 
+use everett_vm::Buffer;
 use std::net::SocketAddr;
 
-use everett_vm::Buffer;
-
-use super::inbox::join;
 use super::network::overlap;
 use super::{
     Address, ConnectReport, Destination, Received, ReceivedMessage, Socket, SocketState,
     message_flag,
 };
+use crate::bytes::join;
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, OpenObject, event};
+use crate::objects::{Object, OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
 use crate::wait::WaitCondition;

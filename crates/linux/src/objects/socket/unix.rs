@@ -2,17 +2,18 @@
 
 use everett_vm::Buffer;
 
-use super::inbox::join;
 use super::stream::first_bytes;
 use super::{
     Address, Ancillary, ConnectReport, Credentials, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag,
 };
+use crate::bytes::join;
 use crate::errno::Errno;
-use crate::files::{DescriptionId, InodeId, InodeKind};
+use crate::files::InodeKind;
 use crate::host::HostState;
+use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, OpenObject, event};
+use crate::objects::{Object, OpenObject, event};
 use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {

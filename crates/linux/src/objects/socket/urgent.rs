@@ -4,8 +4,9 @@
 use super::{Received, Socket, level, message_flag};
 use crate::errno::Errno;
 use crate::host::HostState;
+use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, OpenObject, event};
+use crate::objects::{OpenObject, event};
 use crate::owners::URGENT;
 
 const IN_LINE: u32 = 10;

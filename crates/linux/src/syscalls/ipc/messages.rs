@@ -1,14 +1,13 @@
 //! System V message queues.
 
-use std::collections::VecDeque;
-
 use everett_vm::{Buffer, Value};
+use std::collections::VecDeque;
 
 use super::{IPC_64, NO_WAIT, READ, REMOVE, SET, STATUS, WRITE, longs, set_permissions};
 use crate::errno::Errno;
 use crate::ipc::{IpcWait, SysvMessage, SysvQueue};
-use crate::kernel::Kernel;
-use crate::table::{Answer, Call};
+use crate::kernel::{Answer, Kernel};
+use crate::table::Call;
 use crate::wait::WaitCondition;
 
 /// The longest message.

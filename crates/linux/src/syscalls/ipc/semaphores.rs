@@ -6,9 +6,9 @@ use super::{IPC_64, NO_WAIT, READ, REMOVE, SET, STATUS, WRITE, longs, set_permis
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ipc::{Attempt, IpcWait, Operation, SEMAPHORE_MAX, Semaphore, SemaphoreSet};
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::RunState;
-use crate::table::{Answer, Call};
+use crate::table::Call;
 use crate::wait::WaitCondition;
 
 /// The most semaphores of a set.

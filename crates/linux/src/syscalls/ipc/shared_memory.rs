@@ -7,9 +7,9 @@ use crate::errno::Errno;
 use crate::files::{Description, Target};
 use crate::host::Host;
 use crate::ipc::Segment;
-use crate::kernel::Kernel;
+use crate::kernel::{Answer, Kernel};
 use crate::syscalls::memory::MapRequest;
-use crate::table::{Answer, Call};
+use crate::table::Call;
 
 const PAGE_SIZE: u64 = everett_vm::PAGE as u64;
 /// The largest segment.

@@ -5,9 +5,10 @@ use everett_vm::{Backing, Buffer, PAGE, Value};
 use super::{PAGE_SIZE, aligned, whole_pages};
 use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
-use crate::files::{InodeId, InodeKind};
-use crate::kernel::Kernel;
-use crate::table::{Answer, Call};
+use crate::files::InodeKind;
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel};
+use crate::table::Call;
 
 const DONT_NEED: u64 = 4;
 const FREE: u64 = 8;

@@ -1,58 +1,14 @@
 //! Memory that is locked: it stays in memory here anyway, but its limit and `msync` see it.
 
 use everett_vm::Value;
-use triomphe::Arc;
 
 use super::{PAGE_SIZE, PageRange};
 use crate::capabilities::IPC_LOCK;
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::kernel::{Answer, Kernel};
 use crate::limits::{LOCKED_MEMORY, UNLIMITED};
-use crate::table::{Answer, Call};
-
-/// Locked memory of a process. Cloning is O(1).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LockedMemory {
-    /// Disjoint ranges: start and end.
-    ranges: Arc<Vec<(u64, u64)>>,
-    /// All that was mapped at the time (`mlockall`).
-    all: bool,
-}
-
-impl LockedMemory {
-    /// Bytes in locked ranges.
-    fn bytes(&self) -> u64 {
-        self.ranges.iter().map(|(start, end)| end - start).sum()
-    }
-
-    fn overlaps(&self, start: u64, end: u64) -> bool {
-        self.all
-            || self
-                .ranges
-                .iter()
-                .any(|range| range.0 < end && start < range.1)
-    }
-
-    /// Adds a range.
-    fn lock(&mut self, start: u64, end: u64) {
-        self.unlock(start, end);
-        Arc::make_mut(&mut self.ranges).push((start, end));
-    }
-
-    /// Removes a range.
-    pub fn unlock(&mut self, start: u64, end: u64) {
-        if self.ranges.is_empty() {
-            return;
-        }
-        let left = self.ranges.iter().flat_map(|range| {
-            let before = (range.0, range.1.min(start));
-            let behind = (range.0.max(end), range.1);
-            [before, behind]
-        });
-        let left = left.filter(|(start, end)| start < end).collect();
-        self.ranges = Arc::new(left);
-    }
-}
+use crate::process::LockedMemory;
+use crate::table::Call;
 
 pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.lock_limit()?;

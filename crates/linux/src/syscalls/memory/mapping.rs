@@ -5,9 +5,10 @@ use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value}
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
 use crate::file_mappings::holders;
-use crate::files::{Description, Device, InodeId, InodeKind, Target};
-use crate::kernel::{Kernel, Stop};
-use crate::table::{Answer, Call};
+use crate::files::{Description, Device, InodeKind, Target};
+use crate::ids::InodeId;
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::table::Call;
 
 const TYPE: u64 = 0xf;
 const SHARED: u64 = 1;
@@ -222,7 +223,7 @@ impl Kernel<'_, '_> {
         let start = memory.map(placement, request.size, traits, view);
         self.host.update_holders(&before, self.vm.memory);
         if let Some((_, holder, _)) = anonymous {
-            self.host.release(crate::files::DescriptionId(holder));
+            self.host.release(crate::ids::DescriptionId(holder));
         }
         Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
     }

@@ -7,8 +7,6 @@ mod moving;
 
 pub(crate) use mapping::{LOWEST, MapRequest, decode_mmap};
 
-pub use locking::LockedMemory;
-
 use everett_vm::{Mapping, PAGE};
 
 use crate::errno::Errno;
@@ -165,9 +163,10 @@ impl Kernel<'_, '_> {
     }
 
     /// Checks that more memory may be used.
-    fn check_heap(&self, more: u64) -> Result<(), Stop> {
+    fn check_heap(&mut self, more: u64) -> Result<(), Stop> {
         let heap = self.vm.memory.heap_bytes().saturating_add(more);
         if heap > self.vm.max_heap {
+            self.vm.reached_max_heap = true;
             return Err(Errno::ENOMEM.into());
         }
         Ok(())

@@ -5,9 +5,9 @@ use everett_vm::{Backing, Mapping, MappingTraits, Placement, Value};
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
 use crate::file_mappings::holders;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::Break;
-use crate::table::{Answer, Call};
+use crate::table::Call;
 
 const MAY_MOVE: u64 = 1;
 const FIXED: u64 = 2;

@@ -3,9 +3,9 @@
 use everett_expr::{BinaryOp, ExprId};
 
 use super::super::intrinsics::integer::{count_ones, leading_zeros, reverse, trailing_zeros};
-use super::execute::{Execute, Step, both, operand, set_result_flags, single};
 use super::machine::{Location, Machine};
 use super::parse::Instruction;
+use crate::external::assembly::step::{Execute, Step, both, operand, set_result_flags, single};
 use crate::value::Value;
 use crate::vm::Interrupt;
 

@@ -3,20 +3,15 @@
 use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp};
 
 use super::super::environment::{known_flags, set_mxcsr};
-use super::bits;
 use super::machine::{Flags, Location, Machine};
 use super::parse::{Instruction, Operand};
-use super::x87;
+use super::{bits, x87};
 use crate::bug::{Bug, BugKind};
+use crate::external::assembly::machine::condition;
+use crate::external::assembly::parse::is_condition;
+use crate::external::assembly::step::{Execute, Step, both, operand, set_result_flags, single};
 use crate::value::Value;
 use crate::vm::{Interrupt, SystemCall};
-
-/// Executes an instruction. The suffix of its mnemonic may give the width.
-pub type Execute =
-    for<'x, 'm, 'a, 'b> fn(&'x mut Machine<'m, 'a, 'b>, &Instruction, Option<u32>) -> Step;
-
-/// The result of an instruction.
-pub type Step = Result<(), Interrupt>;
 
 const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("nop", nothing),
@@ -141,40 +136,6 @@ fn system_call(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> 
     ))))
 }
 
-/// An operand that must exist.
-pub fn operand<'i>(
-    m: &Machine<'_, '_, '_>,
-    i: &'i Instruction,
-    index: usize,
-) -> Result<&'i Operand, Interrupt> {
-    let operand = i.operands.get(index);
-    operand.ok_or_else(|| m.args.unsupported("with so few operands"))
-}
-
-/// Reads the source and destination of an instruction with two operands; also returns the location
-/// of the destination.
-pub fn both(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-) -> Result<(ExprId, ExprId, Location), Interrupt> {
-    let width = m.width(i, suffix)?;
-    let (source, _) = m.locate(operand(m, i, 0)?)?;
-    let (target, _) = m.locate(operand(m, i, 1)?)?;
-    Ok((m.read(source, width)?, m.read(target, width)?, target))
-}
-
-/// Reads the last operand; also returns its location.
-pub fn single(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-) -> Result<(ExprId, Location), Interrupt> {
-    let width = m.width(i, suffix)?;
-    let (target, _) = m.locate(operand(m, i, i.operands.len().saturating_sub(1))?)?;
-    Ok((m.read(target, width)?, target))
-}
-
 fn mov(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     let width = m.width(i, suffix)?;
     let (source, _) = m.locate(operand(m, i, 0)?)?;
@@ -295,13 +256,6 @@ fn cmpxchg8b(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> St
 
 fn cmpxchg16b(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     cmpxchg_pair(m, i, 128)
-}
-
-pub fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
-    let width = m.vm.arena.width(result);
-    let zero = m.vm.arena.zero(width);
-    m.flags.zero = m.vm.arena.eq(result, zero);
-    m.flags.sign = m.vm.arena.extract(result, width - 1, 1);
 }
 
 /// The exact result of an operation, one bit wider, with its flags.
@@ -543,15 +497,6 @@ fn div(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(Location::General(2), remainder)
 }
 
-const CONDITIONS: &[&str] = &[
-    "e", "z", "ne", "nz", "c", "b", "nae", "nc", "ae", "nb", "s", "ns", "o", "no", "a", "nbe",
-    "be", "na", "l", "nge", "ge", "nl", "g", "nle", "le", "ng",
-];
-
-pub fn is_condition(code: &str) -> bool {
-    CONDITIONS.contains(&code)
-}
-
 /// The condition in the mnemonic of a conditional move, which may end in a width suffix.
 fn cmov_condition(code: &str) -> Option<&str> {
     if is_condition(code) {
@@ -560,35 +505,6 @@ fn cmov_condition(code: &str) -> Option<&str> {
     let (base, suffix) = code.split_at_checked(code.len().checked_sub(1)?)?;
     suffix_width(suffix)?;
     Some(base)
-}
-
-pub fn condition(m: &mut Machine<'_, '_, '_>, code: &str) -> ExprId {
-    let Flags {
-        carry,
-        zero,
-        sign,
-        overflow,
-    } = m.flags;
-    let arena = &mut *m.vm.arena;
-    let (holds, negate) = match code {
-        "e" | "z" => (zero, false),
-        "ne" | "nz" => (zero, true),
-        "c" | "b" | "nae" => (carry, false),
-        "nc" | "ae" | "nb" => (carry, true),
-        "s" => (sign, false),
-        "ns" => (sign, true),
-        "o" => (overflow, false),
-        "no" => (overflow, true),
-        "be" | "na" => (arena.or(carry, zero), false),
-        "a" | "nbe" => (arena.or(carry, zero), true),
-        "l" | "nge" => (arena.xor(sign, overflow), false),
-        "ge" | "nl" => (arena.xor(sign, overflow), true),
-        _ => {
-            let less = arena.xor(sign, overflow);
-            (arena.or(less, zero), matches!(code, "g" | "nle"))
-        }
-    };
-    if negate { arena.not(holds) } else { holds }
 }
 
 fn set(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {

@@ -4,7 +4,6 @@
 use everett_expr::ExprId;
 use everett_ir::code::ValueType;
 
-use super::execute::condition;
 use super::parse::{Constraint, Instruction, Operand, OperandHome};
 use crate::integer::Wide;
 use crate::value::Value;
@@ -351,4 +350,33 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         }
         registers
     }
+}
+
+pub fn condition(m: &mut Machine<'_, '_, '_>, code: &str) -> ExprId {
+    let Flags {
+        carry,
+        zero,
+        sign,
+        overflow,
+    } = m.flags;
+    let arena = &mut *m.vm.arena;
+    let (holds, negate) = match code {
+        "e" | "z" => (zero, false),
+        "ne" | "nz" => (zero, true),
+        "c" | "b" | "nae" => (carry, false),
+        "nc" | "ae" | "nb" => (carry, true),
+        "s" => (sign, false),
+        "ns" => (sign, true),
+        "o" => (overflow, false),
+        "no" => (overflow, true),
+        "be" | "na" => (arena.or(carry, zero), false),
+        "a" | "nbe" => (arena.or(carry, zero), true),
+        "l" | "nge" => (arena.xor(sign, overflow), false),
+        "ge" | "nl" => (arena.xor(sign, overflow), true),
+        _ => {
+            let less = arena.xor(sign, overflow);
+            (arena.or(less, zero), matches!(code, "g" | "nle"))
+        }
+    };
+    if negate { arena.not(holds) } else { holds }
 }

@@ -1,7 +1,5 @@
 //! Parser for templates and constraints of inline assembly.
 
-use super::execute::is_condition;
-
 /// A general register.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Register {
@@ -308,6 +306,15 @@ fn integer(text: &str) -> Option<i64> {
     } else {
         number
     })
+}
+
+const CONDITIONS: &[&str] = &[
+    "e", "z", "ne", "nz", "c", "b", "nae", "nc", "ae", "nb", "s", "ns", "o", "no", "a", "nbe",
+    "be", "na", "l", "nge", "ge", "nl", "g", "nle", "le", "ng",
+];
+
+pub fn is_condition(code: &str) -> bool {
+    CONDITIONS.contains(&code)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
 
 use super::super::environment::{is_usual_control, masks_exceptions};
-use super::execute::{Execute, Step, operand};
 use super::machine::{EXTENDED, Location, Machine};
 use super::parse::Instruction;
+use crate::external::assembly::step::{Execute, Step, operand};
 use crate::thread::{DEFAULT_X87_CONTROL, FloatEnvironment};
 use crate::value::Value;
 use crate::vm::Interrupt;

@@ -1,0 +1,106 @@
+//! A checkpoint as data: everything that another search needs to go on where this one stands. Must not know how a search
+//! gets there; see `checkpoint`.
+
+use everett_net::{FaultIndex, HostIndex};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+use crate::error::SavedError;
+use crate::finding::{FindingKey, Unsupported};
+use crate::history::HistoryDigest;
+use crate::mapping::StoredTable;
+use crate::spill::{Bundle, SpillId};
+use crate::state::Identity;
+use crate::statistics::{Statistics, WorldStatistics};
+
+/// A search that stands still: its counters, and what is left to explore.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    /// Files of states beside the spill file, in the order of their numbers.
+    pub files: Vec<PathBuf>,
+    pub(crate) left: Vec<Bundle>,
+    pub(crate) world: Option<SavedWorld>,
+    pub(crate) statistics: Statistics,
+    /// Coverage of segments: one digit each, `1` if it was executed.
+    pub(crate) covered: String,
+    pub(crate) findings: Vec<(FindingKey, u64)>,
+    pub(crate) limits: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+    #[serde(default)]
+    pub(crate) unsupported: Vec<Unsupported>,
+}
+
+/// What is left of worlds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SavedWorld {
+    pub(crate) hosts: Vec<String>,
+    pub(crate) mapping: String,
+    /// States, the oldest first.
+    pub(crate) states: Vec<SavedState>,
+    pub(crate) table: StoredTable,
+    /// Times at which invariants are still to be evaluated.
+    pub(crate) times: Vec<u64>,
+    /// Faults that hit somewhere.
+    pub(crate) fired: Vec<FaultIndex>,
+    pub(crate) counted: WorldStatistics,
+    /// The number of the next world that has not begun, and how many have.
+    #[serde(default)]
+    pub(crate) next_world: Option<u64>,
+    #[serde(default)]
+    pub(crate) begun: u64,
+    /// Invariants were being evaluated when it was saved.
+    #[serde(default)]
+    pub(crate) has_open_questions: bool,
+}
+
+/// A state of a world.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SavedState {
+    pub(crate) at: SpillId,
+    #[serde(flatten)]
+    pub(crate) facts: StateFacts,
+}
+
+/// What is known of a state of a world without looking into it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StateFacts {
+    pub(crate) host: HostIndex,
+    pub(crate) next_ns: u64,
+    pub(crate) is_awaiting: bool,
+    pub(crate) history: HistoryDigest,
+    pub(crate) identity: Identity,
+    pub(crate) covered_new: bool,
+    #[serde(default)]
+    pub(crate) is_waiting: bool,
+    /// How often faults have happened on it that are bounded for worlds.
+    pub(crate) used: Vec<u32>,
+    /// A digest of the answers that led to it.
+    #[serde(default)]
+    pub(crate) answers: u64,
+}
+
+impl Saved {
+    /// Segments of the programs.
+    pub fn segments(&self) -> usize {
+        self.covered.len()
+    }
+
+    /// Rejects what no search can have written.
+    pub fn check(&self) -> Result<(), SavedError> {
+        let is_damaged = self.left.iter().any(|bundle| bundle.weight().is_none());
+        let table = self.world.as_ref().map_or(Ok(()), |world| {
+            world.table.check(world.states.len(), world.hosts.len())
+        });
+        match is_damaged || table.is_err() {
+            true => Err(SavedError::Damaged),
+            false => Ok(()),
+        }
+    }
+}
+
+impl SavedWorld {
+    /// States, and which of them belong together.
+    pub(crate) fn into_states(self) -> (Vec<SavedState>, StoredTable) {
+        (self.states, self.table)
+    }
+}

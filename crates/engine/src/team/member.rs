@@ -1,0 +1,334 @@
+//! What workers of one search share and tell each other. Must not know the explorer, which acts on it.
+
+use everett_linux::{Refusal, Setup};
+use everett_net::FaultIndex;
+use everett_solver::SolverStatistics;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::finding::{PathEnd, SavedFiles, WorldFinding};
+use crate::pair::Difference;
+use crate::statistics::{Statistics, WorldStatistics};
+use crate::trace::Trace;
+use crate::world::parts::{WorldPart, WorldSnapshot};
+
+/// What the listener of the lead is to hear from another worker.
+pub(crate) enum Event {
+    Path(Box<PathEnd>),
+    Finding(Box<WorldFinding>),
+    Difference(Box<Difference>),
+    SetUp(Box<Setup>, Box<Trace>),
+    World(Box<(BTreeMap<String, Trace>, SavedFiles)>),
+}
+
+/// What moves from one worker to another.
+#[derive(Clone)]
+pub(crate) enum Job {
+    /// A state of a program.
+    State(Box<Trace>),
+    /// Worlds.
+    Worlds(Arc<WorldPart>),
+}
+
+impl Job {
+    /// A state of a program.
+    pub(super) fn state(trace: Trace) -> Job {
+        Job::State(Box::new(trace))
+    }
+
+    /// How many states move.
+    pub(super) fn states(&self) -> u64 {
+        match self {
+            Job::State(_) => 1,
+            Job::Worlds(part) => part.states() as u64,
+        }
+    }
+}
+
+/// What the lead does not have while a checkpoint is written.
+#[derive(Default)]
+pub(crate) struct Elsewhere {
+    /// On their way, or states of other workers.
+    pub(crate) jobs: Vec<Job>,
+    /// Worlds of other workers.
+    pub(crate) snapshots: Vec<WorldSnapshot>,
+}
+
+/// What a worker counted and found since its last report.
+pub(crate) struct Report {
+    pub(super) statistics: Statistics,
+    pub(super) worlds: WorldStatistics,
+    pub(super) fired: Vec<FaultIndex>,
+    pub(super) limits: Vec<&'static str>,
+    pub(super) warnings: Vec<String>,
+    pub(super) refusals: Vec<Refusal>,
+    pub(super) solver: SolverStatistics,
+    pub(super) events: Vec<Event>,
+}
+
+/// What all workers are to do.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Explore,
+    /// Stand still: the lead writes a checkpoint.
+    Still,
+    /// Hand over what is left, and leave.
+    Close,
+}
+
+pub(crate) struct Shared {
+    pub(super) phase: Phase,
+    pub(super) jobs: Vec<Job>,
+    pub(super) reports: Vec<Report>,
+    /// Workers, with the lead.
+    pub(super) workers: usize,
+    /// Those of them that wait for jobs.
+    pub(super) waiting: usize,
+    /// Those of them that stand still.
+    pub(super) still: usize,
+    /// How often they were released from that.
+    pub(super) releases: u64,
+    /// Where their states stand.
+    pub(super) snapshot: Elsewhere,
+    /// Coverage of segments.
+    pub(super) covered: Vec<u8>,
+    /// Jobs that were given away.
+    pub(super) moved: u64,
+}
+
+/// What workers share.
+pub(crate) struct Team {
+    pub(super) shared: Mutex<Shared>,
+    pub(super) changed: Condvar,
+    /// Workers that wait while there are no jobs.
+    pub(super) wanted: AtomicUsize,
+    /// How often the coverage has grown.
+    pub(super) growth: AtomicUsize,
+    /// States of workers that are not the lead, as far as they have told.
+    pub(super) elsewhere: AtomicUsize,
+    /// Instructions that exploring everything is expected to take, by what the explored part took; 0 if that is not known.
+    pub(super) expected: AtomicU64,
+    /// Paths that ended and forks of all workers. Each is counted before it happens, so that no limit is exceeded.
+    pub(super) paths: AtomicU64,
+    pub(super) forks: AtomicU64,
+    /// Workers are not only to explore: they look at the phase.
+    pub(super) attention: AtomicBool,
+    /// Interrupts the solvers of all workers but the lead.
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+/// Counters of a team, for summaries.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TeamStatistics {
+    /// Workers.
+    pub workers: usize,
+    /// States that moved from one worker to another.
+    pub moved: u64,
+}
+
+/// What has a limit for all workers together.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Paths that ended.
+    Paths,
+    /// Forks.
+    Forks,
+}
+
+/// A worker's view of its team.
+pub(crate) struct Member {
+    pub(super) team: Arc<Team>,
+    pub(super) is_lead: bool,
+    pub(super) events: Arc<Mutex<Vec<Event>>>,
+    /// States that the team was told about.
+    pub(super) told: usize,
+    /// The growth of coverage that is known here.
+    pub(super) growth: usize,
+    /// Coverage has grown here since the team was told.
+    pub(crate) has_grown: bool,
+    pub(super) rounds: u32,
+    /// The round in which it is looked at whether dstates are wanted, and how many there are to the next.
+    pub(super) look_at: u32,
+    pub(super) pause: u32,
+    /// Solver counters that were reported.
+    pub(super) reported: SolverStatistics,
+}
+
+pub(crate) enum Waited {
+    Jobs(Vec<Job>),
+    Again,
+    Finished,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A worker that panics ends the run; until then counters may be read.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Team {
+    pub(super) fn new(workers: usize, covered: Vec<u8>, (paths, forks): (u64, u64)) -> Team {
+        Team {
+            shared: Mutex::new(Shared {
+                phase: Phase::Explore,
+                jobs: Vec::new(),
+                reports: Vec::new(),
+                workers,
+                waiting: 0,
+                still: 0,
+                releases: 0,
+                snapshot: Elsewhere::default(),
+                covered,
+                moved: 0,
+            }),
+            changed: Condvar::new(),
+            wanted: AtomicUsize::new(0),
+            growth: AtomicUsize::new(0),
+            elsewhere: AtomicUsize::new(0),
+            expected: AtomicU64::new(0),
+            paths: AtomicU64::new(paths),
+            forks: AtomicU64::new(forks),
+            attention: AtomicBool::new(false),
+            stop: Arc::default(),
+        }
+    }
+
+    pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
+        lock(&self.shared)
+    }
+
+    pub(super) fn set_phase(&self, shared: &mut Shared, phase: Phase) {
+        shared.phase = phase;
+        self.attention
+            .store(phase != Phase::Explore, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn renew_wanted(&self, shared: &Shared) {
+        let wanted = shared.waiting.saturating_sub(shared.jobs.len());
+        self.wanted.store(wanted, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_jobs(&self, jobs: Vec<Job>) {
+        let mut shared = self.shared();
+        shared.moved += jobs.iter().map(Job::states).sum::<u64>();
+        shared.jobs.extend(jobs);
+        self.renew_wanted(&shared);
+        self.changed.notify_all();
+    }
+
+    /// Waits for jobs for a while. The last worker that waits while there are none ends the search.
+    pub(super) fn wait(&self) -> Waited {
+        let mut shared = self.shared();
+        if shared.phase != Phase::Explore {
+            return Waited::Again;
+        }
+        shared.waiting += 1;
+        self.renew_wanted(&shared);
+        let is_due = |shared: &mut Shared| {
+            let is_end = shared.waiting == shared.workers && shared.jobs.is_empty();
+            !is_end && shared.jobs.is_empty() && shared.phase == Phase::Explore
+        };
+        let waited = self.changed.wait_timeout_while(shared, PATIENCE, is_due);
+        let (mut shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_end = shared.waiting == shared.workers && shared.jobs.is_empty();
+        let waited = match shared.phase {
+            _ if is_end => {
+                self.set_phase(&mut shared, Phase::Close);
+                Waited::Finished
+            }
+            Phase::Explore if !shared.jobs.is_empty() => {
+                let fair = shared.jobs.len().div_ceil(shared.waiting);
+                let at = shared.jobs.len() - fair;
+                Waited::Jobs(shared.jobs.split_off(at))
+            }
+            Phase::Explore | Phase::Still | Phase::Close => Waited::Again,
+        };
+        shared.waiting -= 1;
+        self.renew_wanted(&shared);
+        self.changed.notify_all();
+        waited
+    }
+
+    /// Whether so much lies before a state that giving it away pays.
+    pub(super) fn is_worth(&self, halvings: u32, instructions: u64) -> bool {
+        self.is_worth_weight((-f64::from(halvings)).exp2(), instructions)
+    }
+
+    /// The same for worlds of this weight.
+    pub(super) fn is_worth_weight(&self, weight: f64, instructions: u64) -> bool {
+        let all = self.expected.load(Ordering::Relaxed);
+        all == 0 || all as f64 * weight >= WORTH * instructions as f64
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.shared().phase
+    }
+
+    pub(super) fn close(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.set_phase(&mut self.shared(), Phase::Close);
+    }
+
+    /// Stands still until the lead has written its checkpoint.
+    pub(super) fn stand_still(&self, states: Elsewhere) {
+        let mut shared = self.shared();
+        if shared.phase != Phase::Still {
+            return;
+        }
+        shared.snapshot.jobs.extend(states.jobs);
+        shared.snapshot.snapshots.extend(states.snapshots);
+        shared.still += 1;
+        self.changed.notify_all();
+        let releases = shared.releases;
+        let is_still = |shared: &mut Shared| shared.releases == releases;
+        drop(self.changed.wait_while(shared, is_still));
+    }
+}
+
+impl Member {
+    pub(super) fn new(team: Arc<Team>, is_lead: bool, batch: u64) -> Member {
+        Member {
+            team,
+            is_lead,
+            events: Arc::default(),
+            told: 0,
+            growth: 0,
+            has_grown: true,
+            rounds: 0,
+            look_at: u32::try_from(batch / FIRST_ROUNDS_PART).unwrap_or(u32::MAX),
+            pause: ROUNDS_A_LOOK,
+            reported: SolverStatistics::default(),
+        }
+    }
+
+    /// The counter of all workers.
+    pub(crate) fn counter(&self, counted: Counted) -> &AtomicU64 {
+        match counted {
+            Counted::Paths => &self.team.paths,
+            Counted::Forks => &self.team.forks,
+        }
+    }
+
+    /// States of the other workers.
+    pub(crate) fn elsewhere(&self) -> usize {
+        match self.is_lead {
+            true => self.team.elsewhere.load(Ordering::Relaxed),
+            false => 0,
+        }
+    }
+}
+
+/// How long a worker waits for jobs before it looks at the clock and at the user's wishes.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// A state is given away if what lies before it is expected to take so many times what it takes to rematerialise it.
+const WORTH: f64 = 16.0;
+
+/// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: what takes few
+/// is over before another worker has begun.
+const FIRST_ROUNDS_PART: u64 = 10;
+
+/// Rounds between two looks at whether dstates are wanted: a round of a world is short. Where none was worth it, they double.
+pub(crate) const ROUNDS_A_LOOK: u32 = 16;

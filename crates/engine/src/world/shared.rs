@@ -1,0 +1,139 @@
+//! What a search of worlds has besides its states. Must not know the explorer, which acts on it.
+
+use everett_invariant::Invariants;
+use everett_net::{FaultIndex, HostIndex};
+use everett_sim::{MessageLog, Network};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{ExplorerConfig, WorldConfig};
+use crate::error::ExplorerError;
+use crate::finding::HostStanding;
+use crate::frontier::StateId;
+use crate::history::HistoryDigest;
+use crate::mapping::{Mapping, Table, mapping};
+use crate::statistics::WorldStatistics;
+use crate::world::bounds::Bounds;
+use crate::world::order::SearchOrder;
+use crate::world::verdicts::Verdicts;
+
+/// What a search of worlds has besides its states.
+pub struct World {
+    pub(super) mapping: Box<dyn Mapping>,
+    /// Which states are in which dstates.
+    pub(crate) table: Table,
+    /// States by the time of their next event, then by host.
+    pub(super) queue: BTreeSet<(u64, HostIndex, StateId)>,
+    /// The position of each in the queue.
+    pub(super) places: HashMap<StateId, (u64, HostIndex)>,
+    /// States by history: two with the same history and path condition are merged.
+    pub(super) histories: HashMap<HistoryDigest, StateId>,
+    pub(super) order: SearchOrder,
+    pub(crate) counted: WorldStatistics,
+    /// Faults that hit somewhere.
+    pub(super) fired: BTreeSet<FaultIndex>,
+    /// The message log, where one world is followed.
+    pub(super) messages: Option<MessageLog>,
+    /// What hosts were doing at the end of a world that is followed.
+    pub(super) standing: Vec<HostStanding>,
+    /// What surrounds the hosts.
+    pub(super) network: Network,
+    /// How often faults may happen in a world.
+    pub(super) bounds: Bounds,
+    /// How far a host may run ahead of the others.
+    pub(super) lookahead_ns: u64,
+    pub(super) invariants: Vec<Arc<Invariants>>,
+    /// Times at which invariants are still to be evaluated.
+    pub(super) times: BTreeSet<u64>,
+    /// Hosts that start when the hosts before them are blocked.
+    pub(super) starting: Vec<HostIndex>,
+    /// Their states that have not started, as in the queue.
+    pub(super) not_started: BTreeSet<(u64, HostIndex, StateId)>,
+    /// Results of evaluating invariants.
+    pub(super) verdicts: Verdicts,
+    /// Time spent on reporting broken invariants.
+    pub(super) reporting: Duration,
+    /// The number of the next world that has not begun, and how many have.
+    pub(crate) next_world: Option<u64>,
+    pub(crate) begun: u64,
+    /// The run was stopped while invariants were evaluated: they are evaluated again when it goes on.
+    pub(crate) has_open_questions: bool,
+}
+
+impl World {
+    /// A world without states. With `is_followed`, messages between hosts are logged.
+    pub(crate) fn new(config: &ExplorerConfig, is_followed: bool) -> Result<World, ExplorerError> {
+        let WorldConfig {
+            network,
+            invariants,
+            mapping: name,
+        } = config.world.clone().unwrap_or_default();
+        let name = if config.world.is_some() { &name } else { "sds" };
+        let names = config.hosts.iter().map(|host| host.name.clone());
+        let hosts = config.hosts.iter().zip(0..);
+        let starting = hosts.filter(|(host, _)| host.start_ns.is_none());
+        Ok(World {
+            mapping: mapping(name)?,
+            table: Table::default(),
+            queue: BTreeSet::new(),
+            places: HashMap::new(),
+            histories: HashMap::new(),
+            order: SearchOrder::by(!config.search.is_empty()),
+            counted: WorldStatistics::default(),
+            fired: BTreeSet::new(),
+            messages: is_followed.then(|| MessageLog::between(names.collect())),
+            standing: Vec::new(),
+            lookahead_ns: network.lookahead_ns(),
+            bounds: Bounds::of(&network.faults, config.hosts.len()),
+            network,
+            times: invariants.iter().flat_map(|file| file.times()).collect(),
+            invariants,
+            starting: starting.map(|(_, at)| HostIndex(at)).collect(),
+            not_started: BTreeSet::new(),
+            verdicts: Verdicts::default(),
+            reporting: Duration::ZERO,
+            next_world: None,
+            begun: 0,
+            has_open_questions: false,
+        })
+    }
+
+    /// Invariants are evaluated at all their times in the worlds that begin.
+    pub(super) fn begin_times(&mut self) {
+        self.times = self
+            .invariants
+            .iter()
+            .flat_map(|file| file.times())
+            .collect();
+    }
+}
+
+impl World {
+    /// Times at which invariants are still to be evaluated, and faults that hit somewhere.
+    pub(crate) fn times_and_fired(&self) -> (Vec<u64>, Vec<FaultIndex>) {
+        let times = self.times.iter().copied().collect();
+        (times, self.fired.iter().copied().collect())
+    }
+
+    /// The same, of an earlier search.
+    pub(crate) fn set_times_and_fired(&mut self, times: Vec<u64>, fired: Vec<FaultIndex>) {
+        self.times = times.into_iter().collect();
+        self.fired = fired.into_iter().collect();
+    }
+
+    /// Notes faults that hit in worlds of another worker.
+    pub(crate) fn note_fired(&mut self, faults: Vec<FaultIndex>) {
+        self.fired.extend(faults);
+    }
+
+    /// Notes the history of a state.
+    pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
+        self.histories.entry(history).or_insert(id);
+    }
+
+    /// Forgets results of evaluations, since terms that nothing else uses are freed.
+    pub(crate) fn forget_verdicts(&mut self) {
+        self.verdicts = Verdicts::default();
+    }
+}

@@ -1,0 +1,177 @@
+//! The configurations of the engine and of native hosts: what a spec means to them. Must not know searches, replays, nor
+//! files of results.
+
+use everett_engine::{ExplorerConfig, Limits, WorldHost};
+use everett_linux::HostConfig;
+use everett_native::{NativeConfig, libraries};
+use everett_solver::{SmtConfig, SolverConfig};
+use everett_vm::VmOptions;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::error::{Result, bail};
+use crate::input::host_config;
+use crate::layers::Mount;
+use crate::session::Session;
+use crate::spec::RunSpec;
+
+/// Memory that every process may have, however little the search may use.
+const LEAST_HEAP: u64 = 256 << 20;
+
+/// The configuration of the engine for a run.
+pub(crate) fn explorer_config(
+    spec: &RunSpec,
+    session: &Session,
+    spill: Option<PathBuf>,
+) -> Result<ExplorerConfig> {
+    spec.expect_command()?;
+    let spec = &spec.with_defaults()?;
+    let (session_of_z3, max_time) = (session.clone(), spec.max_time);
+    let solver_work = spec.solver_work.unwrap_or_default();
+    let smt = match &spec.smt_solver {
+        Some(path) if path.as_os_str() == "none" => None,
+        Some(path) if !is_program(path) => bail!(Usage, "there is no solver {}", path.display()),
+        Some(path) => Some(SmtConfig::for_program(
+            path.clone(),
+            solver_work,
+            spec.solver_time,
+        )),
+        None => Some(SmtConfig::z3_found_by(
+            move || find_z3(&session_of_z3, max_time),
+            solver_work,
+            spec.solver_time,
+        )),
+    };
+    let mut host = host_config(spec.program(), spec.arguments(), &spec.host.env)?;
+    spec.host.apply(&mut host, session)?;
+    Ok(ExplorerConfig {
+        hosts: vec![WorldHost::alone(host)],
+        against: None,
+        world: None,
+        vm: VmOptions {
+            max_symbolic_size: spec.max_symbolic_size.unwrap_or_default(),
+            check_overflow: spec.check_overflow,
+            check_uninitialised: spec.check_uninitialised,
+            check_races: spec.check_races,
+            report_uncaught: true,
+            report_caught_panics: spec.panics != "main",
+            // What one process alone needs cannot be spilled.
+            max_heap: spec
+                .max_memory
+                .unwrap_or(u64::MAX)
+                .clamp(LEAST_HEAP, VmOptions::default().max_heap),
+            ..VmOptions::default()
+        },
+        solver: SolverConfig {
+            clock: session.clock,
+            stop: Some(session.stop.clone()),
+            smt,
+            conflict_budget: spec.solver_conflicts.unwrap_or_default(),
+            solver_log: spec.solver_log.clone(),
+            log_queries: spec.log_queries.clone(),
+            ..SolverConfig::default()
+        },
+        search: match spec.search.as_slice() {
+            [] => ["random-path", "coverage"].map(str::to_owned).to_vec(),
+            named => named.to_vec(),
+        },
+        batch_instructions: spec.batch.unwrap_or_default(),
+        seed: spec.seed.unwrap_or_default(),
+        limits: Limits {
+            max_time: spec.max_time,
+            max_memory: spec.max_memory,
+            max_paths: spec.max_paths,
+            max_forks: spec.max_forks,
+            max_depth: spec.max_depth,
+            max_instructions: spec.max_instructions,
+            max_virtual_ns: spec.max_virtual_ns(),
+        },
+        all_tests: spec.all_tests || spec.klee_messages,
+        no_tests: spec.no_tests,
+        all_findings: spec.all_findings,
+        check_leaks: spec.check_leaks,
+        keep_output: false,
+        keep_files: spec.save_fs,
+        clock: session.clock,
+        memory: session.memory.clone(),
+        spill,
+        outside: None,
+    })
+}
+
+/// The host of a single program.
+pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
+    let mut hosts = config.hosts.into_iter();
+    hosts.next().map(|host| host.config).unwrap_or_default()
+}
+
+/// Whether a program exists, by its path or by its name in `PATH`.
+pub(crate) fn is_program(path: &Path) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&folders);
+    path.is_file()
+        || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
+}
+
+/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version, which is installed on
+/// demand, within the time limit.
+fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path)
+        .map(|dir| dir.join("z3"))
+        .find(|candidate| candidate.is_file());
+    match installed {
+        Some(path) if std::env::var_os("EVERETT_Z3").is_none() => Ok(path),
+        _ => {
+            let left = max_time.map(|most| most.saturating_sub(session.now()));
+            everett_toolchain::ensure_z3(left, &|text| session.notices.tell(text))
+                .map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// Number of 50 ms stretches of computation after which a replay counts as a hang.
+const MAX_LONG_COMPUTATIONS: u32 = 40;
+
+/// The configuration of native runs for a host.
+pub(crate) fn native_config(
+    mut host: HostConfig,
+    programs: Vec<PathBuf>,
+    session: &Session,
+) -> Result<NativeConfig> {
+    add_libraries(&mut host, &programs, session)?;
+    let max_calls = host.options.limits.calls;
+    Ok(NativeConfig {
+        host,
+        programs,
+        max_calls,
+        max_long_computations: MAX_LONG_COMPUTATIONS,
+        max_memory: everett_native::MAX_MEMORY,
+        deadline: None,
+        keeps_events: false,
+        keeps_files: false,
+        known_allocators: OnceLock::new(),
+        script: None,
+        finds_panics: false,
+        random_schedule: None,
+        race_skips: 0,
+    })
+}
+
+/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
+/// precedence.
+pub(crate) fn add_libraries(
+    host: &mut HostConfig,
+    programs: &[PathBuf],
+    session: &Session,
+) -> Result<()> {
+    for path in programs.iter().flat_map(|program| libraries(program)) {
+        let here = path.as_os_str().as_encoded_bytes();
+        if host.files.iter().all(|file| file.path != here) {
+            host.files
+                .extend(Mount::same(path).specs(&session.notices)?);
+        }
+    }
+    Ok(())
+}

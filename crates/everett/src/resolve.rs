@@ -1,0 +1,142 @@
+//! Specs completed by the table of options: defaults, what a scenario says, and what it may not be combined with. Must
+//! not know any command line.
+
+use everett_scenario::{OptionSetting, Scenario};
+use std::path::Path;
+
+use crate::error::{Error, Result, bail};
+use crate::host::HostSpec;
+use crate::options::{OPTIONS, RunOption, Scope, set_options};
+use crate::spec::RunSpec;
+
+impl RunSpec {
+    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set are not supported
+    /// for worlds yet.
+    pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
+        if self.command.len() > 1 {
+            bail!(
+                Usage,
+                "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
+            );
+        }
+        let usual = serde_json::to_value(RunSpec::default())?;
+        let said = serde_json::to_value(self)?;
+        for option in OPTIONS.iter().filter(|option| option.scope != Scope::Run) {
+            if said.get(option.field) != usual.get(option.field) {
+                bail!(
+                    Usage,
+                    "--{} is for single programs; a scenario says such things for each of its hosts, where it can",
+                    option.name
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The spec for exploring the scenario of a world that the program boots. Host options are left out, since the
+    /// scenario contains them.
+    pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
+        let said = serde_json::to_value(self)?;
+        let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
+        for option in OPTIONS {
+            match option.scope {
+                Scope::Run => world[option.field] = said[option.field].clone(),
+                Scope::Booting | Scope::Host => {}
+            }
+        }
+        Ok(serde_json::from_value(world)?)
+    }
+
+    /// The spec with what a scenario says about the options that this spec leaves out.
+    pub(crate) fn with_scenario(&self, scenario: &Scenario) -> Result<RunSpec> {
+        let said = serde_json::to_value(self)?;
+        let usual = serde_json::to_value(RunSpec::default())?;
+        let mut spec = self.clone();
+        let is_open = |option: &RunOption| said.get(option.field) == usual.get(option.field);
+        set_options(&mut spec, &scenario.options, is_open).map_err(Error::Invalid)?;
+        Ok(spec)
+    }
+
+    /// The spec with the defaults of options that it leaves out.
+    pub(crate) fn with_defaults(&self) -> Result<RunSpec> {
+        let said = serde_json::to_value(self)?;
+        let mut spec = self.clone();
+        for option in OPTIONS.iter().filter(|option| said[option.field].is_null()) {
+            if let Some(default) = option.default {
+                (option.set)(&mut spec, default.as_ref()).map_err(Error::Invalid)?;
+            }
+        }
+        Ok(spec)
+    }
+}
+
+impl HostSpec {
+    /// What a scenario says about a host, without its programs and files.
+    pub(crate) fn of_scenario(options: &[OptionSetting]) -> Result<HostSpec> {
+        let mut spec = RunSpec::default();
+        set_options(&mut spec, options, |_| true).map_err(Error::Invalid)?;
+        Ok(spec.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_linux::{HostOptions, PreemptAt, Scheduler};
+    use everett_scenario::{OptionKey, OptionKind, OptionValue};
+
+    /// Fields that are not options.
+    const NO_OPTIONS: &[&str] = &["version", "command", "started_in"];
+
+    #[test]
+    fn every_field_is_an_option_and_every_option_a_field() {
+        let spec = serde_json::to_value(RunSpec::default()).unwrap();
+        let fields: Vec<&str> = spec
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        for field in &fields {
+            let is_option = OPTIONS.iter().any(|option| option.field == *field);
+            assert_ne!(is_option, NO_OPTIONS.contains(field), "{field}");
+        }
+        for option in OPTIONS {
+            assert!(fields.contains(&option.field), "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn defaults_fill_what_is_empty() {
+        let usual = RunSpec::default().with_defaults().unwrap();
+        assert_eq!(
+            (usual.max_memory, usual.batch),
+            (Some(4 << 30), Some(10_000))
+        );
+        assert_eq!(
+            (usual.solver_work, usual.solver_time),
+            (Some(100_000_000), None)
+        );
+        let said = RunSpec {
+            seed: Some(3),
+            ..RunSpec::default()
+        };
+        assert_eq!(said.with_defaults().unwrap().seed, Some(3));
+    }
+
+    #[test]
+    fn a_scheduler_of_a_scenario_preempts_where_that_of_a_program_does() {
+        let key = OptionKey {
+            table: "host",
+            name: "scheduler",
+            kind: OptionKind::Text,
+            default: None,
+        };
+        let value = Some(OptionValue::Texts(vec!["bounded:2".to_owned()]));
+        let spec = HostSpec::of_scenario(&[OptionSetting { key, value }]).unwrap();
+        let mut options = HostOptions::default();
+        spec.apply_options(&mut options).unwrap();
+        assert_eq!(options.scheduler, Scheduler::parse("bounded:2").unwrap());
+        assert_eq!(options.preempt_at, PreemptAt::Atomics);
+    }
+}

@@ -1,0 +1,206 @@
+//! Makes the summary of a stopped search from its explorer and its recorder. Must not know how a summary is stored.
+
+use everett_engine::{Difference, Explorer, Stopped};
+use everett_ir::code::{Body, Inst, Program};
+use everett_net::HostIndex;
+use everett_report::LineCoverage;
+use everett_vm::Image;
+use std::time::Duration;
+
+use crate::peers::figures;
+use crate::record::Recorder;
+use crate::summary::{
+    Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
+};
+
+/// So many lines are listed with the cost of their queries.
+const MOST_SOLVER_LINES: usize = 10;
+
+/// Faults of the scenario and failures of calls that did not happen.
+fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
+    let mut all = explorer.faults_never_fired();
+    if !explorer.is_world() {
+        let failures = explorer.statistics().faults.iter();
+        let never = failures.filter(|(_, fired)| **fired == 0);
+        all.extend(never.map(|(name, _)| name.clone()));
+    }
+    for name in explorer.failures_never_injected() {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// Warnings of the search, and of what makes a complete search say little.
+fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
+    let mut warnings = explorer.warnings().to_vec();
+    let hosts = explorer.config().hosts.len();
+    let is_silent = explorer.world_statistics().packets == 0 && stopped == Stopped::Finished;
+    if explorer.is_world() && hosts > 1 && is_silent {
+        warnings.push(format!(
+            "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
+        ));
+    }
+    match (explorer.unsaved(), explorer.is_world()) {
+        (0, _) => {}
+        (states, false) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run lacks them"
+        )),
+        (states, true) => warnings.push(format!(
+            "{states} states could not be saved in the time or memory that was left: a resumed run goes on from the \
+             checkpoint before, or from the beginning"
+        )),
+    }
+    warnings
+}
+
+impl WorldFigures {
+    fn of(explorer: &Explorer<'_>) -> WorldFigures {
+        let counted = explorer.world_statistics();
+        let team = explorer.team_statistics();
+        WorldFigures {
+            mapping: explorer.mapping_name().to_owned(),
+            worlds: counted.worlds,
+            worlds_stalled: counted.stalled,
+            worlds_deadlocked: counted.deadlocked,
+            hosts_stalled: {
+                let hosts = counted.waiting.intersection(&counted.ending);
+                let name = |host: &HostIndex| explorer.config().hosts[host.index()].name.clone();
+                hosts.map(name).collect()
+            },
+            states_total: counted.states_total(),
+            states_copied: counted.copies,
+            states_united: counted.merged,
+            dstates: counted.dstates_peak,
+            virtual_states: explorer.table().virtual_states(),
+            states_moved: (team.workers > 1).then_some(team.moved),
+            instructions_replayed: explorer.statistics().replayed,
+            packets: counted.packets,
+            deliveries_impossible: counted.impossible,
+            invariant_seconds: counted.in_invariants.as_secs_f64(),
+            peers: figures(explorer.config()),
+            bytes_concretised: (counted.concretised > 0).then_some(counted.concretised),
+        }
+    }
+}
+
+/// Line coverage of the user's code, without libraries.
+fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
+    let mut coverage = LineCoverage::default();
+    for image in images {
+        let first = image.first_segment() as usize;
+        add_lines(image.program(), &segments[first..], &mut coverage);
+    }
+    coverage
+}
+
+fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
+    for function in &program.functions {
+        let Body::Code(code) = &function.body else {
+            continue;
+        };
+        let mut executed = false;
+        let (mut last, mut counts) = (None, false);
+        for (inst, location) in code.instructions.iter().zip(&code.locations) {
+            if let Inst::Segment { id, .. } = inst {
+                executed = segments[id.0 as usize] != 0;
+                last = None;
+            }
+            if *location == last {
+                coverage.count_instruction(counts, executed);
+                continue;
+            }
+            last = *location;
+            counts = false;
+            let Some(location) = location else { continue };
+            let place = program.location(*location);
+            let file = program.string(place.file);
+            if place.line > 0 && !program.library.contains(file) {
+                counts = true;
+                let name = program.string(place.function);
+                coverage.add(file, place.line, name, executed);
+                coverage.count_instruction(counts, executed);
+            }
+        }
+    }
+}
+
+impl Summary {
+    /// The summary of a stopped run.
+    pub(crate) fn new(
+        explorer: &Explorer<'_>,
+        recorder: &Recorder<'_>,
+        stopped: Stopped,
+        wall: Duration,
+    ) -> Summary {
+        // Another build that this one is compared with is not what is tested.
+        let against = explorer.config().against.as_ref();
+        let tested = against.map_or(explorer.images().len(), |other| usize::from(other.image.0));
+        let images = &explorer.images()[..tested];
+        let segments = images.iter().map(|image| image.program().segments.len());
+        let segments = &explorer.coverage().segments[..segments.sum()];
+        let line_coverage = line_coverage(images, segments);
+        let statistics = explorer.statistics();
+        let solver = explorer.solver_statistics();
+        let limits = explorer.limits_hit().iter();
+        let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
+        let is_world = explorer.is_world();
+        let team = explorer.team_statistics();
+        // A path that meets a limit and goes on has its full weight. Spilling cuts nothing.
+        let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
+        let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
+        let complete = statistics.is_all_explored() && !is_cut;
+        let different = explorer.findings().all().into_iter();
+        let different = different.filter(|((kind, ..), _)| kind == Difference::KIND);
+        let pairs_different = different.map(|(_, pairs)| pairs).sum();
+        Summary {
+            complete,
+            against: against.map(|_| Comparison {
+                equivalent: complete && pairs_different == 0,
+                pairs_different,
+                differences: recorder.differences.clone(),
+            }),
+            stopped: stopped.name().to_owned(),
+            paths: Paths {
+                completed: statistics.paths_completed,
+                partial: statistics.paths_partial,
+            },
+            instructions: statistics.instructions,
+            forks: statistics.forks,
+            states_peak: statistics.states_peak.max(1),
+            queries: solver.queries,
+            solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
+            solver_lines: explorer.solver_lines(MOST_SOLVER_LINES),
+            wall_seconds: wall.as_secs_f64(),
+            memory_peak_bytes: recorder.memory_peak(),
+            weight: Weights {
+                finished: statistics.finished.to_f64(),
+                pending: explorer.pending_weight().to_f64(),
+                unknown: statistics.unknown.to_f64(),
+                pruned: statistics.pruned.to_f64(),
+                excluded: statistics.excluded.to_f64(),
+            },
+            coverage: CoverageTotals::of(&line_coverage, segments),
+            limits_hit,
+            tests: recorder.tests,
+            states_unsaved: explorer.unsaved(),
+            faults_never_fired: never_fired(explorer),
+            unsupported: explorer.unsupported(),
+            warnings: warnings(explorer, stopped),
+            findings: recorder.findings.clone(),
+            program: (!is_world).then(|| ProgramFigures {
+                instructions_replayed: statistics.replayed,
+                states_pending: explorer.states(),
+                states_spilled: statistics.spilled,
+                states_moved: (team.workers > 1).then_some(team.moved),
+                queries_sat: solver.sat_queries,
+                queries_smt: solver.smt_queries,
+                faults: statistics.faults.clone(),
+            }),
+            world: is_world.then(|| WorldFigures::of(explorer)),
+            cluster: None,
+            line_coverage,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Makes the contents of generated files, such as those in `/proc`, from the tables of the host.
+
+use everett_vm::{Buffer, Memory, ObjectKind};
+use std::fmt::Write;
+
+use crate::bytes::Bytes;
+use crate::files::{About, Generated};
+use crate::host::HostState;
+use crate::limits::{Limits, MAX_DESCRIPTORS, UNLIMITED};
+use crate::process::{ExitState, ProcessState, RunState};
+use crate::timers::TimeBase;
+
+impl HostState {
+    /// The current contents of a generated file. `memory` is the reading process's pid and memory.
+    pub fn generate(&self, what: Generated, memory: (u32, &Memory)) -> Bytes {
+        let text = match what {
+            Generated::Text(text) => text.to_owned(),
+            Generated::Load => {
+                let running = self
+                    .tasks
+                    .iter()
+                    .filter(|task| task.run_state == RunState::Running);
+                let (running, all) = (running.count(), self.tasks.len());
+                format!("0.00 0.00 0.00 {running}/{all} {}\n", self.next_pid - 1)
+            }
+            Generated::Uptime => {
+                let hundredths = self.shown(TimeBase::Host) / 10_000_000;
+                let (seconds, rest) = (hundredths / 100, hundredths % 100);
+                format!("{seconds}.{rest:02} {seconds}.{rest:02}\n")
+            }
+            Generated::Counters => {
+                let ticks = self.clock_ns / 10_000_000;
+                let start = self.start_time_ns.saturating_sub(self.uptime_ns) / 1_000_000_000;
+                format!(
+                    "cpu  {ticks} 0 0 0 0 0 0 0 0 0\ncpu0 {ticks} 0 0 0 0 0 0 0 0 0\n\
+                     btime {start}\nprocesses {}\nprocs_running 1\nprocs_blocked 0\n",
+                    self.next_pid
+                )
+            }
+            Generated::Process(pid, about) => {
+                let Some(process) = self.process_by_pid(pid) else {
+                    return Bytes::default();
+                };
+                return self.about_process(process, about, memory);
+            }
+        };
+        Bytes::from_concrete(text.as_bytes())
+    }
+
+    fn about_process(&self, process: &ProcessState, about: About, memory: (u32, &Memory)) -> Bytes {
+        let own_memory = (memory.0 == process.pid).then_some(memory.1);
+        let size = own_memory.map_or(0, Memory::heap_bytes);
+        let text = match about {
+            About::Arguments => return strings(&process.execution.args),
+            About::Environment => return strings(&process.execution.env),
+            About::Name => format!("{}\n", self.name_of(process.pid)),
+            About::Transfers => "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\n\
+                                 write_bytes: 0\ncancelled_write_bytes: 0\n"
+                .to_owned(),
+            About::Limits => limits(&process.limits),
+            About::Mappings => own_memory.map_or_else(String::new, mappings),
+            About::Sizes => {
+                let pages = size / 4096 + 1;
+                format!("{pages} {pages} 0 1 0 {pages} 0\n")
+            }
+            About::Numbers => self.numbers(process, size),
+            About::Status => self.status_text(process, size),
+        };
+        Bytes::from_concrete(text.as_bytes())
+    }
+
+    fn name_of(&self, pid: u32) -> String {
+        let first = self.tasks.iter().find(|task| task.tid == pid);
+        let name = first.map_or(&b""[..], |task| &task.name[..]);
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+
+    fn letter(&self, process: &ProcessState) -> (char, &'static str) {
+        let running = |pid| {
+            self.tasks_of(pid)
+                .any(|task| task.run_state == RunState::Running)
+        };
+        match process.exit_state {
+            ExitState::Zombie(_) | ExitState::Reaped => ('Z', "zombie"),
+            _ if running(process.pid) => ('R', "running"),
+            _ => ('S', "sleeping"),
+        }
+    }
+
+    /// `stat`: 52 fields; unknown ones are 0.
+    fn numbers(&self, process: &ProcessState, size: u64) -> String {
+        let ProcessState {
+            pid,
+            parent,
+            group,
+            session,
+            ..
+        } = process;
+        let ticks = self.clock_ns / 10_000_000;
+        let threads = self.tasks_of(*pid).count();
+        let mut text = format!(
+            "{pid} ({}) {} {parent} {group} {session} 0 -1 4194304 0 0 0 0 {ticks} 0 0 0 20 0 \
+             {threads} 0 0 {size} {}",
+            self.name_of(*pid),
+            self.letter(process).0,
+            size / 4096 + 1,
+        );
+        for _ in 24..52 {
+            text.push_str(" 0");
+        }
+        text.push('\n');
+        text
+    }
+
+    fn status_text(&self, process: &ProcessState, size: u64) -> String {
+        let (letter, word) = self.letter(process);
+        let pid = process.pid;
+        let threads = self.tasks_of(pid).count();
+        let kib = size / 1024;
+        let mut text = format!(
+            "Name:\t{}\nUmask:\t{:04o}\nState:\t{letter} ({word})\nTgid:\t{pid}\nNgid:\t0\n\
+             Pid:\t{pid}\nPPid:\t{}\nTracerPid:\t0\n",
+            self.name_of(pid),
+            process.umask,
+            process.parent
+        );
+        for (name, [real, effective, saved]) in [("Uid", process.uid), ("Gid", process.gid)] {
+            let _ = writeln!(text, "{name}:\t{real}\t{effective}\t{saved}\t{effective}");
+        }
+        let _ = write!(
+            text,
+            "FDSize:\t{}\nGroups:\t \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
+             VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
+             SigPnd:\t0000000000000000\nShdPnd:\t{:016x}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n",
+            MAX_DESCRIPTORS,
+            process.pending.mask()
+        );
+        text
+    }
+}
+
+/// NUL-terminated strings, symbolic bytes included.
+fn strings(strings: &[Buffer]) -> Bytes {
+    let mut bytes = Bytes::default();
+    for string in strings {
+        bytes.append(string);
+        bytes.append(&Buffer::zeroed(1));
+    }
+    bytes
+}
+
+pub(crate) fn limits(limits: &Limits) -> String {
+    const ROWS: [(&str, &str); 16] = [
+        ("Max cpu time", "seconds"),
+        ("Max file size", "bytes"),
+        ("Max data size", "bytes"),
+        ("Max stack size", "bytes"),
+        ("Max core file size", "bytes"),
+        ("Max resident set", "bytes"),
+        ("Max processes", "processes"),
+        ("Max open files", "files"),
+        ("Max locked memory", "bytes"),
+        ("Max address space", "bytes"),
+        ("Max file locks", "locks"),
+        ("Max pending signals", "signals"),
+        ("Max msgqueue size", "bytes"),
+        ("Max nice priority", ""),
+        ("Max realtime priority", ""),
+        ("Max realtime timeout", "us"),
+    ];
+    let mut text = format!(
+        "{:<25} {:<20} {:<20} {:<10}\n",
+        "Limit", "Soft Limit", "Hard Limit", "Units"
+    );
+    for (resource, (name, unit)) in ROWS.into_iter().enumerate() {
+        let Some(limit) = limits.get(resource) else {
+            continue;
+        };
+        let [soft, hard] = [limit.soft, limit.hard].map(|number| match number {
+            UNLIMITED => "unlimited".to_owned(),
+            number => number.to_string(),
+        });
+        let _ = writeln!(text, "{name:<25} {soft:<20} {hard:<20} {unit:<10}");
+    }
+    text
+}
+
+fn mappings(memory: &Memory) -> String {
+    let mut ranges: Vec<(u64, u64)> = memory
+        .live_objects(ObjectKind::Mapping)
+        .map(|object| (object.start, object.size))
+        .filter(|(_, size)| *size > 0)
+        .collect();
+    ranges.sort_unstable();
+    let mut text = String::new();
+    for (start, size) in ranges {
+        let end = start.saturating_add(size).next_multiple_of(4096);
+        let _ = writeln!(text, "{start:08x}-{end:08x} rw-p 00000000 00:00 0 ");
+    }
+    text
+}

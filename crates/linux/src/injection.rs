@@ -1,0 +1,283 @@
+//! Injects failures into system calls: which ones are possible here, and the question whether one happens.
+
+use everett_vm::{ChoiceSite, SystemCall, Value};
+
+use crate::errno::Errno;
+use crate::faults::{RD, SELECTS, SENDS, WR};
+use crate::files::{OpenFlags, Target};
+use crate::ids::ObjectId;
+use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::event;
+use crate::table::{ArgKind, Row};
+
+/// A short transfer: fewer bytes than possible.
+const SHORT: &str = "short";
+
+/// A spurious wake-up: a descriptor is reported as ready although it is not.
+const SPURIOUS: &str = "spurious";
+
+/// Calls that can wake up spuriously.
+const POLLERS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
+
+/// Calls that read, and can transfer fewer bytes than possible.
+const READERS: &[&str] = &["read", "readv", "pread64", "preadv", "recvfrom", "recvmsg"];
+
+/// Calls that write, and can transfer fewer bytes than possible.
+const WRITERS: &[&str] = &[
+    "write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendfile",
+];
+
+/// Whether a call can transfer fewer bytes than possible.
+fn moves(call: &str) -> bool {
+    READERS.contains(&call) || WRITERS.contains(&call)
+}
+
+/// The directions of a call on a descriptor, as bits. Those that transfer nothing have both.
+fn directions(call: &str) -> u8 {
+    match (READERS.contains(&call), WRITERS.contains(&call)) {
+        (true, _) => RD,
+        (_, true) => WR,
+        _ => RD | WR,
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// How many failures may still be injected here, unless a descriptor is marked.
+    pub(crate) fn faults_left(&self) -> u32 {
+        let in_region = self.host.faults.regions > 0;
+        if self.host.options.faults.in_regions && !in_region {
+            return 0;
+        }
+        self.faults_left_at_most(in_region)
+    }
+
+    /// How many failures may still be injected into this process. One may where the program has asked for failures and
+    /// the run says nothing of them.
+    fn faults_left_at_most(&self, asked: bool) -> u32 {
+        let options = &self.host.options.faults;
+        if self.host.internal_call
+            || self.host.setup.is_declaring()
+            || !options.applies_to(&self.process().execution.name)
+        {
+            return 0;
+        }
+        let most = options.most.max(u32::from(asked));
+        most.saturating_sub(self.host.faults.used)
+    }
+
+    /// How many failures of `malloc` and its family may still be injected.
+    pub(crate) fn malloc_faults_left(&self) -> u32 {
+        let wanted = self.host.options.faults.allocations_may_fail();
+        if wanted { self.faults_left() } else { 0 }
+    }
+
+    /// Whether the program has enabled or disabled failures for the descriptor of a call.
+    fn marked(&self, row: &Row, call: &SystemCall) -> Option<bool> {
+        if row.args.first() != Some(&ArgKind::Fd) {
+            return None;
+        }
+        let fd = call.args[0].as_concrete()? as i32;
+        let marked = self.description(fd).ok()?.1.faults?;
+        Some(marked & directions(row.name) != 0)
+    }
+
+    /// Executes a system call, or makes it fail.
+    pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
+        let Some((which, interval)) = self.interval_of(row, call) else {
+            return self.dispatch_or_ask(row, call);
+        };
+        let count = self.host.faults.counted[which] + 1;
+        if count.is_multiple_of(interval) {
+            self.host.faults.counted[which] = count;
+            let errno = match which {
+                SENDS => Errno::EAGAIN,
+                _ if count / interval % 2 == 1 => Errno::EINTR,
+                _ => Errno::ENOMEM,
+            };
+            self.announce_again(call, errno);
+            return Err(errno.into());
+        }
+        let result = self.dispatch_or_ask(row, call);
+        // A call that asks runs again.
+        if !matches!(result, Err(Stop::Interrupt(_))) {
+            self.host.faults.counted[which] = count;
+        }
+        result
+    }
+
+    /// Where a call fails at intervals: its count, and how often it fails.
+    fn interval_of(&self, row: &Row, call: &SystemCall) -> Option<(usize, u64)> {
+        let options = &self.host.options.faults;
+        let is_own = self.host.internal_call || self.task().fault_asked;
+        let (which, interval) = match row.name {
+            "select" | "pselect6" => (SELECTS, options.select_interval),
+            name if WRITERS.contains(&name) => (SENDS, options.block_interval),
+            _ => return None,
+        };
+        if interval == 0 || is_own || !options.applies_to(&self.process().execution.name) {
+            return None;
+        }
+        let fd = call.args[0].as_concrete()? as i32;
+        let sends = || {
+            let id = self.object_of(fd)?;
+            self.host.socket(id).filter(|_| self.is_nonblocking(fd))
+        };
+        (which == SELECTS || sends().is_some()).then_some((which, u64::from(interval)))
+    }
+
+    /// The object behind a descriptor.
+    fn object_of(&self, fd: i32) -> Option<ObjectId> {
+        match self.description(fd).ok()?.1.target {
+            Target::Object(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether a descriptor does not block.
+    pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
+        let found = self.description(fd);
+        found.is_ok_and(|found| found.1.flags.has(OpenFlags::NONBLOCK))
+    }
+
+    /// After `EAGAIN` there is room again, which edge-triggered epoll reports.
+    fn announce_again(&mut self, call: &SystemCall, errno: Errno) {
+        let fd = call.args[0].as_concrete();
+        let object = fd.and_then(|fd| self.object_of(fd as i32));
+        if let Some(object) = object.filter(|_| errno == Errno::EAGAIN) {
+            self.host.announce(object, event::WRITING);
+        }
+    }
+
+    fn dispatch_or_ask(&mut self, row: &Row, call: &SystemCall) -> Answer {
+        let may_fail = match self.marked(row, call) {
+            Some(marked) => marked && self.faults_left_at_most(true) > 0,
+            None => self.faults_left() > 0,
+        };
+        let has_failures = !row.errnos.is_empty() || moves(row.name) || POLLERS.contains(&row.name);
+        if !may_fail || !has_failures {
+            return self.dispatch(row, call);
+        }
+        let before = (self.host.clone(), self.vm.memory.clone());
+        let result = self.dispatch(row, call);
+        if matches!(result, Err(Stop::Interrupt(_))) {
+            return result;
+        }
+        // The arguments have been asked for, so this asks nothing new.
+        let args = self.concrete_arguments(row, call)?;
+        let failures = self.failures(row, &args, &result);
+        if failures.is_empty() {
+            return result;
+        }
+        let picked = self
+            .vm
+            .choose(&site(row, &failures), 1 + failures.len() as u32);
+        if matches!(picked, Ok(0)) {
+            return result;
+        }
+        // A descriptor is closed even if `close` fails.
+        if row.name != "close" || picked.is_err() {
+            (*self.host, *self.vm.memory) = before;
+        }
+        let Some((name, errno)) = failures.get(picked? as usize - 1) else {
+            return result;
+        };
+        self.note_failure(row, name);
+        if let Some(errno) = errno {
+            self.announce_again(call, *errno);
+            return Err(Stop::Errno(*errno));
+        }
+        self.host.faults.short = *name == SHORT;
+        self.host.faults.spurious = *name == SPURIOUS;
+        let result = self.dispatch(row, call);
+        self.host.faults.short = false;
+        self.host.faults.spurious = false;
+        result
+    }
+
+    /// Whether a memory management call fails that would succeed, and that the native kernel carries out.
+    pub(crate) fn ask_memory_call_fault(&mut self, row: &Row) -> Option<Errno> {
+        if self.faults_left() == 0 {
+            return None;
+        }
+        let failures = self.failures(row, &[0; 6], &Ok(Value::concrete(0)));
+        if failures.is_empty() {
+            return None;
+        }
+        let picked = self
+            .vm
+            .choose(&site(row, &failures), 1 + failures.len() as u32);
+        let failure = failures.get((picked.ok()? as usize).checked_sub(1)?)?;
+        self.note_failure(row, failure.0);
+        failure.1
+    }
+
+    /// Counts an injected failure of the running call.
+    fn note_failure(&mut self, row: &Row, failure: &str) {
+        let what = format!("{} fails: {failure}", row.name);
+        let stack = self.vm.stack();
+        self.host.faults.add(what, stack);
+    }
+
+    /// The failures that are possible for a call with this result, by name. `None` as errno is a short
+    /// transfer.
+    fn failures(
+        &self,
+        row: &Row,
+        args: &[u64; 6],
+        result: &Answer,
+    ) -> Vec<(&'static str, Option<Errno>)> {
+        let options = &self.host.options.faults;
+        let wanted = |name: &str| options.wants(row.name, name);
+        let waits = match result {
+            Ok(_) => false,
+            Err(Stop::Block(_)) if !self.task().fault_asked => true,
+            Err(_) => return Vec::new(),
+        };
+        let errnos = row
+            .errnos
+            .iter()
+            .filter(|errno| !waits || **errno == Errno::EINTR)
+            .filter(|errno| (row.can_fail)(self, args, **errno));
+        let named = errnos.map(|errno| (errno.name(), Some(*errno)));
+        let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
+        let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
+        if moved && moves(row.name) && wanted(SHORT) {
+            failures.push((SHORT, None));
+        }
+        if waits && POLLERS.contains(&row.name) && wanted(SPURIOUS) {
+            failures.push((SPURIOUS, None));
+        }
+        failures
+    }
+
+    /// The most bytes that a call may transfer, given how many it could.
+    pub fn limit_transfer(&self, wanted: u64) -> u64 {
+        if self.host.faults.short {
+            (wanted / 2).max(1).min(wanted)
+        } else {
+            wanted
+        }
+    }
+
+    /// How many of the available bytes of a stream are read at once.
+    pub fn fragment(&mut self, available: u64, wanted: u64) -> Result<u64, Stop> {
+        let whole = available.min(wanted).min(MAX_PIECE);
+        // Reading everything at once is the first alternative.
+        let picked = self.vm.choose(&ChoiceSite::StreamPiece, whole as u32)?;
+        Ok(match picked {
+            0 => wanted,
+            bytes => u64::from(bytes),
+        })
+    }
+}
+
+/// The choice site of a call's failure.
+fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> ChoiceSite {
+    ChoiceSite::CallFault {
+        call: row.name.into(),
+        failures: failures.iter().map(|failure| failure.0).collect(),
+    }
+}
+
+/// First pieces longer than this are not distinguished.
+const MAX_PIECE: u64 = 4096;

@@ -1,0 +1,80 @@
+//! Whether what a thread waits for has come: a pure function of the tables. The conditions themselves are in `wait`.
+
+use crate::host::{Host, HostState};
+use crate::process::{ExitState, RunState, TaskState};
+use crate::wait::{ALWAYS, ChildSelector, Wait, WaitCondition, WakeSource};
+
+impl HostState {
+    /// Whether the wait is over: its condition holds, or its deadline has passed.
+    pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
+        if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
+            return true;
+        }
+        match &wait.condition {
+            WaitCondition::Never => false,
+            WaitCondition::Futex(..) => task.woken,
+            WaitCondition::Ready(files) => files.iter().any(|(id, events)| {
+                self.readiness_for((task.pid, task.tid), *id) & (events | ALWAYS) != 0
+            }),
+            WaitCondition::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
+            WaitCondition::Child(children) => self.has_waitable_child(task.pid, children),
+            WaitCondition::VforkDone(pid) => self.process_by_pid(*pid).is_none_or(|child| {
+                !child.borrows_memory || !matches!(child.exit_state, ExitState::Alive)
+            }),
+            WaitCondition::Signals(mask) => self.pending_signals(task) & mask != 0,
+            WaitCondition::LockReleased(count) => self.lock_releases != *count,
+            WaitCondition::SocketSpace(socket) => self.has_room(*socket),
+            WaitCondition::Fifo(..) => task.woken,
+            WaitCondition::Ipc(wait) => self.ipc.is_over(wait),
+        }
+    }
+
+    /// Whether a selected child has changed its state, or no selected child is left.
+    fn has_waitable_child(&self, parent: u32, wanted: &ChildSelector) -> bool {
+        let mut children = self.processes.iter().filter(|child| {
+            let is_gone = matches!(child.exit_state, ExitState::Reaped);
+            child.parent == parent && !is_gone && wanted.include(child)
+        });
+        let mut any = false;
+        let change = children.any(|child| {
+            any = true;
+            wanted.has_report_on(child)
+        });
+        change || !any
+    }
+
+    /// The most hopeful wake-up source of all blocked tasks.
+    pub fn best_wake_source(&self) -> WakeSource {
+        let waits = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Ended => None,
+            // A process outside of the host may continue it.
+            _ if self.is_stopped(task) => Some(WakeSource::External),
+            RunState::Waiting(wait) => Some(self.wake_source(wait)),
+            RunState::Running => None,
+        });
+        waits.max().unwrap_or(WakeSource::None)
+    }
+
+    /// Where the event that ends a wait can come from when all other tasks are blocked too.
+    pub fn wake_source(&self, wait: &Wait) -> WakeSource {
+        match &wait.condition {
+            WaitCondition::Ready(files) => {
+                let sources = files
+                    .iter()
+                    .map(|(id, events)| self.wake_source_of(*id, *events));
+                sources.max().unwrap_or(WakeSource::None)
+            }
+            WaitCondition::Signals(_) => WakeSource::External,
+            // `pause` and its like: only a signal can end it.
+            WaitCondition::Never if wait.deadline_ns.is_none() => WakeSource::External,
+            _ => WakeSource::None,
+        }
+    }
+}
+
+impl Host {
+    /// Whether a task of the host waits for an event from outside, not merely for time to pass.
+    pub fn awaits_others(&self) -> bool {
+        self.state.best_wake_source() == WakeSource::External
+    }
+}

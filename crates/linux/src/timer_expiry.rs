@@ -1,0 +1,185 @@
+//! Lets timers expire, and sets them. What a timer is, is in `timers`.
+
+use crate::host::HostState;
+use crate::kernel::Kernel;
+use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
+use crate::timers::{Notice, TimeBase, Timer, TimerAction};
+
+/// Signals of the three timers of `setitimer`.
+const ALARMS: [i32; 3] = [SIGALRM, SIGVTALRM, SIGPROF];
+
+impl HostState {
+    /// Current time of a clock.
+    pub fn time_of(&self, base: TimeBase) -> u64 {
+        match base {
+            TimeBase::Host => self.clock_ns,
+            TimeBase::Process(pid) => self.process_by_pid(pid).map_or(0, |found| found.cpu_ns),
+            TimeBase::Thread(tid) => {
+                let mut tasks = self.tasks.iter();
+                tasks
+                    .find(|task| task.tid == tid)
+                    .map_or(0, |task| task.cpu_ns)
+            }
+        }
+    }
+
+    /// What a clock that is not the wall clock shows.
+    pub fn shown(&self, base: TimeBase) -> u64 {
+        let since_boot = match base {
+            TimeBase::Host => self.uptime_ns,
+            TimeBase::Process(_) | TimeBase::Thread(_) => 0,
+        };
+        self.time_of(base).saturating_add(since_boot)
+    }
+
+    /// Time on a base at which its clock shows a time.
+    pub fn base_time_of(&self, base: TimeBase, shown_ns: u64) -> u64 {
+        match base {
+            TimeBase::Host => shown_ns.saturating_sub(self.uptime_ns),
+            TimeBase::Process(_) | TimeBase::Thread(_) => shown_ns,
+        }
+    }
+
+    /// When the next timer expires whose clock advances while no thread runs.
+    pub fn next_timer(&self) -> Option<u64> {
+        let timers = self.timers.iter().map(|(_, timer)| timer);
+        let steady = timers.filter(|timer| timer.base == TimeBase::Host);
+        steady.map(|timer| timer.at_ns).min()
+    }
+
+    /// Fires all timers that have expired.
+    pub fn fire_timers(&mut self) {
+        loop {
+            let due = self.timers.iter().filter(|(_, timer)| {
+                let now = self.time_of(timer.base);
+                timer.at_ns <= now
+            });
+            let Some((number, timer)) = due.min_by_key(|(_, timer)| timer.at_ns) else {
+                return;
+            };
+            let mut timer = *timer;
+            let now = self.time_of(timer.base);
+            let missed = (now - timer.at_ns).checked_div(timer.interval_ns);
+            let missed = missed.unwrap_or(0);
+            let on = missed.saturating_add(1).checked_mul(timer.interval_ns);
+            let next = on.and_then(|on| timer.at_ns.checked_add(on));
+            match next.filter(|next| *next > timer.at_ns) {
+                Some(next) => {
+                    if let Some(timer) = self.timers.get_mut(number) {
+                        timer.at_ns = next;
+                    }
+                }
+                // Once, or the next time is behind the end of time.
+                None => {
+                    self.timers.remove(number);
+                    timer.interval_ns = 0;
+                }
+            }
+            self.fire(timer, missed);
+        }
+    }
+
+    fn fire(&mut self, timer: Timer, missed: u64) {
+        match timer.action {
+            TimerAction::Alarm { pid, which } => {
+                if timer.interval_ns == 0
+                    && let Some(process) = self.process_by_pid_mut(pid)
+                {
+                    process.alarms[which] = None;
+                }
+                self.send_to_process(pid, ALARMS[which]);
+            }
+            TimerAction::Descriptor { object } => self.fire_descriptor(object, missed),
+            TimerAction::Posix { pid, timer: number } => {
+                let is_once = timer.interval_ns == 0;
+                self.fire_posix(pid, number, is_once, missed);
+            }
+        }
+    }
+
+    fn fire_posix(&mut self, pid: u32, number: u32, is_once: bool, missed: u64) {
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        let Some(timer) = process.timers.get_mut(number) else {
+            return;
+        };
+        if is_once {
+            timer.running = None;
+        }
+        let (notice, unseen) = (timer.notice, timer.unseen);
+        let signal = Signal {
+            words: [u64::from(number), timer.value, 0],
+            ..Signal::new(timer.signal, code::TIMER)
+        };
+        let of_this = |sent: &Signal| {
+            sent.code == code::TIMER && sent.number == signal.number && sent.words == signal.words
+        };
+        // A signal of this timer that is still pending stands for this expiration too.
+        let is_pending = match notice {
+            Notice::None => return,
+            Notice::Process => process.pending.find_mut(of_this).is_some(),
+            Notice::Thread(tid) => match self.task_by_tid(tid) {
+                None => return,
+                Some(at) => {
+                    let task = triomphe::Arc::make_mut(&mut self.tasks[at]);
+                    task.pending.find_mut(of_this).is_some()
+                }
+            },
+        };
+        let unseen = match is_pending {
+            true => unseen.saturating_add(missed).saturating_add(1),
+            false => missed,
+        };
+        if let Some(process) = self.process_by_pid_mut(pid)
+            && let Some(timer) = process.timers.get_mut(number)
+        {
+            timer.unseen = unseen;
+        }
+        if is_pending {
+            return;
+        }
+        match notice {
+            Notice::Thread(tid) => {
+                if let Some(at) = self.task_by_tid(tid) {
+                    self.send_to_task(at, signal);
+                }
+            }
+            _ => {
+                self.send(pid, signal);
+            }
+        }
+    }
+
+    /// Disarms the timers of a process: all when it exits, those of `timer_create` at `execve`.
+    pub fn remove_timers(&mut self, pid: u32, with_alarms: bool) {
+        let of_process: Vec<u32> = self
+            .timers
+            .iter()
+            .filter(|(_, timer)| match timer.action {
+                TimerAction::Alarm { pid: owner, .. } => owner == pid && with_alarms,
+                TimerAction::Posix { pid: owner, .. } => owner == pid,
+                TimerAction::Descriptor { .. } => false,
+            })
+            .map(|(number, _)| number)
+            .collect();
+        for number in of_process {
+            self.timers.remove(number);
+        }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Stores the overrun count in a timer signal that is being taken.
+    pub fn store_overrun(&mut self, mut signal: Signal) -> Signal {
+        if signal.code != code::TIMER {
+            return signal;
+        }
+        let number = signal.words[0] as u32;
+        if let Some(timer) = self.process_mut().timers.get_mut(number) {
+            timer.overrun = std::mem::take(&mut timer.unseen).min(i32::MAX as u64);
+            signal.words[0] |= timer.overrun << 32;
+        }
+        signal
+    }
+}

@@ -1,0 +1,100 @@
+//! A packet on its way to a host, with the time of its arrival.
+
+use everett_expr::{Arena, Digest128};
+use everett_linux::{Errno, Packet, PacketKind};
+use everett_net::{FaultCounters, HostIndex};
+use everett_vm::Buffer;
+use std::hash::Hash;
+use std::mem::discriminant;
+use std::sync::Arc;
+
+/// A packet on its way to a host.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When it arrives.
+    pub at_ns: u64,
+    /// Its sender.
+    pub from: HostIndex,
+    /// Its sequence number among the packets of that sender; breaks ties between simultaneous arrivals.
+    pub number: u64,
+    /// The packet.
+    pub packet: Arc<Packet>,
+    /// Network faults were already decided for it.
+    pub decided: bool,
+    /// It is held back until this many other packets have arrived, or until its time.
+    pub held_behind: u32,
+    /// How often TCP has retransmitted it.
+    pub retransmissions: u32,
+    /// Host faults at this arrival were already decided.
+    pub host_faults_decided: bool,
+    /// What the sender knew about faults when it sent it.
+    pub known: Arc<FaultCounters>,
+    /// The race was decided: it arrives before the packets that it raced with.
+    pub wins_race: bool,
+}
+
+impl Arrival {
+    /// Everything about it that the receiver can distinguish, its payload by content; part of the receiver's history.
+    pub fn content(&self, arena: &mut Arena) -> impl Hash + use<'_> {
+        let packet = &self.packet;
+        let room = match &packet.kind {
+            PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
+            PacketKind::WindowUpdate { bytes } => *bytes,
+            PacketKind::Urgent { ahead } => *ahead,
+            PacketKind::Unreachable { errno, .. } => errno.result(),
+            _ => 0,
+        };
+        let when = (self.at_ns, packet.clock_ns, self.from);
+        let what = discriminant(&packet.kind);
+        let ends = (packet.from, packet.to);
+        let frame = match &packet.kind {
+            PacketKind::Frame(frame) => Some((frame.hardware, frame.ethertype, &frame.ip)),
+            _ => None,
+        };
+        let payload = packet.bytes();
+        let payload = payload.map(|bytes| bytes.digest(arena, Digest128::new()).finish());
+        (when, ends, what, (payload, frame), room, &*self.known)
+    }
+
+    /// It does not belong to a TCP stream.
+    pub fn is_connectionless(&self) -> bool {
+        matches!(
+            self.packet.kind,
+            PacketKind::Datagram(_) | PacketKind::Frame(_) | PacketKind::Unreachable { .. }
+        )
+    }
+
+    /// Both belong to the same direction of one TCP stream.
+    pub(crate) fn is_same_stream(&self, other: &Arrival) -> bool {
+        let ends = |one: &Arrival| (one.packet.from, one.packet.to);
+        !self.is_connectionless() && ends(self) == ends(other)
+    }
+
+    /// The order in which arrivals happen.
+    pub(crate) fn order(&self) -> (u64, HostIndex, u64) {
+        (self.at_ns, self.from, self.number)
+    }
+}
+
+/// The error that the sender of a TCP segment gets when it is never acknowledged.
+pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
+    let after_ns = match &arrival.packet.kind {
+        PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
+        PacketKind::Data(_) | PacketKind::Urgent { .. } | PacketKind::Fin => STREAM_TIMEOUT_NS,
+        _ => return None,
+    };
+    Some(Packet {
+        clock_ns: arrival.at_ns.saturating_add(after_ns),
+        from: arrival.packet.to,
+        to: arrival.packet.from,
+        kind: PacketKind::Unreachable {
+            errno: Errno::ETIMEDOUT,
+            quoted: Buffer::zeroed(0),
+        },
+    })
+}
+
+/// How long TCP tries to reach a host that is gone: while connecting, and on an established connection.
+pub(crate) const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
+
+pub(crate) const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;

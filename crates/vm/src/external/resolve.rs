@@ -1,0 +1,26 @@
+//! Programs with their built-in operations: which handler each call of an operation and each piece of inline assembly goes
+//! to is decided once, when a program is loaded.
+
+use everett_ir::code::Program;
+use everett_ir::lower::verify;
+
+use super::{resolve, resolve_assembly, uses_float_environment};
+use crate::image::{Image, ImageError};
+
+impl Image {
+    /// Verifies a program and resolves the built-in operations it calls. An operation that the vm
+    /// does not implement is a finding when it is executed, not an error here.
+    pub fn new(program: Program) -> Result<Image, ImageError> {
+        if let Err(reason) = verify(&program) {
+            return Err(ImageError {
+                program: program.name,
+                reason,
+            });
+        }
+        let names = program.externals.iter();
+        let externals = names.map(|name| resolve(name)).collect();
+        let assembly = program.assembly.iter().map(resolve_assembly).collect();
+        let tracks_floats = uses_float_environment(&program);
+        Ok(Image::resolved(program, externals, assembly, tracks_floats))
+    }
+}

@@ -1,0 +1,116 @@
+//! Data race detection as the vm does it: which accesses are recorded, and what is reported.
+
+use triomphe::Arc;
+
+use crate::bug::{Bug, BugKind, bytes};
+use crate::memory::ObjectKind;
+use crate::preemption::Access;
+use crate::races::{GRANULE, MAX_GRANULES, RecordedAccess};
+use crate::stacks::StackId;
+use crate::vm::{Interrupt, Vm};
+
+impl Vm<'_> {
+    /// Whether race detection is on and the process has more than one thread.
+    pub(crate) fn races_enabled(&self) -> bool {
+        self.options.check_races && !self.alone
+    }
+
+    /// Records that the running thread creates another: everything it did so far happens before.
+    pub fn record_thread_start(&mut self, child: u32) {
+        if self.options.check_races {
+            let parent = self.thread.number;
+            Arc::make_mut(&mut self.memory.races).fork(parent, child);
+        }
+    }
+
+    /// Reports an access that races with an earlier one.
+    #[cold]
+    pub(crate) fn check_race(&mut self, access: Access) -> Result<(), Interrupt> {
+        if access.pointer.term.is_some() || access.len == 0 {
+            return Ok(());
+        }
+        let address = access.pointer.bits;
+        let thread = self.thread.number;
+        let end = address.saturating_add(access.len);
+        let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
+        let is_library = self.is_in_library();
+        let is_constant = |object: &crate::memory::Object| object.kind == ObjectKind::Constant;
+        if self.memory.near(address).is_none_or(is_constant) {
+            return Ok(());
+        }
+        let mut stack = None;
+        for granule in address / GRANULE..=last {
+            let races = Arc::make_mut(&mut self.memory.races);
+            if access.atomic || races.atomic.contains(&granule) {
+                races.synchronise(thread, granule, access.write);
+                continue;
+            }
+            if is_library {
+                continue;
+            }
+            let (from, to) = (granule * GRANULE, (granule + 1) * GRANULE);
+            let mask = (from..to).enumerate().fold(0, |mask, (bit, byte)| {
+                let hit = (address..end).contains(&byte);
+                mask | u8::from(hit) << bit
+            });
+            let time = races.clocks.entry(thread).or_default().get(thread);
+            stack = stack.or_else(|| self.stack());
+            let new = RecordedAccess {
+                thread,
+                time,
+                mask,
+                write: access.write,
+                stack,
+            };
+            let races = Arc::make_mut(&mut self.memory.races);
+            if let Some(old) = races.access(granule, new) {
+                return Err(self.race(access, old).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the running instruction belongs to the C library.
+    fn is_in_library(&self) -> bool {
+        let program = self.image.program();
+        let file = self.thread.top().and_then(|frame| {
+            let code = self.image.code(frame.function)?;
+            let location = (*code.locations.get(frame.pc as usize)?)?;
+            let location = program.locations.get(location.0 as usize)?;
+            program.strings.get(location.file as usize)
+        });
+        // The C library uses plain accesses for words that it treats as atomic.
+        file.is_none_or(|file| program.library.is_runtime(file))
+    }
+
+    fn race(&mut self, access: Access, old: RecordedAccess) -> Bug {
+        let verb = |write: bool| if write { "write" } else { "read" };
+        let place = old.stack.and_then(|stack| self.describe_top(stack));
+        let place = place.map_or_else(String::new, |place| format!(" {place}"));
+        let message = format!(
+            "{} of {} races with a {} of another thread{place}",
+            verb(access.write),
+            bytes(access.len),
+            verb(old.write)
+        );
+        let object = self.memory.near(access.pointer.bits);
+        Bug {
+            allocated: object.and_then(|object| object.allocated),
+            other: old.stack,
+            ..Bug::new(BugKind::DataRace, message)
+        }
+    }
+
+    /// Function, file and line of the top of a stack, for messages.
+    fn describe_top(&self, stack: StackId) -> Option<String> {
+        let site = *self.stacks.sites(stack).first()?;
+        let program = self.image.program();
+        let code = self.image.code(site.function)?;
+        let location = (*code.locations.get(site.pc as usize)?)?;
+        let location = program.locations.get(location.0 as usize)?;
+        let file = program.strings.get(location.file as usize)?;
+        let file = file.rsplit('/').next().unwrap_or(file);
+        let function = program.strings.get(location.function as usize)?;
+        Some(format!("in {function} at {file}:{}", location.line))
+    }
+}
