@@ -1,6 +1,7 @@
 // Interposes fsync and fdatasync by LD_PRELOAD: keeps what a disk is known to have after a loss of power, in the
-// folder EVERETT_TEST_SYNCED. A file is kept under its inode and time of birth; for a folder, its list of names is. Power
-// is lost at the call with the number EVERETT_TEST_SYNCS: the process is killed.
+// folder EVERETT_TEST_SYNCED. A file is kept under its inode and time of birth; for a folder, its list of names is.
+// Power is lost at the call with the number EVERETT_TEST_SYNCS, or after the call with the number
+// EVERETT_TEST_CHECKPOINTS among those of folders that have a checkpoint: the process is killed.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,7 +25,8 @@ static int name_of(int folder, const char *path, int flags, char *name, size_t s
   return 0;
 }
 
-static void copy_list(int fd, FILE *to) {
+static int copy_list(int fd, FILE *to) {
+  int has_checkpoint = 0;
   char path[64], name[100];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   DIR *folder = opendir(path);
@@ -34,14 +36,16 @@ static void copy_list(int fd, FILE *to) {
     int is_folder;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
       continue;
+    has_checkpoint |= strcmp(entry->d_name, "checkpoint.json") == 0;
     // It may have gone since.
     if (name_of(fd, entry->d_name, 0, name, sizeof name, &is_folder) == 0)
       fprintf(to, "%s %s %s\n", is_folder ? "folder" : "file", name, entry->d_name);
   }
   closedir(folder);
+  return has_checkpoint;
 }
 
-static void copy_bytes(int fd, FILE *to) {
+static int copy_bytes(int fd, FILE *to) {
   char path[64], bytes[65536];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   FILE *from = fopen(path, "r");
@@ -50,17 +54,23 @@ static void copy_bytes(int fd, FILE *to) {
   for (size_t count; (count = fread(bytes, 1, sizeof bytes, from)) > 0;)
     fwrite(bytes, 1, count, to);
   fclose(from);
+  return 0;
 }
 
-static atomic_long calls;
+static atomic_long calls, checkpoints;
+
+// The call with this number has come.
+static int is_last(const char *variable, long before) {
+  const char *last = getenv(variable);
+  return last && before >= atol(last);
+}
 
 // What the file holds before it is synchronised is what it holds afterwards at least.
 static int keep(int fd, const char *real) {
   const char *folder = getenv("EVERETT_TEST_SYNCED");
   char name[100], unfinished[4200], finished[4200];
   int is_folder;
-  const char *last = getenv("EVERETT_TEST_SYNCS");
-  if (last && atomic_fetch_add(&calls, 1) >= atol(last))
+  if (is_last("EVERETT_TEST_SYNCS", atomic_fetch_add(&calls, 1)))
     kill(getpid(), SIGKILL);
   if (!folder || name_of(fd, "", AT_EMPTY_PATH, name, sizeof name, &is_folder) != 0)
     abort();
@@ -69,12 +79,14 @@ static int keep(int fd, const char *real) {
   FILE *to = fopen(unfinished, "w");
   if (!to)
     abort();
-  (is_folder ? copy_list : copy_bytes)(fd, to);
+  int has_checkpoint = (is_folder ? copy_list : copy_bytes)(fd, to);
   fclose(to);
   int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, real);
   int result = sync(fd);
   if (result == 0 && rename(unfinished, finished) != 0)
     abort();
+  if (has_checkpoint && is_last("EVERETT_TEST_CHECKPOINTS", atomic_fetch_add(&checkpoints, 1) + 1))
+    kill(getpid(), SIGKILL);
   return result;
 }
 

@@ -49,7 +49,7 @@ pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;
-pub use part::{Part, SolverFigures, WorldFigures};
+pub use part::{Part, SolverFigures, WorldCounts};
 pub use random::Random;
 pub use saved::Saved;
 pub use search::SEARCHERS;

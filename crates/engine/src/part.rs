@@ -31,12 +31,12 @@ pub struct Part {
     pub solver: SolverFigures,
     /// What was counted of worlds.
     #[serde(default)]
-    pub worlds: WorldFigures,
+    pub worlds: WorldCounts,
 }
 
 /// What was counted of worlds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct WorldFigures {
+pub struct WorldCounts {
     /// Counters.
     pub counted: WorldStatistics,
     /// Faults that hit somewhere.
@@ -79,7 +79,7 @@ impl Explorer<'_> {
                 smt_queries: solver.smt_queries,
                 time: solver.sat_time + solver.smt_time,
             },
-            worlds: WorldFigures {
+            worlds: WorldCounts {
                 counted: self.world.counted.clone(),
                 fired: self.world.times_and_fired().1,
             },

@@ -236,7 +236,7 @@ fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
 }
 
 /// The disk below a folder. What was not synchronised may be lost when the machine stops: contents, names, or both.
-pub(crate) trait Disk {
+pub(crate) trait Storage {
     /// All that was written lasts: states, the new checkpoint, and results after so many of each kind, with their names.
     fn sync(&self, dir: &Path, after: Counts) -> io::Result<()>;
     /// Gives a file another name.
@@ -256,9 +256,9 @@ fn sync_below(path: &Path) -> io::Result<()> {
 }
 
 /// The disk of the machine.
-struct RealDisk;
+struct RealStorage;
 
-impl Disk for RealDisk {
+impl Storage for RealStorage {
     fn sync(&self, dir: &Path, after: Counts) -> io::Result<()> {
         for (part, last) in PARTS.iter().zip(after) {
             let part = dir.join(part);
@@ -303,7 +303,7 @@ pub(crate) struct Checkpoints {
     pub(crate) earlier: Duration,
     /// Results that last.
     lasting: Counts,
-    disk: Box<dyn Disk>,
+    disk: Box<dyn Storage>,
 }
 
 impl Checkpoints {
@@ -323,7 +323,7 @@ impl Checkpoints {
             interval,
             earlier: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
             lasting: from.map(Checkpoint::counts).unwrap_or_default(),
-            disk: Box::new(RealDisk),
+            disk: Box::new(RealStorage),
         }
     }
 
@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    impl Disk for Rc<Losing> {
+    impl Storage for Rc<Losing> {
         fn sync(&self, dir: &Path, _: Counts) -> io::Result<()> {
             self.cut(dir);
             *self.lasting.borrow_mut() = files_in(dir);

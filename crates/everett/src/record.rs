@@ -27,7 +27,7 @@ use crate::follow::Model;
 use crate::klee::KleeFiles;
 use crate::native_world::{NativeWorld, tell_revealing};
 use crate::session::Session;
-use crate::shrink::{Budget, Goal, Shrunk, shrink_trace};
+use crate::shrink::{Goal, ShrinkBudget, Shrunk, shrink_trace};
 use crate::spec::{BuildSpec, RunSpec};
 use crate::summary::{DifferenceEntry, Summary};
 use crate::trace::{Differing, HOST, WorldTrace};
@@ -37,7 +37,7 @@ use crate::world::dtest::Tests;
 use crate::world::samples::Samples;
 use crate::world::topology;
 
-/// Work for shrinking one finding, see [`Budget`].
+/// Work for shrinking one finding, see [`ShrinkBudget`].
 const SHRINK_WORK: u64 = 60_000_000;
 /// Work for shrinking all findings of a run.
 const ALL_SHRINK_WORK: u64 = 4 * SHRINK_WORK;
@@ -340,7 +340,7 @@ impl<'o> Recorder<'o> {
             }
         };
         for host in native.iter_mut().flat_map(|native| &mut native.hosts) {
-            host.config.deadline = until.deadline(self.session);
+            host.config.deadline = Some(until.deadline(self.session));
         }
         let mut late = false;
         let mut confirmed = 0;
@@ -523,14 +523,14 @@ impl AfterRun {
     }
 
     /// The end of native runs: the time limit, or somebody who asks once more.
-    fn deadline(&self, session: &Session) -> Option<Deadline> {
+    fn deadline(&self, session: &Session) -> Deadline {
         let (clock, limit) = (session.clock, self.limit);
         let stop = session.stop.clone();
         let was_stopped = stop.load(Ordering::Relaxed);
-        Some(Arc::new(move || {
+        Arc::new(move || {
             let is_stopped = !was_stopped && stop.load(Ordering::Relaxed);
             is_stopped || limit.is_some_and(|limit| clock.now() >= limit)
-        }))
+        })
     }
 
     /// Shrinks the trace of a finding. `None` if there is no simpler trace or nothing is left of the budget.
@@ -546,7 +546,7 @@ impl AfterRun {
         if self.work == 0 || is_late {
             return None;
         }
-        let mut budget = Budget {
+        let mut budget = ShrinkBudget {
             work: self.work.min(SHRINK_WORK),
             until: self.shrink,
         };

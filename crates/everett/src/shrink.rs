@@ -217,7 +217,7 @@ impl Cost {
 type Place = (String, usize, usize);
 
 /// What shrinking may cost.
-pub(crate) struct Budget {
+pub(crate) struct ShrinkBudget {
     /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time, it gives the same
     /// result on a loaded machine.
     pub work: u64,
@@ -228,7 +228,7 @@ pub(crate) struct Budget {
 struct Shrinker<'a> {
     model: Model<'a>,
     goal: &'a Goal,
-    budget: &'a mut Budget,
+    budget: &'a mut ShrinkBudget,
     best: Shrunk,
     cost: Cost,
 }
@@ -244,7 +244,7 @@ pub(crate) fn shrink_trace(
     (config, images): (&ExplorerConfig, &[Image]),
     trace: &WorldTrace,
     goal: &Goal,
-    budget: &mut Budget,
+    budget: &mut ShrinkBudget,
 ) -> Result<Option<Shrunk>> {
     let mut model = Model::new(config.clone(), images);
     model.config.limits.max_time = budget.until;
@@ -553,7 +553,7 @@ fn size_of(trace: &WorldTrace) -> TraceSize {
 
 /// Shrinks a trace.
 pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
-    let mut budget = Budget {
+    let mut budget = ShrinkBudget {
         work: u64::MAX,
         until: Some(session.now() + spec.max_time),
     };

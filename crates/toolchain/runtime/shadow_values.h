@@ -14,6 +14,12 @@ enum {
   ALLOCA_RIGHT = 0xcb,
 };
 
+// Functions by which instrumented code sets the shadow of frames: FILLER(name, value) makes one.
+#define SHADOW_FILLERS(FILLER)                                                                                      \
+  FILLER(00, 0) FILLER(01, 1) FILLER(02, 2) FILLER(03, 3) FILLER(04, 4) FILLER(05, 5) FILLER(06, 6) FILLER(07, 7)   \
+  FILLER(f1, STACK_LEFT) FILLER(f2, STACK_MIDDLE) FILLER(f3, STACK_RIGHT) FILLER(f5, AFTER_RETURN)                  \
+  FILLER(f8, AFTER_SCOPE)
+
 #define SHADOW_START 0x7fff8000ul
 #define SHADOW_SIZE 0x100000000000ul
 #define ADDRESSES 0x800000000000ul

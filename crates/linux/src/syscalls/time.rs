@@ -88,9 +88,14 @@ fn gettimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[0] != 0 {
         let (seconds, ns) = kernel.wall_clock();
         let arena = &mut *kernel.vm.arena;
-        let (ns, unit) = (ns.to_term(arena, 64), arena.constant(64, 1000));
-        let microseconds = arena.binary(BinaryOp::UDiv, ns, unit);
-        let microseconds = Value::of_term(arena, microseconds);
+        let microseconds = match ns.term {
+            None => Value::concrete(ns.bits / 1000),
+            Some(ns) => {
+                let unit = arena.constant(64, 1000);
+                let quotient = arena.binary(BinaryOp::UDiv, ns, unit);
+                Value::of_term(arena, quotient)
+            }
+        };
         kernel.write_words(call.args[0], [seconds, microseconds])?;
     }
     if call.args[1] != 0 {

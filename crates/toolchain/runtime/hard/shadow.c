@@ -186,19 +186,7 @@ void everett_hard_range(uint32_t site, const void *start, size_t size, int is_wr
 
 #define SHADOW_FILLER(name, value) \
   void __asan_set_shadow_##name(word shadow, size_t size) { fill((void *)shadow, value, size); }
-SHADOW_FILLER(00, 0)
-SHADOW_FILLER(01, 1)
-SHADOW_FILLER(02, 2)
-SHADOW_FILLER(03, 3)
-SHADOW_FILLER(04, 4)
-SHADOW_FILLER(05, 5)
-SHADOW_FILLER(06, 6)
-SHADOW_FILLER(07, 7)
-SHADOW_FILLER(f1, STACK_LEFT)
-SHADOW_FILLER(f2, STACK_MIDDLE)
-SHADOW_FILLER(f3, STACK_RIGHT)
-SHADOW_FILLER(f5, AFTER_RETURN)
-SHADOW_FILLER(f8, AFTER_SCOPE)
+SHADOW_FILLERS(SHADOW_FILLER)
 
 void __asan_poison_stack_memory(word start, size_t size) { fill(shadow_of(start), AFTER_SCOPE, (size + 7) >> 3); }
 void __asan_unpoison_stack_memory(word start, size_t size) { mark(start, size, 0, 0); }
