@@ -26,6 +26,9 @@ pub(crate) const FINDINGS: i32 = 1;
 /// So little work a job that there are many.
 const WORK: u64 = 2_000;
 
+/// Idle steps after which workers look for jobs that nobody hands out, as real ones do.
+const IDLE_BEFORE_RESEEDING: u64 = 60;
+
 /// A sequence of numbers that a seed determines.
 pub(crate) struct Numbers(pub(crate) u64);
 
@@ -194,7 +197,7 @@ pub(crate) fn simulate(
     seed: u64,
     trouble: Trouble,
 ) -> (Status, u64) {
-    const MOST_STEPS: u32 = 1_000_000;
+    const MOST_STEPS: u32 = 20_000;
     let session = Session::new();
     let mut numbers = Numbers(seed);
     let mut slots: Vec<Slot<'_>> = (0..count)
@@ -229,6 +232,11 @@ pub(crate) fn simulate(
                 return (status, deaths);
             }
             shared.expire_leases();
+        }
+        if idle > IDLE_BEFORE_RESEEDING {
+            // Whoever died may have granted a job something, and not handed it out.
+            let slot = &mut slots[at as usize];
+            slot.worker.reseed(&mut shared.connect()).expect("it looks");
         }
     }
     panic!("no end after {MOST_STEPS} steps");

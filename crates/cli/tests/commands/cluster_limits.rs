@@ -139,7 +139,7 @@ fn forks_and_work_are_limited_for_all_workers_together() {
 fn the_first_of_two_limits_counts() {
     let folder = folder("cluster-two-limits");
     build(&folder, "forks", FORKS, &[]);
-    for seed in 0..3 {
+    for seed in 0..20 {
         let shared = SharedMemory::new(1000);
         let spec = RunSpec {
             max_paths: Some(15),
