@@ -1,7 +1,7 @@
 //! The interpreter loop.
 
 use everett_ir::code::{Callee, Code, FloatKind, FloatOp, Inst, Operand, SwitchTable};
-use smallvec::SmallVec;
+use smallvec::{Array, SmallVec};
 
 use crate::bug::{Bug, BugKind};
 use crate::integer;
@@ -46,6 +46,16 @@ impl<'a> Cursor<'a> {
         // By reference: a copy of all fields would go through the stack. SAFETY: the verified code
         // ends in a terminator, and all branch targets are in range.
         unsafe { &*self.instructions.add(pc as usize) }
+    }
+
+    /// The values of operands. Most lists have one or two, for which `collect` takes longer than the values.
+    #[inline(always)]
+    fn read_all<A: Array<Item = Value>>(&self, operands: &[Operand]) -> SmallVec<A> {
+        let mut values = SmallVec::new();
+        for operand in operands {
+            values.push(self.read(*operand));
+        }
+        values
     }
 
     /// The consecutive registers or constants of a wide operand.
@@ -340,12 +350,10 @@ impl<'a> Vm<'a> {
                         && self.image.takes_registers(function)
                         && call.fixed as usize == call.arg_types.len()
                     {
-                        let args: SmallVec<[Value; 8]> =
-                            call.args.iter().map(|operand| at.read(*operand)).collect();
+                        let args: SmallVec<[Value; 8]> = at.read_all(&call.args);
                         attempt!(self.push_frame(function, &args, None, OnReturn::Caller));
                     } else {
-                        let args: SmallVec<[Value; 8]> =
-                            call.args.iter().map(|operand| at.read(*operand)).collect();
+                        let args: SmallVec<[Value; 8]> = at.read_all(&call.args);
                         if WATCHED {
                             attempt!(self.watch_call(call, &args));
                         }
@@ -368,8 +376,7 @@ impl<'a> Vm<'a> {
                     values: (first, count),
                 } => {
                     let operands = &at.code.operands[first as usize..(first + count) as usize];
-                    let results: SmallVec<[Value; 4]> =
-                        operands.iter().map(|operand| at.read(*operand)).collect();
+                    let results: SmallVec<[Value; 4]> = at.read_all(operands);
                     self.save_pc(pc);
                     match self.pop_frame().map(|frame| frame.on_return) {
                         Some(OnReturn::Caller) => self.finish_call(&results),
