@@ -6,6 +6,7 @@
 #[macro_use]
 mod output;
 
+mod allocator;
 mod args;
 mod commands;
 mod display;
@@ -20,7 +21,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Exit code: nothing found.
 const EXIT_CLEAN: u8 = 0;
