@@ -1,16 +1,17 @@
 //! The results of a run: what its jobs came to, written as the folder of an ordinary run.
 
 use everett::{
-    ClusterFigures, Gathered, JobResult, Observer, RunResult, RunSpec, Session, WeightSum, conclude,
+    ClusterFigures, Gathered, JobResult, Observer, Parcel, RunResult, RunSpec, Session, WeightSum,
+    conclude, new_folder,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::broker::{Broker, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
-use crate::run::{Build, Submission, describe};
+use crate::run::{Build, Submission, describe, submit};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
 use crate::worker::unpack_results;
@@ -38,6 +39,27 @@ pub struct Submitted {
 }
 
 impl Submitted {
+    /// Submits a run and makes its folder. Errors of the program are reported before the folder is made, and errors of
+    /// the folder before the run begins.
+    pub fn submit(
+        broker: &mut dyn Broker,
+        submission: Submission,
+        session: &Session,
+    ) -> Result<(PathBuf, Submitted)> {
+        Parcel::of(&submission.spec, session)?;
+        let dir = new_folder(&submission.spec)?;
+        let (run, manifest) = submit(broker, &submission, session)?;
+        let submitted = Submitted {
+            run,
+            build: submission.build,
+            manifest,
+            work: submission.work,
+            max_work: submission.max_work,
+        };
+        submitted.write(&dir)?;
+        Ok((dir, submitted))
+    }
+
     /// Reads it from the folder of a run.
     pub fn of(dir: &Path) -> Result<Submitted> {
         let bytes = std::fs::read(dir.join(FILE));
@@ -46,7 +68,7 @@ impl Submitted {
     }
 
     /// Writes it to the folder of a run.
-    pub fn write(&self, dir: &Path) -> Result<()> {
+    fn write(&self, dir: &Path) -> Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(everett::Error::from)?;
         Ok(std::fs::write(dir.join(FILE), bytes)?)
     }

@@ -78,15 +78,9 @@ pub struct WorkerFigures {
 impl WorkerFigures {
     fn add(&mut self, outcome: &Outcome) {
         self.jobs += 1;
-        add(&mut self.work, &outcome.work);
+        self.work.add(&outcome.work);
         self.findings = self.findings.saturating_add(outcome.findings);
     }
-}
-
-fn add(sum: &mut Work, work: &Work) {
-    sum.paths = sum.paths.saturating_add(work.paths);
-    sum.forks = sum.forks.saturating_add(work.forks);
-    sum.instructions = sum.instructions.saturating_add(work.instructions);
 }
 
 /// A job that has no outcome.
@@ -130,7 +124,7 @@ impl Status {
 
     fn add(&mut self, outcome: Outcome) -> bool {
         self.jobs += 1;
-        add(&mut self.work, &outcome.work);
+        self.work.add(&outcome.work);
         self.findings = self.findings.saturating_add(outcome.findings);
         self.replayed = self.replayed.saturating_add(outcome.replayed);
         self.bytes = self.bytes.saturating_add(outcome.bytes);

@@ -28,6 +28,15 @@ pub struct Work {
     pub instructions: u64,
 }
 
+impl Work {
+    /// Adds what else was done.
+    pub fn add(&mut self, work: &Work) {
+        self.paths = self.paths.saturating_add(work.paths);
+        self.forks = self.forks.saturating_add(work.forks);
+        self.instructions = self.instructions.saturating_add(work.instructions);
+    }
+}
+
 impl Budget {
     fn map(self, map: impl Fn(u64, fn(&Work) -> u64) -> u64) -> Budget {
         Budget {

@@ -1,13 +1,15 @@
 //! `everett cluster` and `everett worker`: the broker and the workers of a search on several machines.
 
 use anyhow::{Context, Result, bail};
-use everett::{Session, parse_time};
+use everett::parse_time;
 use everett_cluster::{
-    Broker, Build, Did, Hash, LocalServer, Secrets, ServerSpec, Worker, WorkerSpec, connect,
+    Build, Did, Hash, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec,
+    run_workers,
 };
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
@@ -157,6 +159,9 @@ pub struct WorkerArgs {
     /// Leave after waiting so long for a job; default: never.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Duration>,
+    /// Serve counters for Prometheus at http://ADDR:PORT/metrics; port 0 is any free one.
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
     /// Print nothing but errors.
     #[arg(long, short)]
     quiet: bool,
@@ -170,88 +175,48 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     spec.max_memory.ok_or_else(|| "this is no limit".to_owned())
 }
 
-/// A folder that is removed with this value.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Subcommand for WorkerArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
-        let url = broker_url(self.join.as_deref())?;
-        let (secrets, build) = (secrets(self.nats_creds.as_deref())?, build()?);
-        let name = self.name.clone().unwrap_or_else(machine_name);
-        let folder = format!("everett-worker-{}", std::process::id());
-        let scratch = Scratch(std::env::temp_dir().join(folder));
-        std::fs::create_dir_all(&scratch.0)?;
-        let count = self.workers.unwrap_or(session.workers).max(1);
-        let worker = |number: u64| -> Result<()> {
-            let broker = connect(&url, &secrets, Some(self.lease))?;
-            let name = match count {
-                1 => name.clone(),
-                _ => format!("{name}-{number}"),
-            };
-            let scratch = scratch.0.join(number.to_string());
-            std::fs::create_dir_all(&scratch)?;
-            let spec = WorkerSpec {
-                name,
-                build: build.clone(),
-                max_memory: self.max_memory,
-                scratch: Some(scratch),
-                idle: self.idle,
-            };
-            self.work(spec, broker, &session)
+        let spec = PoolSpec {
+            url: broker_url(self.join.as_deref())?,
+            secrets: secrets(self.nats_creds.as_deref())?,
+            build: build()?,
+            name: self.name.clone().unwrap_or_else(machine_name),
+            count: self.workers.unwrap_or(session.workers).max(1),
+            max_memory: self.max_memory,
+            lease: self.lease,
+            idle: self.idle,
         };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (1..=count)
-                .map(|number| {
-                    let worker = &worker;
-                    let session = &session;
-                    scope.spawn(move || {
-                        let worked = worker(number);
-                        if worked.is_err() {
-                            // One that cannot go on ends the others, with what they have done so far.
-                            session.stop.store(true, Ordering::SeqCst);
-                        }
-                        worked
-                    })
-                })
-                .collect();
-            let ends = threads.into_iter().map(|thread| match thread.join() {
-                Ok(worked) => worked,
-                Err(_) => bail!("a worker panicked"),
-            });
-            ends.collect::<Result<Vec<()>>>()
-        })?;
+        let metrics = Arc::new(Metrics::default());
+        let start = |at| MetricsServer::start(at, metrics.clone());
+        let server = self.metrics.map(start).transpose()?;
+        if let Some(server) = &server {
+            notice(&format!("metrics: http://{}/metrics", server.address()));
+        }
+        run_workers(&spec, &session, &metrics, &|name, did| self.tell(name, did))?;
         Ok(EXIT_CLEAN)
     }
 }
 
 impl WorkerArgs {
-    fn work(&self, spec: WorkerSpec, broker: Box<dyn Broker>, session: &Session) -> Result<()> {
-        let name = spec.name.clone();
-        if !self.quiet {
-            notice(&format!("worker {name} waits for jobs"));
-        }
-        let mut tell = |did: &Did| {
-            let Did::Explored(outcome) = did else { return };
-            if let Some(failure) = &outcome.failure {
-                notice(&format!(
+    fn tell(&self, name: &str, did: Option<&Did>) {
+        match did {
+            None if !self.quiet => notice(&format!("worker {name} waits for jobs")),
+            Some(Did::Explored(outcome)) => match &outcome.failure {
+                Some(failure) => notice(&format!(
                     "worker {name}: a job could not be explored: {failure}"
-                ));
-            } else if !self.quiet {
-                let (paths, left) = (outcome.work.paths, outcome.children.len());
-                notice(&format!(
-                    "worker {name}: {paths} paths ended, {left} jobs left"
-                ));
-            }
-        };
-        let mut worker = Worker::new(spec, session);
-        Ok(worker.run(&Mutex::new(broker), &mut tell)?)
+                )),
+                None if !self.quiet => {
+                    let (paths, left) = (outcome.work.paths, outcome.children.len());
+                    notice(&format!(
+                        "worker {name}: {paths} paths ended, {left} jobs left"
+                    ));
+                }
+                None => {}
+            },
+            _ => {}
+        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use everett::{Parcel, new_folder};
 use everett_cluster::{
-    Broker, RunId, Status, Submission, Submitted, cancel, connect, results, status, submit,
+    Broker, RunId, Status, Submission, Submitted, cancel, connect, results, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -95,18 +94,8 @@ impl Subcommand for SubmitArgs {
             nonce: nonce.into_bytes(),
         };
         let mut broker = self.broker.connect()?;
-        // Errors of the program are reported before the folder is created, and errors of the folder before it begins.
-        Parcel::of(&submission.spec, &session)?;
-        let dir = new_folder(&self.run.spec)?;
-        let (run, manifest) = submit(&mut *broker, &submission, &session)?;
-        let submitted = Submitted {
-            run: run.clone(),
-            build: submission.build,
-            manifest,
-            work: submission.work,
-            max_work: submission.max_work,
-        };
-        submitted.write(&dir)?;
+        let (dir, submitted) = Submitted::submit(&mut *broker, submission, &session)?;
+        let run = submitted.run;
         match self.run.mode {
             Mode::Quiet => {}
             Mode::Json => print(&json!({"run": run, "folder": dir}).to_string()),
@@ -149,47 +138,15 @@ impl Subcommand for StatusArgs {
     fn run(&self) -> Result<u8> {
         let status = status(&mut *self.target.broker.connect()?, &self.target.id()?)?;
         print(&match self.json {
-            true => as_json(&status).to_string(),
+            true => status.to_json().to_string(),
             false => as_text(&status),
         });
         Ok(EXIT_CLEAN)
     }
 }
 
-/// Weights by their names. They sum to 1, which was checked.
-fn weights(status: &Status) -> [(&'static str, f64); 6] {
-    [
-        ("finished", &status.finished),
-        ("unknown", &status.unknown),
-        ("pruned", &status.pruned),
-        ("excluded", &status.excluded),
-        ("leased", &status.leased),
-        ("pending", &status.pending),
-    ]
-    .map(|(name, weight)| (name, weight.to_f64()))
-}
-
-fn as_json(status: &Status) -> serde_json::Value {
-    let weights = weights(status).into_iter();
-    let weights: serde_json::Map<String, serde_json::Value> = weights
-        .map(|(name, weight)| (name.to_owned(), weight.into()))
-        .collect();
-    json!({
-        "over": status.is_over(), "complete": status.is_complete(), "cancelled": status.is_cancelled,
-        "limit": status.limit(),
-        "jobs": {
-            "explored": status.jobs, "leased": status.jobs_leased, "pending": status.jobs_pending,
-            "stopped": status.jobs_stopped, "redelivered": status.redelivered,
-        },
-        "weight": weights, "paths": status.work.paths, "forks": status.work.forks, "findings": status.findings,
-        "states_moved": status.states_moved, "bytes_sent": status.bytes,
-        "instructions": status.work.instructions, "replay_share": status.replay_share(),
-        "workers": status.workers, "failures": status.failures,
-    })
-}
-
 fn as_text(status: &Status) -> String {
-    let shown = weights(status).into_iter();
+    let shown = status.weights().into_iter();
     let shown = shown.filter(|(name, weight)| *weight > 0.0 || *name == "finished");
     let shown: Vec<String> = shown
         .map(|(name, weight)| format!("{name} {weight:.6}"))

@@ -7,7 +7,7 @@ mod mortal;
 
 use crate::common::samples::{FORKS, FORKS_PATHS, WORDS};
 use crate::common::{build, endings, everett, expect, folder, summary, text};
-use everett::{Event, Observer, RunSpec, Session, explore, new_folder};
+use everett::{Event, Observer, RunSpec, Session, explore};
 use everett_cluster::{
     Broker, Build, Error, Explored, Hash, Key, Kind, RunId, SharedMemory, Status, Submission,
     Submitted, Taken, TakenJob, Ticket, Worker, WorkerSpec, cancel, results, status, submit,
@@ -16,7 +16,8 @@ use mortal::Mortal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -120,17 +121,9 @@ pub(crate) fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, Path
         max_work: None,
         nonce: Vec::new(),
     };
-    let (run, manifest) = submit(broker, &submission, &Session::new()).expect("it is submitted");
-    let dir = new_folder(spec).expect("a folder");
-    let file = Submitted {
-        run: run.clone(),
-        build: test_build(),
-        manifest,
-        work: submission.work,
-        max_work: submission.max_work,
-    };
-    file.write(&dir).expect("it can be written");
-    (run, dir)
+    let submitted = Submitted::submit(broker, submission, &Session::new());
+    let (dir, submitted) = submitted.expect("it is submitted");
+    (submitted.run, dir)
 }
 
 /// A worker, and how far it is with a job.
@@ -598,7 +591,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 pub(crate) fn start_worker(folder: &Path, url: &str, name: &str) -> Process {
     let mut worker = everett(folder);
     worker.args(["worker", "--join", url, "--name", name, "--workers", "1"]);
-    worker.args(["--lease", "3s"]);
+    worker.args(["--lease", "3s", "--metrics", "127.0.0.1:0"]);
     let log = fs::File::create(folder.join(format!("{name}.log"))).expect("a log");
     Process(worker.stderr(log).spawn().expect("it starts"))
 }
@@ -609,6 +602,28 @@ pub(crate) fn status_of(folder: &Path, url: &str) -> Value {
         CLEAN,
     );
     serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Waits until a worker counts as many jobs as the run has from it. It may count more: of two workers that explored a
+/// job the first one counts for the run.
+fn expect_metrics(folder: &Path, name: &str, status: &Value) {
+    let log = fs::read_to_string(folder.join(format!("{name}.log"))).expect("a log");
+    let address = log.split_once("metrics: http://").expect("its address").1;
+    let address = address.split_once("/metrics").expect("its address").0;
+    let jobs = status["workers"][name]["jobs"].as_u64().unwrap_or(0);
+    wait_for("as many jobs", || {
+        let mut stream = TcpStream::connect(address).expect("it serves");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        assert!(text.contains("\neverett_workers 1\n"), "{text}");
+        let counted = text
+            .split_once("\neverett_jobs_explored_total ")
+            .expect("a counter");
+        let counted = counted.1.lines().next().expect("a number").parse::<u64>();
+        (counted.expect("a number") >= jobs).then_some(())
+    });
 }
 
 /// Two workers explore a run over a broker; one of them is killed and another takes its place.
@@ -644,6 +659,9 @@ fn explore_over(folder: &Path, url: &str) {
     let status = status_of(folder, url);
     assert_eq!(status["complete"], true, "{status}");
     assert_eq!(status["failures"], serde_json::json!([]));
+    for name in ["other", "instead"] {
+        expect_metrics(folder, name, &status);
+    }
     expect(
         everett(folder).args(["results", "by", "--broker", url]),
         FINDINGS,

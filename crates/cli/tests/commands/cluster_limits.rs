@@ -5,7 +5,7 @@ use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary};
 use everett::{RunSpec, Session, Silent};
-use everett_cluster::{SharedMemory, Submission, Submitted, results, status, submit};
+use everett_cluster::{SharedMemory, Submission, Submitted, results, status};
 use std::path::Path;
 
 fn spec(folder: &Path, name: &str) -> RunSpec {
@@ -93,7 +93,7 @@ fn forks_and_work_are_limited_for_all_workers_together() {
             ..spec(&folder, &format!("by-{}", forks.is_some()))
         };
         let submission = Submission {
-            spec: spec.clone(),
+            spec,
             build: test_build(),
             work: Some(1_000),
             max_work: work,
@@ -101,16 +101,9 @@ fn forks_and_work_are_limited_for_all_workers_together() {
         };
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
-        let (run, manifest) = submit(&mut broker, &submission, &session).expect("a run");
-        let dir = everett::new_folder(&spec).expect("a folder");
-        let file = Submitted {
-            run: run.clone(),
-            build: test_build(),
-            manifest,
-            work: submission.work,
-            max_work: work,
-        };
-        file.write(&dir).expect("it can be written");
+        let submitted = Submitted::submit(&mut broker, submission, &session);
+        let (dir, submitted) = submitted.expect("a run");
+        let run = submitted.run;
         let (seen, _) = simulate(&shared, &run, 3, 4, TROUBLE);
         let name = if forks.is_some() {
             "max-forks"

@@ -1,0 +1,40 @@
+//! Where a run stands, for programs: as JSON.
+
+use serde_json::{Map, Value, json};
+
+use crate::status::Status;
+
+impl Status {
+    /// Weights by their names. They sum to 1, which [`crate::status()`] has checked.
+    pub fn weights(&self) -> [(&'static str, f64); 6] {
+        [
+            ("finished", &self.finished),
+            ("unknown", &self.unknown),
+            ("pruned", &self.pruned),
+            ("excluded", &self.excluded),
+            ("leased", &self.leased),
+            ("pending", &self.pending),
+        ]
+        .map(|(name, weight)| (name, weight.to_f64()))
+    }
+
+    /// All figures, as `everett status --json` prints them.
+    pub fn to_json(&self) -> Value {
+        let weights = self.weights().into_iter();
+        let weights: Map<String, Value> = weights
+            .map(|(name, weight)| (name.to_owned(), weight.into()))
+            .collect();
+        json!({
+            "over": self.is_over(), "complete": self.is_complete(), "cancelled": self.is_cancelled,
+            "limit": self.limit(),
+            "jobs": {
+                "explored": self.jobs, "leased": self.jobs_leased, "pending": self.jobs_pending,
+                "stopped": self.jobs_stopped, "redelivered": self.redelivered,
+            },
+            "weight": weights, "paths": self.work.paths, "forks": self.work.forks, "findings": self.findings,
+            "states_moved": self.states_moved, "bytes_sent": self.bytes,
+            "instructions": self.work.instructions, "replay_share": self.replay_share(),
+            "workers": self.workers, "failures": self.failures,
+        })
+    }
+}

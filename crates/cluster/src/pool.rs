@@ -1,0 +1,177 @@
+//! The workers of one machine.
+
+use everett::Session;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::connect::{Secrets, connect};
+use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::run::Build;
+use crate::worker::{Did, Worker, WorkerSpec};
+
+/// The begin of the names of folders for spilled states.
+const SCRATCH: &str = "everett-worker-";
+
+/// Workers of one machine that join a broker.
+#[derive(Clone)]
+pub struct PoolSpec {
+    /// The address of the broker.
+    pub url: String,
+    /// What the broker asks for.
+    pub secrets: Secrets,
+    /// This build.
+    pub build: Build,
+    /// The name of the machine; several workers have numbers behind it.
+    pub name: String,
+    /// How many workers.
+    pub count: u64,
+    /// Memory of the process, over which states are spilled; by default what a run says.
+    pub max_memory: Option<u64>,
+    /// A job whose worker was not heard of for so long is handed out again.
+    pub lease: Duration,
+    /// A worker leaves after it has waited so long for a job; by default never.
+    pub idle: Option<Duration>,
+}
+
+/// A worker of a pool, by its name, and what it did; `None` where it has just come.
+pub type Tell<'t> = dyn Fn(&str, Option<&Did>) + Sync + 't;
+
+/// A folder for spilled states that is removed with this value. It is locked, so that the next process can tell one whose
+/// process was killed from one that is in use.
+struct Scratch {
+    path: PathBuf,
+    lock: File,
+}
+
+impl Scratch {
+    fn new(folder: &Path) -> Result<Scratch> {
+        remove_abandoned(folder);
+        let path = folder.join(format!("{SCRATCH}{}", std::process::id()));
+        // Another process that begins may take it for abandoned until it is locked.
+        for _ in 0..100 {
+            std::fs::create_dir_all(&path)?;
+            let Ok(lock) = File::open(&path) else {
+                continue;
+            };
+            match lock.try_lock() {
+                Ok(()) if path.exists() => return Ok(Scratch { path, lock }),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+        Err(Error::Usage(format!("{} is in use", path.display())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Removes folders of processes that were killed. Those of other users stay: they cannot be removed.
+fn remove_abandoned(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| {
+            let number = name.strip_prefix(SCRATCH);
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        });
+        // A link to a folder is none that a worker made.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_ours || !is_folder {
+            continue;
+        }
+        let path = entry.path();
+        let lock = File::open(&path);
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Lets workers explore jobs until they are asked to stop, or have waited long enough. One that cannot go on ends the
+/// others, with what they have done so far.
+pub fn run_workers(
+    spec: &PoolSpec,
+    session: &Session,
+    metrics: &Metrics,
+    tell: &Tell<'_>,
+) -> Result<()> {
+    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let one = |number: u64| -> Result<()> {
+        let name = match spec.count {
+            1 => spec.name.clone(),
+            _ => format!("{}-{number}", spec.name),
+        };
+        let folder = scratch.path.join(number.to_string());
+        std::fs::create_dir_all(&folder)?;
+        let broker = connect(&spec.url, &spec.secrets, Some(spec.lease))?;
+        let worker = WorkerSpec {
+            name: name.clone(),
+            build: spec.build.clone(),
+            max_memory: spec.max_memory,
+            scratch: Some(folder),
+            idle: spec.idle,
+        };
+        tell(&name, None);
+        metrics.count_worker();
+        let worked = Worker::new(worker, session).run(&Mutex::new(broker), &mut |did| {
+            metrics.count(did);
+            tell(&name, Some(did));
+        });
+        metrics.discount_worker();
+        worked
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=spec.count.max(1))
+            .map(|number| {
+                let one = &one;
+                scope.spawn(move || {
+                    let worked = one(number);
+                    if worked.is_err() {
+                        session.stop.store(true, Ordering::SeqCst);
+                    }
+                    worked
+                })
+            })
+            .collect();
+        let ends = threads.into_iter().map(|thread| match thread.join() {
+            Ok(worked) => worked,
+            Err(_) => Err(Error::Usage("a worker panicked".to_owned())),
+        });
+        ends.collect::<Result<Vec<()>>>()
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_killed_processes_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["everett-worker-1", "everett-worker-x", "other"] {
+            std::fs::create_dir_all(folder.path().join(name).join("1")).unwrap();
+        }
+        let used = folder.path().join("everett-worker-2");
+        std::fs::create_dir(&used).unwrap();
+        let lock = File::open(&used).unwrap();
+        lock.try_lock().unwrap();
+        let scratch = Scratch::new(folder.path()).unwrap();
+        let exists = |name: &str| folder.path().join(name).exists();
+        assert!(!exists("everett-worker-1") && exists("everett-worker-2"));
+        assert!(exists("everett-worker-x") && exists("other"));
+        let path = scratch.path.clone();
+        assert!(path.exists());
+        drop(scratch);
+        assert!(!path.exists());
+    }
+}
