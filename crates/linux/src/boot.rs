@@ -24,9 +24,6 @@ use crate::setup::Setup;
 use crate::signals::SIGNALS;
 use crate::slots::Slots;
 
-/// Pid of the first process.
-pub(crate) const FIRST_PID: u32 = 1000;
-
 const AT_NULL: u64 = 0;
 const AT_PAGESZ: u64 = 6;
 const AT_UID: u64 = 11;
@@ -111,7 +108,7 @@ pub(crate) fn prepare(
         files.feed(inputs?);
         let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
         for ((image, args, env, cwd), executable) in starting.into_iter().zip(executables) {
-            let pid = FIRST_PID + processes.len() as u32;
+            let pid = config.options.first_pid + processes.len() as u32;
             let name = args.first().map(|name| name.bytes().to_vec());
             let execution = Execution {
                 image,
@@ -131,7 +128,9 @@ pub(crate) fn prepare(
             tasks.push(Arc::new(TaskState::new(pid, pid)));
             executions.push(execution);
         }
-        let next_pid = FIRST_PID + processes.len() as u32;
+        let next_pid = config.options.first_pid + processes.len() as u32;
+        let mut network = Network::new(config.addresses.clone(), config.routes.clone());
+        network.skip_ports(config.options.skipped_ports);
         let state = HostState {
             clock_ns: 0,
             uptime_ns: config.options.uptime_ns,
@@ -146,7 +145,7 @@ pub(crate) fn prepare(
             notices: Arc::default(),
             options: Arc::new(config.options.clone()),
             objects: Slots::default(),
-            network: Network::new(config.addresses.clone(), config.routes.clone()),
+            network,
             processes,
             tasks,
             next_pid,

@@ -140,6 +140,10 @@ pub struct HostOptions {
     pub limits: GuestLimits,
     /// How long the host has been up at the start: monotonic clocks show that and more.
     pub uptime_ns: u64,
+    /// The process id of the first program.
+    pub first_pid: u32,
+    /// How many times a thousand ephemeral ports are taken already.
+    pub skipped_ports: u32,
     /// Paths of Unix sockets at which live peers are reached, and their addresses.
     pub peer_paths: Arc<Vec<(Vec<u8>, SocketAddr)>>,
 }
@@ -184,6 +188,8 @@ impl Default for HostOptions {
             symbolic_draws: false,
             limits: GuestLimits::default(),
             uptime_ns: 100_000_000_000,
+            first_pid: 1000,
+            skipped_ports: 0,
             peer_paths: Arc::default(),
         }
     }

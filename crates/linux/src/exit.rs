@@ -3,7 +3,6 @@
 use everett_vm::{Memory, Value};
 use triomphe::Arc;
 
-use crate::boot::FIRST_PID;
 use crate::host::{Host, HostState};
 use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
@@ -75,7 +74,7 @@ impl HostState {
                 Arc::make_mut(task).run_state = RunState::Ended;
             }
         }
-        let number = pid.wrapping_sub(FIRST_PID) as usize;
+        let number = pid.wrapping_sub(self.options.first_pid) as usize;
         if number < self.exit_statuses.len() {
             Arc::make_mut(&mut self.exit_statuses)[number] = Some(exit_status);
         }

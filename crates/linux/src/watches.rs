@@ -5,7 +5,6 @@
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-use crate::boot::FIRST_PID;
 use crate::config::Watch;
 use crate::host::Origin;
 use crate::kernel::Kernel;
@@ -13,7 +12,7 @@ use crate::kernel::Kernel;
 impl Kernel<'_, '_> {
     /// Samples the watched variables. Returns `true` if one has changed and the driver of the host must know.
     pub(crate) fn sample_watches(&mut self) -> bool {
-        if self.host.watches.is_empty() || self.process().pid != FIRST_PID {
+        if self.host.watches.is_empty() || self.process().pid != self.host.options.first_pid {
             return false;
         }
         let watches = Arc::clone(&self.host.watches);

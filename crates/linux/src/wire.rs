@@ -156,7 +156,8 @@ impl Host {
     pub fn set_restart_count(&mut self, times: u32) {
         if times > 0 {
             self.state.random ^= u64::from(times).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.state.network.skip_ports(times);
+            let skipped = self.state.options.skipped_ports;
+            self.state.network.skip_ports(skipped.saturating_add(times));
         }
     }
 

@@ -25,7 +25,7 @@ pub use eliminate::eliminate;
 pub use formula::{Formula, Open};
 pub use layout::{Field, Layout};
 pub use pattern::{Pattern, PatternError};
-pub use predicate::{Encoded, Message, StoredPath};
+pub use predicate::{Encoded, Message, StoredPath, unmasked};
 pub use search::{
     Answer, Found, How, Missing, Produced, Search, SearchError, SearchOptions, SearchStatistics,
 };

@@ -5,6 +5,8 @@ use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId, Variable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
+use crate::layout::Layout;
+
 /// A message that a client sends on a path: its bytes and the condition of the path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Encoded {
@@ -40,6 +42,26 @@ impl Encoded {
         let (bytes, conditions) = terms.split_at(self.length as usize);
         Ok((bytes.to_vec(), conditions.to_vec()))
     }
+}
+
+/// What of messages is not masked, with the conditions of their paths. Two sets are equal where clients send the same.
+pub fn unmasked<'s>(
+    sent: impl IntoIterator<Item = &'s Encoded>,
+    layout: &Layout,
+) -> Result<BTreeSet<Encoded>, DecodeError> {
+    let mut arena = Arena::new();
+    let mut all = BTreeSet::new();
+    for encoded in sent {
+        let (bytes, conditions) = encoded.decode(&mut arena, 0)?;
+        let masked = layout.masked(encoded.length);
+        let kept = bytes.iter().zip(masked).filter(|(_, masked)| !masked);
+        let kept: Vec<ExprId> = kept.map(|(byte, _)| *byte).collect();
+        all.insert(Encoded {
+            length: encoded.length,
+            ..Encoded::of(&arena, &encoded.client, &kept, &conditions)
+        });
+    }
+    Ok(all)
 }
 
 /// The message that a server receives: an array of symbolic bytes.

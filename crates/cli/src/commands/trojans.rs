@@ -122,6 +122,12 @@ impl TrojansArgs {
             print(&format!(
                 "client {name}: {predicates} kinds of messages, {end}"
             ));
+            if !client.depends_on.is_empty() {
+                let values = client.depends_on.join(", ");
+                print(&format!(
+                    "client {name}: what it sends depends on its {values}, of which one value was tried: mask the field"
+                ));
+            }
         }
         for length in &summary.lengths {
             if let Some(why) = &length.cut_off {

@@ -263,3 +263,54 @@ fn a_hint_that_is_not_sufficient_says_so_and_places_are_the_users() {
         assert!(hint.contains("not sufficient"), "{hint}");
     }
 }
+
+const CLIENTS: &str = "clients = [\"client\"]\n";
+
+/// What a client does not choose and has one value is found by exploring it with another one.
+#[test]
+fn values_that_were_not_tried_make_nothing_certain() {
+    let server = udp_server("n == 2 && m[0] < 4");
+    let port = "struct sockaddr_in me; socklen_t size = sizeof me;
+  int other = open_socket(SOCK_DGRAM, \"10.0.0.1\");
+  getsockname(other, (struct sockaddr *)&me, &size); m[1] = ntohs(me.sin_port) >> 8;";
+    let clock =
+        "struct timespec now; clock_gettime(CLOCK_MONOTONIC, &now); m[1] = now.tv_nsec / 1000;";
+    let random = "m[1] = *(unsigned char *)getauxval(16 + 9);";
+    for (name, makes) in [
+        ("process ids", "m[1] = getpid();"),
+        ("ephemeral ports", port),
+        ("monotonic clocks", clock),
+        ("AT_RANDOM", random),
+    ] {
+        let client = format!("m[0] = x & 3; n = 2; {makes}");
+        let client = format!("#include <sys/auxv.h>\n{}", udp_client(&client));
+        let test = format!("unchosen_{}", name.replace(' ', "_"));
+        let folder = world(
+            &test,
+            &server,
+            &client,
+            CLIENT,
+            &format!("{CLIENTS}length = 2\n"),
+        );
+        let summary = analysed(&folder, &["--no-confirm"], 1);
+        let expected = serde_json::json!([name]);
+        assert_eq!(summary["clients"][0]["depends_on"], expected, "{summary:#}");
+        assert_eq!(summary["complete"], false);
+        assert!(
+            trojans(&summary)
+                .iter()
+                .all(|class| class["certain"] == false)
+        );
+        let example = trojans(&summary)[0]["example"].as_str().expect("bytes");
+        contains(&folder, example, "undecided", 4);
+        // A field that clients and server may differ in does not matter.
+        let table = format!(
+            "{CLIENTS}length = 2\nfields = [{{ name = \"id\", offset = 1, size = 1 }}]\nmask = [\"id\"]\n"
+        );
+        let scenario = format!("[host.server]\nprogram = \"./server\"\n{CLIENT}{TABLE}{table}");
+        fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+        let summary = analysed(&folder, &["--no-confirm"], 0);
+        assert_eq!(summary["complete"], true, "{summary:#}");
+        assert_eq!(summary["clients"][0]["depends_on"], Value::Null);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod classes;
 mod confirm;
+mod environment;
 mod stored;
 pub(crate) mod summary;
 
@@ -26,6 +27,7 @@ use crate::scenario::load_scenario;
 use crate::session::Session;
 use crate::spec::{RunSpec, Sender};
 
+use environment::Environment;
 pub use stored::{Contains, contains};
 pub use summary::{
     ClientFigures, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup, TrojanPhases,
@@ -184,7 +186,7 @@ pub(crate) fn not_set_up(error: SearchError) -> Error {
 impl Analysis<'_> {
     fn new_summary(&self, clients: &[ClientFigures]) -> TrojansSummary {
         TrojansSummary {
-            complete: clients.iter().all(|client| client.explored),
+            complete: clients.iter().all(ClientFigures::is_known),
             server: self.name(self.setup.server),
             clients: clients.to_vec(),
             lengths: Vec::new(),
@@ -279,13 +281,20 @@ impl Analysis<'_> {
             origins: Vec::new(),
         };
         for client in &self.setup.clients {
-            let (listener, explored) = self.client(*client, &config, &images)?;
+            let usual = Environment::default();
+            let (listener, explored) = self.client(*client, usual, &config, &images)?;
+            let depends_on = match explored.is_none() {
+                true => self.depends_on(*client, &listener.sent, &config, &images)?,
+                // Nothing is certain anyway.
+                false => Vec::new(),
+            };
             sent.figures.push(ClientFigures {
                 name: self.name(*client),
                 messages: listener.messages,
                 predicates: listener.sent.len(),
                 explored: explored.is_none(),
                 cut_off: explored,
+                depends_on,
             });
             sent.origins.push(Origin::of(*client, &listener));
             sent.predicates.extend(listener.sent);
@@ -306,6 +315,7 @@ impl Analysis<'_> {
     fn client(
         &self,
         client: HostIndex,
+        environment: Environment,
         config: &ExplorerConfig,
         images: &[Image],
     ) -> Result<(Clients, Option<String>)> {
@@ -316,8 +326,9 @@ impl Analysis<'_> {
         }
         // What it draws, when it runs and what memory held before are no choices of ours: a client sends what it sends
         // with any of them.
-        let options = &mut config.hosts[client.index()].config.options;
-        options.symbolic_draws = true;
+        let host = &mut config.hosts[client.index()].config;
+        host.options.symbolic_draws = true;
+        environment.apply(host);
         config.vm.symbolic_memory = !config.vm.check_uninitialised;
         let mut listener = Clients::new(ClientOptions {
             client,

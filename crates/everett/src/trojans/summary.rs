@@ -17,6 +17,16 @@ pub struct ClientFigures {
     /// Why not, otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
+    /// Values that it does not choose, of which one each was tried, and which what it sends depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+}
+
+impl ClientFigures {
+    /// All that it can send is known.
+    pub(super) fn is_known(&self) -> bool {
+        self.explored && self.depends_on.is_empty()
+    }
 }
 
 /// What was seen of the server with messages of one length.
@@ -152,9 +162,9 @@ pub struct TrojansSummary {
 }
 
 impl TrojansSummary {
-    /// All clients were explored to their ends.
+    /// All that clients can send is known.
     pub(super) fn is_certain(&self) -> bool {
-        self.clients.iter().all(|client| client.explored)
+        self.clients.iter().all(ClientFigures::is_known)
     }
 
     pub(super) fn note_length(&mut self, figures: LengthFigures) {
