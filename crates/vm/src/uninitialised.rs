@@ -19,6 +19,8 @@ const ANY_ORDINAL: u32 = u32::MAX - 1;
 const NAME: &str = "uninitialised";
 /// Only this many bytes of a larger object are tracked.
 const MAX_TRACKED: u64 = 1 << 16;
+/// So many contents of memory at one address are told apart: a program that calls functions for ever needs no more.
+const MAX_ARRAYS: u32 = 256;
 
 impl Vm<'_> {
     /// Marks the bytes of a new object from offset `from` on as uninitialised.
@@ -31,16 +33,19 @@ impl Vm<'_> {
         if !is_checked && !is_symbolic {
             return;
         }
-        let Some(object) = self.memory.object_at_mut(start, 0) else {
-            return;
-        };
         let size = MAX_TRACKED as u32;
         let array = match is_checked {
             true => self.arena.array(ORDINAL, NAME, size),
-            // Blocks are independent of each other.
-            false => self
-                .arena
-                .array(ANY_ORDINAL, &format!("memory {start:x}"), size),
+            // Blocks are independent of each other, and so is what lies at the same address later.
+            false => {
+                let count = &mut self.memory.unwritten;
+                *count = (*count + 1) % MAX_ARRAYS;
+                let name = format!("memory {start:x}.{count}");
+                self.arena.array(ANY_ORDINAL, &name, size)
+            }
+        };
+        let Some(object) = self.memory.object_at_mut(start, 0) else {
+            return;
         };
         for at in from..object.size.min(MAX_TRACKED) {
             let byte = self.arena.read(array, at as u32);

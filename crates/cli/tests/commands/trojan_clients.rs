@@ -185,6 +185,16 @@ fn memory_that_a_client_has_not_written_holds_anything() {
 }
 
 #[test]
+fn memory_at_the_same_address_holds_something_else_later() {
+    let makes = "if (x > 9) return 1; m[2] = x; n = 3;
+  for (int i = 0; i < 2; i++) {
+    volatile unsigned char *p = malloc(4); if (!p) return 1;
+    m[i] = p[0]; free((void *)p);
+  }";
+    nothing_with("again", makes, "n == 3 && m[2] <= 9", "3");
+}
+
+#[test]
 fn the_length_of_bytes_is_not_that_of_a_string() {
     // The server does not look at the first byte, and the payload may have zeros.
     let server = udp_server("n == 4 && m[1] == 2");

@@ -69,6 +69,8 @@ pub struct Memory {
     viewers: Vec<u64>,
     /// New mappings above the slots are placed below this address.
     lowest: u64,
+    /// How often new memory was made symbolic.
+    pub(crate) unwritten: u32,
     /// The access history for race detection.
     pub(crate) races: Arc<Races>,
     /// Where it was written last, if that is logged.
@@ -129,6 +131,7 @@ impl Memory {
             heap_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
+            unwritten: 0,
             races: Arc::new(Races::default()),
             writes: Arc::new(WriteLog::default()),
         }
@@ -146,6 +149,7 @@ impl Memory {
             heap_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
+            unwritten: 0,
             races: Arc::new(Races::default()),
             writes: Arc::new(WriteLog::default()),
         }
