@@ -78,6 +78,8 @@ impl Reader<'_> {
         let mut fields = fields.map_or_else(Vec::new, |node| self.fields(node, most, diagnostics));
         if let Some(node) = table.get("mask") {
             self.mask(node, &mut fields, diagnostics);
+            let lengths = lengths.map(|(least, most)| least..=most);
+            expect_unmasked(node.span, &fields, lengths, diagnostics);
         }
         let (least, most) = lengths?;
         Some(Trojans {
@@ -418,5 +420,39 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+}
+
+/// A byte that one field masks and another does not was hardly meant, and a message that is masked as a whole is none that
+/// clients do not send.
+fn expect_unmasked(
+    span: SourceSpan,
+    fields: &[MessageField],
+    lengths: Option<std::ops::RangeInclusive<u32>>,
+    diagnostics: &mut Diagnostics,
+) {
+    let end = |field: &MessageField| {
+        let size = field.size.map(|size| field.offset.saturating_add(size));
+        size.unwrap_or(u32::MAX)
+    };
+    for masked in fields.iter().filter(|field| field.masked) {
+        let overlaps =
+            |other: &&MessageField| masked.offset < end(other) && other.offset < end(masked);
+        let mut others = fields.iter().filter(|other| !other.masked);
+        if let Some(other) = others.find(overlaps) {
+            let (one, two) = (&masked.name, &other.name);
+            let message = format!("field {one:?} is masked, and field {two:?} with bytes of it is not");
+            diagnostics.help(span, message, "mask both, or divide the fields");
+        }
+    }
+    let is_masked = |at: u32| {
+        let mut masked = fields.iter().filter(|field| field.masked);
+        masked.any(|field| (field.offset..end(field)).contains(&at))
+    };
+    // What is masked in the longest message is so in all others.
+    let longest = lengths.map(|lengths| *lengths.end());
+    if longest.is_some_and(|longest| longest > 0 && (0..longest).all(is_masked)) {
+        let help = "leave something that clients and server must agree in";
+        diagnostics.help(span, "all bytes of the message are masked", help);
     }
 }

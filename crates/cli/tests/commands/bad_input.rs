@@ -217,7 +217,7 @@ fn folders_that_cannot_be_written() {
     refused(
         &folder,
         &["run", "--out", "out", "./forks"],
-        &["out", "holds an earlier run"],
+        &["cannot write out: it holds an earlier run\n"],
     );
     // As another user than root, a folder without permission.
     let closed = folder.join("closed");

@@ -343,6 +343,16 @@ fn what_cannot_be_analysed_is_said() {
         "field \"x\" ends at byte 3, behind the message of 2",
     );
     wrong(&["trojans.mask=[\"y\"]"], "\"y\" is no field");
+    let all = "trojans.fields=[{ name = \"x\", size = \"rest\" }]";
+    wrong(
+        &[all, "trojans.mask=[\"x\"]"],
+        "all bytes of the message are masked",
+    );
+    let both = "trojans.fields=[{ name = \"x\", size = 2 }, { name = \"y\", offset = 1, size = 1 }]";
+    wrong(
+        &[both, "trojans.mask=[\"y\"]"],
+        "field \"y\" is masked, and field \"x\" with bytes of it is not",
+    );
     wrong(&["trojans.number=0"], "there is no message 0");
     let behind = "trojans.fields=[{ name = \"x\", size = \"rest\" }, { name = \"y\", size = 1 }]";
     wrong(&[behind], "field \"x\" before it takes the rest");
