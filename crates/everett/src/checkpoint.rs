@@ -145,11 +145,22 @@ impl Checkpoint {
         remove_results_after(dir, Counts::default())
     }
 
-    /// Removes the checkpoint and its files of states, since the run is complete.
+    /// Removes the checkpoint and its files of states, since the run is complete. If the machine stops meanwhile, there is
+    /// the checkpoint with its states, or there are the results.
     pub fn remove(dir: &Path) -> Result<()> {
-        for name in [FILE, NEW_FILE, OLD_FILE, SPILL_FILE] {
+        let is_there = dir.join(FILE).exists();
+        if is_there {
+            let synced = RealStorage.sync(dir, Counts::default());
+            synced.context("cannot write the results to the disk")?;
+        }
+        for name in [FILE, NEW_FILE, OLD_FILE] {
             remove_file(&dir.join(name))?;
         }
+        if is_there {
+            let synced = RealStorage.sync_names(dir);
+            synced.context("cannot write the results to the disk")?;
+        }
+        remove_file(&dir.join(SPILL_FILE))?;
         remove_worker_spills(dir)?;
         remove_states(dir, &BTreeSet::new())
     }

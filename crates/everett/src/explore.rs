@@ -266,16 +266,17 @@ pub(crate) fn close(
     end: SearchEnd,
 ) -> Result<RunResult> {
     let (stopped, mut written) = (end.stopped, end.written);
-    if stopped == Stopped::Finished || explorer.states() == 0 {
-        // Without a checkpoint, what a killed run has not written is lost.
-        recorder.flush();
-        Checkpoint::remove(folder.path())?;
-    } else {
+    let is_over = stopped == Stopped::Finished || explorer.states() == 0;
+    if !is_over {
         written = written.and(recorder.write_last_checkpoint(explorer));
     }
     // From here on there is the reserve of the folder, for the most important results.
     recorder.failed |= written.is_err();
     let is_full = !recorder.flush();
+    if is_full && is_over {
+        // The results need its space more.
+        Checkpoint::remove(folder.path())?;
+    }
     folder.free_reserve();
     recorder.work_on_findings(config, images)?;
     recorder.work_on_differences();
@@ -286,6 +287,10 @@ pub(crate) fn close(
         summary.warnings.push(NOT_WRITTEN.to_owned());
     }
     written = written.and(summary.write(folder));
+    if is_over && written.is_ok() {
+        // Not before: a run that is killed while it works on its findings goes on from there.
+        written = Checkpoint::remove(folder.path());
+    }
     if let Some(words) = end.last_words {
         recorder.warn(&words);
     }

@@ -441,7 +441,8 @@ fn expect_unmasked(
         let mut others = fields.iter().filter(|other| !other.masked);
         if let Some(other) = others.find(overlaps) {
             let (one, two) = (&masked.name, &other.name);
-            let message = format!("field {one:?} is masked, and field {two:?} with bytes of it is not");
+            let message =
+                format!("field {one:?} is masked, and field {two:?} with bytes of it is not");
             diagnostics.help(span, message, "mask both, or divide the fields");
         }
     }

@@ -348,7 +348,8 @@ fn what_cannot_be_analysed_is_said() {
         &[all, "trojans.mask=[\"x\"]"],
         "all bytes of the message are masked",
     );
-    let both = "trojans.fields=[{ name = \"x\", size = 2 }, { name = \"y\", offset = 1, size = 1 }]";
+    let both =
+        "trojans.fields=[{ name = \"x\", size = 2 }, { name = \"y\", offset = 1, size = 1 }]";
     wrong(
         &[both, "trojans.mask=[\"y\"]"],
         "field \"y\" is masked, and field \"x\" with bytes of it is not",
