@@ -1,5 +1,5 @@
-//! Checkpoints: everything that another search needs to go on where this one stands. States in memory are written to a file
-//! of the checkpoint; those that are in the spill file stay there.
+//! Writes and restores checkpoints: everything that another search needs to continue this one. States in memory are
+//! written to a file of the checkpoint; spilled states stay in the spill file.
 
 use everett_net::HostIndex;
 use std::collections::BTreeMap;

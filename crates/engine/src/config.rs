@@ -1,4 +1,4 @@
-//! What the search is told.
+//! The configuration of a search: hosts, limits, options of the vm and of the solver.
 
 use everett_invariant::Invariants;
 use everett_linux::{Boot, HostConfig};

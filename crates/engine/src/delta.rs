@@ -1,4 +1,4 @@
-//! Blocks of bytes as their differences from earlier ones.
+//! Delta encoding for the spill file: stores a block of bytes as its difference from an earlier block.
 
 /// Bytes of a difference that are taken together.
 const RUN: usize = 8;

@@ -1,4 +1,5 @@
-//! How far each segment of the program is from code that was never executed.
+//! Distances in the control-flow graph: how many steps each segment of a program is from code that was never executed.
+//! The coverage searcher uses them.
 
 use everett_ir::code::{Body, Callee, Code, FunctionId, Inst};
 use everett_vm::{Image, ImageId};

@@ -1,4 +1,4 @@
-//! Why a search cannot start or go on.
+//! Errors: why a search cannot start or continue.
 
 use everett_solver::SolverError;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the explorer reports about paths that ended.
+//! What the explorer reports: how a path ended, and findings with their stacks and worlds.
 
 use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_sim::Message;

@@ -1,4 +1,4 @@
-//! The frontier: states that are still to be explored, and the tree of forks whose leaves they are.
+//! The frontier: the states that are still to be explored, and the tree of forks whose leaves they are.
 
 use everett_expr::Arena;
 use everett_linux::ExposedData;

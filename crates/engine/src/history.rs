@@ -1,4 +1,5 @@
-//! The digest of a state's history, and what makes two states the same.
+//! The digest of a state's history: its forks and what it received. States of a host with equal history and path
+//! condition behave the same, so SDS merges them.
 
 use everett_expr::Digest128;
 use serde::{Deserialize, Serialize};

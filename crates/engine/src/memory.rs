@@ -1,4 +1,5 @@
-//! How much memory a run takes: asked of whoever starts the run, since only that one knows what else the process does.
+//! The memory account of a run. The caller of the library provides it, because only the caller knows what else the
+//! process does.
 
 use std::fmt::Debug;
 

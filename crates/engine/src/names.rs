@@ -1,4 +1,4 @@
-//! Which names of inputs a path has taken.
+//! Unique names for the symbolic inputs of a path.
 
 use std::sync::Arc;
 

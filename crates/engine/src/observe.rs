@@ -1,5 +1,5 @@
-//! What listeners see of a state when something happens to it. Analyses are built on this: they look at the path condition
-//! and at terms, ask the solver, and prune states.
+//! What listeners see of a state when an event happens to it. Analyses build on this: they read the path condition and
+//! terms, query the solver, and prune states.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_linux::Packet;

@@ -1,6 +1,6 @@
-//! Answers the questions of a state: from the answers already given to the instruction under way, from the trace
-//! that it follows, from the model of its path, and from the solver. Where two answers are possible it says so,
-//! and the explorer forks.
+//! The oracle of the search: answers the questions of a state from the answers already given to the current
+//! instruction, from the trace that it follows, from the model of its path, or from the solver. If two answers are
+//! possible, it says so and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Clock, Model, Solver, Verdict};
@@ -164,7 +164,7 @@ impl<'a> PathOracle<'a> {
 
     fn note_asked(&mut self, name: &str, array: ArrayId, size: u32) {
         if let Some(second) = &mut self.path.second {
-            second.has_asked(name, array, size);
+            second.add_asked(name, array, size);
         }
     }
 

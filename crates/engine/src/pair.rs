@@ -1,8 +1,9 @@
-//! Two builds of a program on the same input: a path runs the one under test to its end, and then the other one under the
-//! path condition that it has by then. Owns what the second run shares with the first, and the comparison of what they did.
+//! Two builds of a program on the same input: a path runs the build under test to its end, then the other build under
+//! the resulting path condition. Owns what the second run shares with the first, and the comparison of their
+//! behaviour.
 //!
-//! Inputs are shared by name. The environment is a function of what is asked and how often it was asked before: a choice
-//! that the first run has made is the second one's too, and what only the second one asks is explored in all ways.
+//! The runs share inputs by name. A choice is identified by its site and by how often that site was asked before: the
+//! second run repeats the choices of the first, and explores choices that only it makes.
 
 use everett_expr::{Arena, ExprId};
 use everett_linux::{Bytes, ChangedFile, FileChange};

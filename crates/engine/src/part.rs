@@ -1,5 +1,5 @@
-//! Parts of a search: what was counted, found and covered in one, as plain data. A checkpoint holds the part before it,
-//! and the search of several machines is the sum of its parts.
+//! The counts, findings and coverage of a part of a search, as plain data. A checkpoint stores the part explored so
+//! far; a search on several machines is the sum of the parts of its jobs.
 
 use everett_net::FaultIndex;
 use everett_solver::SolverStatistics;

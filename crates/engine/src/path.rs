@@ -1,4 +1,4 @@
-//! The path of a state: its path condition, a model of it, its inputs and choices.
+//! The path of a state: its path condition, a model of that condition, its inputs and its choices.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_sim::SharedList;
@@ -218,7 +218,7 @@ impl Path {
             self.preemptions += u32::from(choice.site.is_preemption());
         }
         if let Some(second) = &mut self.second {
-            second.has_chosen(&choice.site);
+            second.mark_chosen(&choice.site);
         }
         self.choices.push(choice);
         self.answer(Answer::Choice(picked));

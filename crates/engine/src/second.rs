@@ -1,5 +1,5 @@
-//! The second run of a path, where two builds are compared: what the first one did, and what of its environment is left.
-//! Must not know paths nor the comparison.
+//! The second run of a path when two builds are compared: what the first run did, and which of its choices are left to
+//! repeat. Must not know paths or the comparison.
 
 use everett_expr::{ArrayId, ExprId};
 use everett_linux::{Bytes, ChangedFile, FileChange};
@@ -94,15 +94,15 @@ impl Second {
         picked.filter(|picked| *picked < alternatives)
     }
 
-    /// It has chosen here.
-    pub(crate) fn has_chosen(&mut self, site: &ChoiceSite) {
+    /// Removes the choice that the second run has now made here.
+    pub(crate) fn mark_chosen(&mut self, site: &ChoiceSite) {
         if let Some(queue) = self.left.get_mut(site) {
             queue.pop_front();
         }
     }
 
-    /// It has asked for an input.
-    pub(crate) fn has_asked(&mut self, name: &str, array: ArrayId, size: u32) {
+    /// Records an input that the second run has asked for.
+    pub(crate) fn add_asked(&mut self, name: &str, array: ArrayId, size: u32) {
         self.asked.push(Input {
             name: name.into(),
             array,

@@ -1,4 +1,4 @@
-//! From instructions to places in the source.
+//! Maps instructions to source locations, for stacks and reports.
 
 use everett_ir::code::{FunctionId, LocationId, Program};
 use everett_solver::SolverStatistics;

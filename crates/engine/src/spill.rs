@@ -1,8 +1,8 @@
 //! The spill file: states that wait on disk, so that they take no memory.
 //!
-//! States have most of their way in common, and a way may have thousands of inputs and choices. So the blocks of their lists
-//! are written once, and a state is a list of blocks, stored as its difference from the state that was spilled before it.
-//! A large block that differs little from an earlier one, such as a long input, is stored as its difference from that one.
+//! States share most of their paths, and a path may have thousands of inputs and choices. So the blocks of these lists
+//! are written once. A state is a list of blocks, stored as its difference from the state that was spilled before it.
+//! A large block that differs little from an earlier one, such as a long input, is stored as a delta.
 
 use everett_expr::{Arena, Digest128};
 use everett_sim::{Received, SharedList, StoredReceived};

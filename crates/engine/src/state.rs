@@ -1,4 +1,4 @@
-//! A state of the search: a host and how it came to be.
+//! A state of the search: a host, and the path that led to it.
 
 use everett_expr::{Arena, Digest128, ExprId};
 use everett_linux::{Ending, Host, Packet, Refusal};

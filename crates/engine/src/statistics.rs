@@ -1,4 +1,4 @@
-//! What the search counts.
+//! Counters of the search.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! Several workers on one search. Each has an explorer of its own, with arena, solver and frontier, in a thread of its own;
-//! states of programs move between them as pending traces, and worlds as dstates with their states. The lead is the explorer that the caller runs. It keeps
-//! the accounts: the others report what they counted, found and covered. Frontiers are disjoint, and together with the jobs
-//! on their way they are the whole frontier.
+//! Several workers on one search. Each worker is a thread with its own explorer: arena, solver and frontier. States of
+//! programs move between workers as pending traces, worlds as dstates with their states. The explorer that the caller
+//! runs is the lead: the others report their counts, findings and coverage to it. Frontiers are disjoint; together
+//! with the jobs in transit they are the whole frontier.
 
 mod giving;
 pub(crate) mod member;

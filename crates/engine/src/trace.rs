@@ -1,5 +1,5 @@
-//! Traces: the inputs and choices that determine a path. A test, a finding, a spilled state and a unit of work are
-//! all traces.
+//! Traces: the inputs and choices that determine a path. A test, a finding, a spilled state and a unit of work are all
+//! traces.
 
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};

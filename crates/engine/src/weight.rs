@@ -1,5 +1,5 @@
-//! The weight of a path in the search. The root weighs 1, a fork halves, and what is finished, pending and given
-//! up sums to 1 at any time. Weights are powers of two, so the sum is exact.
+//! The weight of a path in the search. The root weighs 1 and a fork halves; finished, pending and abandoned weights
+//! always sum to 1. Weights are powers of two, so the sum is exact.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,5 +1,5 @@
-//! What it takes to run a state: terms, solver, coverage. States are run and split here; which, and what becomes of them, others
-//! say.
+//! The execution context of states: term arena, solver, coverage. A worker runs and splits the state that it is given;
+//! the explorer decides which state runs and what happens to it afterwards.
 
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};

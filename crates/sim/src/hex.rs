@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal digits in files, which people can read and which are short. For `#[serde(with = "...")]`.
+//! Serialises bytes as hexadecimal digits, which are short and readable. For `#[serde(with = "...")]`.
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -1,4 +1,4 @@
-//! A host of a world, and the one loop body that advances it.
+//! A host of a world, and [`step`], the function that advances it by one event.
 
 use everett_expr::{Arena, ExprId};
 use everett_linux::{Disk, ExposedData, Host, Packet};

@@ -1,4 +1,5 @@
-//! The inbox of a host: packets in transit to it and times at which host faults can hit it, in order; races between packets.
+//! The inbox of a host: packets in transit to it and times at which host faults can hit it, in the order of their
+//! times. Also decides races between packets.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 use serde::{Deserialize, Serialize};

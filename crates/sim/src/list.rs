@@ -1,5 +1,5 @@
-//! A growing list whose copies share what they have in common: a path may have thousands of inputs, and every fork
-//! copies them.
+//! An append-only list whose copies share their common prefix: a path may have thousands of inputs, and every fork
+//! copies the list.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

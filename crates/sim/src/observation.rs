@@ -1,7 +1,7 @@
-//! Observations: the data that hosts expose to invariants, and the history of it.
+//! Observations: the data that hosts expose to invariants, and the history of that data.
 //!
-//! A host's log of observations is part of its state. A world is a choice of one state a host, so merging their logs by
-//! clock gives the history of that world, however states are shared between worlds.
+//! A host's observation log is part of its state. A world is a choice of one state per host, so merging the logs by
+//! clock gives the history of that world, however worlds share states.
 
 use everett_expr::{Arena, ExprId};
 use everett_invariant::{Byte, Exposed, Invariant, View, When, evaluate};

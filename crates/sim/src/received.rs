@@ -1,5 +1,5 @@
-//! What a host received from others, in a form that can be stored. Together with its own answers this determines the host's
-//! state, so a state that was spilled can be rematerialised by itself, without the states that sent to it.
+//! The log of what a host received, in a form that can be stored. The log and the host's own answers determine its
+//! state, so a spilled state is rematerialised alone, without the states that sent to it.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ExprId};

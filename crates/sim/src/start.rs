@@ -1,7 +1,7 @@
 //! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as all hosts before it are blocked.
 //!
-//! A host that blocks or goes on notifies the hosts behind it that have not started. A notification is delivered like a
-//! packet, so the state that starts depends on the paths by which the hosts before it came to block.
+//! A host that blocks or continues notifies the hosts after it that have not started. A notification is delivered like
+//! a packet, so the starting state depends on the paths by which the earlier hosts came to block.
 
 use everett_linux::Host;
 use everett_net::HostIndex;

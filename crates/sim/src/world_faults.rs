@@ -1,4 +1,4 @@
-//! Faults that are decided once for a whole world when it begins, such as partitions.
+//! Faults that are decided once per world, when it begins, such as partitions.
 
 use everett_net::{FaultIndex, Faults};
 use everett_vm::{ChoiceSite, Oracle};

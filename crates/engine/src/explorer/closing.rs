@@ -1,4 +1,5 @@
-//! How long closing a run takes, so that it is done within its time limit.
+//! Estimates how long it takes to close a run (to spill the frontier and write the results), so that the search stops
+//! early enough to meet its time limit.
 
 use super::memory::live_states;
 use super::*;

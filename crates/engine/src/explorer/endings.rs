@@ -1,4 +1,4 @@
-//! The end of a path: accounts, findings, tests.
+//! The end of a path: counts it, reports findings, and makes a trace where a test is wanted.
 
 use super::*;
 use everett_expr::Arena;

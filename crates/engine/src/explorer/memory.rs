@@ -1,4 +1,4 @@
-//! The memory limit: states are spilled to disk, and what is left is written when a run stops.
+//! The memory limit: near it, the explorer spills states to disk and frees unused terms.
 
 use super::*;
 use std::io;

@@ -1,5 +1,6 @@
-//! The explorer: picks states, runs them, forks them, and accounts for every path. A program on its own is a world of one
-//! host without a network: it needs no mapping and no order of clocks (`program`); worlds of several hosts are in `crate::world`.
+//! The explorer: picks states, runs them, forks them, and accounts for every path. A single program is a world of one
+//! host without a network: it needs no mapping and no order of clocks (`program`). Worlds of several hosts are in
+//! `crate::world`.
 
 mod closing;
 mod endings;

@@ -1,5 +1,5 @@
-//! Two builds of a program: at the end of a path of the one under test, the other one begins under its path condition; at
-//! the end of that, what they did is compared.
+//! Explores two builds of a program (`--against`): when a path of the build under test ends, the other build starts
+//! under the same path condition. When that ends too, the explorer compares what the two did.
 
 use everett_linux::{Host, Stream};
 use everett_solver::Verdict;

@@ -1,4 +1,4 @@
-//! Exploring a program on its own: a searcher picks a state, which runs for a batch.
+//! Explores a single program: a searcher picks a state, which runs for a batch of instructions.
 
 use super::*;
 

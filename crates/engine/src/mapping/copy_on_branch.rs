@@ -1,4 +1,5 @@
-//! Copy on branch (COB): every world is its own. Simple, and what the others are held against.
+//! Copy on branch (COB): a fork of one state copies all states of its world, so a dstate is always one world. It is
+//! simple, and the tests compare the other mappings with it.
 
 use super::{Copier, Mapping, MemberId, Table};
 

@@ -1,9 +1,9 @@
 //! State mapping: which states of different hosts belong together.
 //!
-//! A *dstate* is a set of states with at least one of every host; those of one host have the same communication
-//! history, so each choice of one state a host is a world. A state in a dstate is a *virtual state*. A mapping keeps
-//! that true when states branch and when they send. It knows nothing of what is in a state: it says which ones are to
-//! be copied, and gets the ids of the copies. A mapping is one file with one type, and one line in the list.
+//! A *dstate* is a set of states with at least one state of every host. States of one host in a dstate have the same
+//! communication history, so every choice of one state per host is a world. A mapping preserves this when states fork
+//! and when they send. It knows nothing of the contents of states: it decides which states to copy, and gets the ids
+//! of the copies. A mapping is one file with one type, and one row in [`MAPPINGS`].
 
 mod copy_on_branch;
 mod copy_on_write;

@@ -1,5 +1,5 @@
-//! A simple table and the three mappings on it, which the real ones are held against: B-trees of B-trees, all of
-//! which are looked at whenever something is asked.
+//! Reference implementation of the table and of the three mappings, for tests: B-trees of B-trees that are searched in
+//! full. Tests run it beside the real implementation and compare the results.
 
 use everett_net::HostIndex;
 use proptest::prelude::*;

@@ -1,6 +1,5 @@
-//! Sets of states of one host, which dstates share. Two dstates in which a host has the same states have the same
-//! set, so that what a dstate costs is a link for each host, and what happens to a state is done once for all dstates
-//! that share its sets.
+//! Sets of states of one host, shared by dstates. Dstates in which a host has the same states link to the same set. So
+//! a dstate costs one link per host, and a change to a set takes effect in all dstates that share it.
 
 use everett_net::HostIndex;
 use std::collections::HashMap;

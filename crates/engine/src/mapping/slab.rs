@@ -1,4 +1,4 @@
-//! Dense stores: a slab, whose indices are reused, and a map by state, whose ids are not.
+//! Dense containers for the table: a slab, which reuses indices, and a map from state ids, which are never reused.
 
 use std::ops::{Index, IndexMut};
 

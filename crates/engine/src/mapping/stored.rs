@@ -1,4 +1,4 @@
-//! The table in the form in which a checkpoint has it: sets are written once, however many dstates share them.
+//! The table of states and dstates as a checkpoint stores it: each set is written once, however many dstates share it.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Super dstates (SDS): a state may be in several dstates, so that bystanders need no copy when dstates part. Only a
-//! state that receives something in some of its worlds and not in others is copied, once.
+//! Super dstates (SDS): a state may be in several dstates, so a split of a dstate does not copy states that neither
+//! send nor receive. A state is copied, once, only if it receives a packet in some of its worlds and not in others.
 
 use everett_net::HostIndex;
 

@@ -1,4 +1,5 @@
-//! Random protocols: what every host does is a function of what happened to it, so all mappings must reach the same.
+//! Property tests with random protocols: what a host does is a function of its history, so all mappings must reach the
+//! same worlds.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

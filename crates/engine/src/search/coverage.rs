@@ -1,4 +1,5 @@
-//! States near code that was never executed, and states that executed some not long ago, are more likely.
+//! The coverage searcher: picks states at random, and prefers states near code that was never executed and states that
+//! covered new code recently.
 
 use super::Searcher;
 use crate::frontier::{Frontier, StateId, StateInfo};

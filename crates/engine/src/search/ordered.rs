@@ -1,4 +1,4 @@
-//! The state with the least of something first; among equals the oldest.
+//! Searchers that pick the state with the least key, such as the fewest faults; among equals the oldest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

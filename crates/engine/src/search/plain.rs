@@ -1,4 +1,4 @@
-//! Searchers that go by nothing but age or chance.
+//! Searchers that use only the age of states or a random number: DFS, BFS, random path, random state.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a worker gives to others: states of a program, or worlds.
+//! Work sharing: which states of a program, or which worlds, a worker gives to idle workers.
 
 use super::member::ROUNDS_A_LOOK;
 use super::*;

@@ -1,4 +1,5 @@
-//! What workers of one search share and tell each other. Must not know the explorer, which acts on it.
+//! What the workers of one search share: jobs, counters, phases, and messages to the lead. Must not know the explorer,
+//! which acts on it.
 
 use everett_linux::{Refusal, Setup};
 use everett_net::FaultIndex;

@@ -1,4 +1,5 @@
-//! The initial states: one of each host, in as many worlds as there are outcomes of the faults of whole worlds.
+//! The initial states of worlds: one state per host, for each combination of outcomes of the faults that are decided
+//! once per world, such as partitions.
 
 use everett_net::FaultIndex;
 use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};

@@ -1,7 +1,8 @@
-//! Bounds on faults that hold for whole worlds. A host knows of its causal past only, so two hosts that have not heard
-//! of each other may each take what only one of them may. Each state counts what happened on its own host; one state of
-//! each host is a world if the sum of these counts is within the bounds. What hosts are asked stays a matter of their
-//! causal past, so states are shared as without bounds, and no world within the bounds is lost.
+//! Bounds on the number of faults in a whole world. A host knows only its causal past, so two hosts that have not
+//! heard of each other may each use up a fault that may happen only once. So each state counts the faults of its own
+//! host, and a choice of one state per host is a world only if the sum of the counts is within the bounds. The
+//! questions that a host is asked depend on its causal past alone, so states are shared as without bounds and no world
+//! within the bounds is lost.
 
 use everett_net::{FaultCounters, FaultIndex, Faults, HostIndex, Scope};
 use smallvec::smallvec;

@@ -1,5 +1,5 @@
-//! Chooses states that can be in one world: their path conditions do not contradict each other, and they keep the
-//! bounds on faults together.
+//! Chooses one state per host such that the states form a world: their path conditions do not contradict each other,
+//! and together they are within the bounds on faults.
 
 use everett_expr::ExprId;
 use everett_solver::Verdict;

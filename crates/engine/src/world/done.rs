@@ -1,5 +1,5 @@
-//! Settled worlds, in which nothing will happen any more: they are evaluated for the last time, counted, reported where a
-//! test is wanted, and forgotten as soon as they settle, so that no state is copied for their sake.
+//! Settled worlds: dstates in which nothing will happen any more. As soon as one settles, the explorer evaluates its
+//! invariants and expectations for the last time, counts its worlds, reports those that become tests, and drops it.
 
 use everett_linux::Ending;
 

@@ -1,4 +1,4 @@
-//! The end of hosts in worlds: findings, each with one world in which it happens, and expectations.
+//! The end of hosts in worlds: reports findings, each with one world in which it happens, and checks expectations.
 
 use everett_expr::ExprId;
 use everett_linux::Ending;

@@ -1,4 +1,4 @@
-//! Invariants of worlds: evaluated when exposed data changes, at given times, and at the end.
+//! Evaluates the invariants of worlds: when exposed data changes, at given times, and at the end.
 
 use everett_expr::ExprId;
 use everett_invariant::{Invariant, When, evaluate};

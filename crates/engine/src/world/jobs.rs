@@ -1,5 +1,5 @@
-//! Worlds that are explored elsewhere, by an explorer that knows nothing of this one: dstates with their states, and worlds
-//! that have not begun. They are plain data, and whoever takes them up does not trust them.
+//! Worlds that another machine explores, as plain data: dstates with their states, and worlds that have not begun. The
+//! explorer that continues them does not trust the data: it checks everything first.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The message log of a world that is followed.
+//! The message log of a world that is followed along a trace.
 
 use everett_linux::Packet;
 use everett_net::HostIndex;

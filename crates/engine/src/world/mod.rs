@@ -1,8 +1,8 @@
-//! Worlds of several hosts: states of hosts fork alone and run in the order of their clocks; a mapping keeps track of which
-//! states belong to one world.
+//! Worlds of several hosts: the states of each host fork on their own and run in the order of their clocks. A mapping
+//! tracks which states form worlds together.
 //!
-//! A state runs when no other one has an earlier clock, and only to its horizon, before which nothing can still arrive. So no
-//! packet arrives in a host's past, and what a host does depends only on what it has received.
+//! A state runs when no other state has an earlier clock, and only to its horizon: the time before which nothing can
+//! still arrive. So no packet arrives in a host's past, and what a host does depends only on what it has received.
 
 mod beginnings;
 mod bounds;

@@ -1,6 +1,7 @@
-//! The search order of worlds. By default the state with the least clock is next. A searcher picks a state, and one of its
-//! dstates is brought to its end: before each of its states run those from which it may still receive something. Near the
-//! memory limit, where no state is in several dstates, one dstate is brought to its end after the other.
+//! The search order of worlds. By default, the state with the least clock runs next. With a searcher, the searcher
+//! picks a state, and one dstate of that state runs to its end: before each of its states, those that may still send
+//! to it run. Near the memory limit, if the mapping does not share states between dstates, one dstate after the other
+//! runs to its end.
 
 use everett_net::HostIndex;
 

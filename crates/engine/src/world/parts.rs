@@ -1,5 +1,5 @@
-//! Worlds on their way to another worker: dstates with all of their states. Dstates are disjoint sets of worlds, so what one
-//! worker gives to another is explored by nobody else. A state that is also in dstates that stay is copied.
+//! Moves worlds to another worker: dstates with all of their states. Dstates are disjoint sets of worlds, so no other
+//! worker explores what one worker gives away. A state that is also in dstates that stay is copied.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};

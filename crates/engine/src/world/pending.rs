@@ -1,4 +1,4 @@
-//! Worlds that have not ended, as values: they can be named, stored, sent away, and taken up again exactly.
+//! Unfinished worlds as values: an explorer can name, store and send them, and another one can continue them exactly.
 
 use everett_sim::StoredReceived;
 

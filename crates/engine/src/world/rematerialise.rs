@@ -1,5 +1,5 @@
-//! Rematerialises spilled states of worlds. A host is determined by its own answers and by what it received, so it is run
-//! again from its start, alone: what it sends and shows is known already, and nobody is told.
+//! Rematerialises spilled states of worlds. The answers of a host and what it received determine its state, so the
+//! host runs again from its start, alone. What it sends and exposes on the way is known already and is discarded.
 
 use everett_sim::{Received, RunState, Step};
 

@@ -1,4 +1,5 @@
-//! What a search of worlds has besides its states. Must not know the explorer, which acts on it.
+//! The data of a search of worlds besides its states: mapping, table, queues, caches. Must not know the explorer,
+//! which acts on it.
 
 use everett_invariant::Invariants;
 use everett_net::{FaultIndex, HostIndex};

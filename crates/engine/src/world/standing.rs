@@ -1,4 +1,4 @@
-//! What the hosts of a world were doing at a finding, for reports.
+//! What each host of a world was doing at a finding, for reports.
 
 use everett_linux::{Ending, Host, PreemptionPoint};
 use everett_sim::RunState;

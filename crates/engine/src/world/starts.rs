@@ -1,4 +1,5 @@
-//! Notifies hosts that start when the hosts before them are blocked (`start = "blocked"`), through the mapping like a packet.
+//! Notifies hosts that start when all hosts before them are blocked (`start = "blocked"`). A notification passes
+//! through the mapping like a packet.
 
 use everett_sim::Incoming;
 

@@ -1,5 +1,5 @@
-//! A state of a world in the form in which it is spilled: where it stands, what it received, and its path condition. Its own
-//! inputs and choices are in its trace.
+//! A state of a world as it is spilled: its position, what it received, and its path condition. Its own inputs and
+//! choices are in its trace.
 
 use everett_expr::{Arena, codec};
 use everett_net::HostIndex;

@@ -1,5 +1,5 @@
-//! Which combinations of states are worlds, how many there are and what they weigh: the bounds on faults applied to the
-//! states of the search.
+//! Applies the bounds on faults to the states of the search: which choices of one state per host are worlds, how many
+//! there are, and what they weigh.
 
 use std::collections::HashMap;
 

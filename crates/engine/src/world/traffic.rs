@@ -1,6 +1,6 @@
-//! Transmission between states of different hosts: the mapping says which states receive a packet; sender and receiver
-//! join their path conditions, and a pair whose conditions contradict each other never met. Neither did a pair that
-//! together has more faults than a world may have.
+//! Transmission between states of different hosts. The mapping determines which states receive a packet; the path
+//! condition of the sender is joined into that of each receiver. A pair whose conditions contradict each other, or
+//! that together exceeds a bound on faults, is in no common world.
 
 use everett_expr::ExprId;
 use everett_net::HostIndex;

@@ -1,4 +1,4 @@
-//! Whose turn it is: the search order applied to the states of the search.
+//! Picks the state that runs next, according to the search order.
 
 use super::*;
 use crate::world::order::{By, QueuePlace};

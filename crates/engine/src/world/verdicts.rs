@@ -1,5 +1,5 @@
-//! The cache of invariant evaluations: exposed data, interned, and the result for each combination of it. Both are bounded;
-//! what was evicted is evaluated again.
+//! The cache of invariant evaluations: interned exposed data, and the result for each combination of it. Both are
+//! bounded; an evicted result is computed again.
 
 use everett_expr::ExprId;
 use everett_linux::ExposedData;

@@ -1,4 +1,4 @@
-//! A connection between a host and a live peer, as the peer's kernel has it.
+//! A connection between a host and a live peer, on the peer's side.
 
 use everett_linux::PacketKind;
 use everett_vm::Buffer;

@@ -1,4 +1,4 @@
-//! What happens between hosts and a live peer, and its form on traces and in recordings.
+//! Events between hosts and a live peer, and their text form in traces and recordings.
 
 use everett_expr::Digest128;
 

@@ -1,9 +1,9 @@
-//! A live peer as a host of the world: what other hosts see of something that is not explored. It accepts connections
-//! and passes on what the live one answers; the answers come through the oracle.
+//! A live peer as a host of the world: what other hosts see of a real program that is not explored. It accepts
+//! connections and passes on the answers of the live program, which it gets through the oracle.
 //!
-//! Its state is a value: a digest of all that happened so far names where the live peer stands. It is asked at virtual
-//! times, a while (`think_ns`) after hosts have sent something, so that a host that goes on sending is not waited for,
-//! and so that the course of a world does not depend on how fast the real machine is.
+//! Its state is a value: the digest of all events so far identifies the state of the live program. The peer asks at
+//! virtual times, `think_ns` after hosts have sent something. So a host that keeps sending does not delay the answer,
+//! and the course of a world does not depend on the speed of the real machine.
 
 mod connection;
 mod events;

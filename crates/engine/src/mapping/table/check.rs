@@ -1,4 +1,4 @@
-//! Holds the parts of the table against each other, for tests.
+//! Consistency checks of the table, for tests.
 
 use std::collections::BTreeSet;
 

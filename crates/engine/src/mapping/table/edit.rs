@@ -1,4 +1,4 @@
-//! How the table is changed, and what mappings ask of it.
+//! Operations that change the table, from which the mappings are built.
 
 use everett_net::HostIndex;
 use smallvec::SmallVec;

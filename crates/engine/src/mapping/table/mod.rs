@@ -1,7 +1,7 @@
 //! The table of states and dstates.
 //!
-//! A dstate links each host to a [`StateSet`]; a set knows the dstates that have it, and a state the sets that it is
-//! in. What a step costs depends on the sets and dstates that it changes, not on how many there are.
+//! A dstate links each host to a [`StateSet`]. A set lists the dstates that link to it, and a state lists the sets
+//! that contain it. So the cost of a step depends on the sets and dstates that it changes, not on how many there are.
 
 mod edit;
 
