@@ -1,5 +1,4 @@
-//! What a broker does for a cluster: it stores objects by hash and small records by key, and hands out jobs under
-//! leases.
+//! The interface of a broker: it stores objects by hash and small records by key, and hands out jobs under leases.
 
 use everett::{Budget, WeightSum, Work};
 use serde::de::Error as _;

@@ -1,4 +1,4 @@
-//! Brokers by their addresses.
+//! Connects to the broker that a URL names.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where a run stands, for programs: as JSON.
+//! The status of a run as JSON, for other programs.
 
 use serde_json::{Map, Value, json};
 

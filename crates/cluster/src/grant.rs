@@ -1,8 +1,9 @@
-//! What a run may do as a whole. Each job has a part of the run's budget, and divides what it leaves of it among the jobs
-//! that it leaves. A job whose part is spent stops: it waits until somebody grants it what other jobs did not need.
+//! Distributes the budget of a run. Each job has a part of it, and divides what it does not use among the jobs that it
+//! leaves. A job stops when its part is spent, until a worker grants it budget that other jobs did not use.
 //!
-//! Grants are a list in which each place is recorded once. Whoever grants has read all before, and outcomes only make more
-//! free: so what is granted never exceeds what is free, whoever else grants at the same time.
+//! Grants are a list, and the broker records each position of the list once. Before a worker appends a grant, it has
+//! read all earlier ones, and outcomes of jobs can only free more budget. So concurrent grants never exceed what is
+//! free.
 
 use everett::Budget;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Names of objects: SHA-256 of their bytes.
+//! Names of objects: the SHA-256 of their bytes.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

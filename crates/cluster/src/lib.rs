@@ -1,12 +1,13 @@
-//! One search on several machines. A job is a set of pending traces; workers take jobs from a broker, explore each
-//! for a while, and hand back what it came to and the states that are left, as further jobs.
+//! One search on several machines. A job is a set of pending traces. Workers take jobs from a broker, explore each for
+//! a while, and return the outcome and the states that are left, as further jobs.
 //!
-//! The truth is a tree of outcomes: each job has one at most, the first that was recorded, and it names the jobs that
-//! it left. The queue only hands jobs out. So a job may be handed out twice, a worker may die at any moment, and a
-//! message may come late or twice: nothing is lost and nothing counts twice ([`status`] proves it by weights).
+//! The tree of outcomes is authoritative: each job has at most one outcome, the first that was recorded, and the
+//! outcome names the jobs that it left. The queue only hands jobs out. So a job may be handed out twice, a worker may
+//! die at any time, and a message may be late or duplicated: nothing is lost and nothing counts twice ([`status`]
+//! checks this by weights).
 //!
-//! Architecture invariant: brokers are behind [`Broker`]; nothing else knows one. What comes from a broker is not
-//! trusted: bytes are checked against their hashes, jobs name no paths of a worker. The crate prints nothing.
+//! Architecture invariant: brokers are behind [`Broker`]; nothing else knows one. Data from a broker is not trusted:
+//! bytes are checked against their hashes, and jobs name no paths of a worker. The crate prints nothing.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

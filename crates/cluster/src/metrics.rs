@@ -1,4 +1,4 @@
-//! What the workers of a process have done, for Prometheus: counters that are read over HTTP.
+//! Counters of the workers of a process, served to Prometheus over HTTP.
 
 use std::fmt::Write;
 use std::net::SocketAddr;

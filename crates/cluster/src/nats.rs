@@ -1,5 +1,6 @@
-//! A broker on NATS JetStream: three streams with files. Records and objects have a subject each; the first record of a
-//! subject counts because the server checks that there was none. Jobs are a work queue with explicit acknowledgements.
+//! A broker on NATS JetStream: three file-backed streams. Each record and object has its own subject; the server
+//! accepts a record only if its subject is empty, so the first one counts. Jobs are a work queue with explicit
+//! acknowledgements.
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::PublishErrorKind;

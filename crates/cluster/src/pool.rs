@@ -1,4 +1,4 @@
-//! The workers of one machine.
+//! The worker pool of one machine: a thread for each worker, and the folder for their spilled states.
 
 use everett::Session;
 use std::fs::{File, TryLockError};

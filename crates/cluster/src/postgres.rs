@@ -1,4 +1,5 @@
-//! A broker on PostgreSQL: three tables. One transaction ends a job, adds what it left and stores what it came to.
+//! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the jobs that it left and
+//! removes it from the queue.
 
 use postgres::config::SslMode;
 use postgres::{Client, GenericClient, NoTls};

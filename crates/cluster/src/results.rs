@@ -1,4 +1,4 @@
-//! The results of a run: what its jobs came to, written as the folder of an ordinary run.
+//! Writes the results of a run on a cluster as the folder of an ordinary run.
 
 use everett::{
     ClusterFigures, Gathered, JobResult, Observer, Parcel, RunResult, RunSpec, Session, WeightSum,

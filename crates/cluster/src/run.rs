@@ -1,4 +1,4 @@
-//! Runs: what is explored, as workers get it.
+//! Submits runs to a broker, and loads them in workers: the manifest and the files of what is explored.
 
 use everett::{Budget, DiskEntry, Parcel, ParcelFile, RunSpec, Session, States, WeightSum};
 use serde::{Deserialize, Serialize};

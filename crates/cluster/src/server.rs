@@ -1,4 +1,4 @@
-//! A NATS server for local use: files, and only this machine can reach it.
+//! Starts a NATS server for local use, with storage in files; only this machine can reach it.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};

@@ -1,5 +1,5 @@
-//! The states of a job as an object: those of a program as a tree of traces, worlds as what is stored of their states.
-//! Reading expects bytes of anybody.
+//! Serialises the states of a job: pending traces of a program as a tree (`tree`), worlds as their stored states. The
+//! input of the reader is untrusted.
 
 use everett::{States, Worlds};
 use miniz_oxide::deflate::compress_to_vec_zlib;

@@ -1,4 +1,5 @@
-//! The accounts of a run: finished, given up, excluded, leased and pending weights sum to 1, exactly.
+//! The status of a run, computed from all outcomes: finished, unknown, pruned, excluded, leased and pending weights
+//! sum to exactly 1.
 
 use everett::{Budget, WeightSum, Work};
 use serde::Serialize;

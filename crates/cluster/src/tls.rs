@@ -1,4 +1,4 @@
-//! Encrypted connections to PostgreSQL. Those to NATS are a matter of its client.
+//! TLS for connections to PostgreSQL. The NATS client has its own.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;

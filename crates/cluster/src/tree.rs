@@ -1,5 +1,5 @@
-//! The states of a job as bytes: pending traces as a tree in the order of a walk through it, each as what it does not
-//! have in common with the one before, compressed. Reading expects bytes of anybody.
+//! Serialises pending traces as a compressed tree: traces are sorted, and each is stored as its difference from the
+//! one before. The input of the reader is untrusted.
 
 use everett::{Pending, Trace, TraceChoice, TraceInput};
 use miniz_oxide::deflate::compress_to_vec_zlib;

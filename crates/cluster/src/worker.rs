@@ -1,4 +1,4 @@
-//! A worker: takes a job, explores it for a while, and hands back what it came to and what is left.
+//! A worker: takes a job, explores it for a while, and returns its outcome and the states that are left.
 
 use everett::{Job, JobResult, Prepared, Session, States};
 use miniz_oxide::deflate::compress_to_vec_zlib;

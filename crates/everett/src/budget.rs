@@ -1,5 +1,5 @@
-//! Budgets: what a run on several machines, or a job of it, may still do. Owns how a budget is divided; what is divided
-//! sums to what there was.
+//! Budgets: the work that a run on several machines, or one of its jobs, may still do. Owns how a budget is divided;
+//! the parts sum to the whole.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Packets of hosts, for Wireshark.
+//! Converts the packets of hosts to pcap records, for Wireshark.
 
 use everett_linux::{HostConfig, PacketKind};
 use everett_native::{NativeConfig, NativeRun, SentPacket};

@@ -1,7 +1,7 @@
-//! Checkpoints: what `everett resume` goes on from. One is written when a run stops before its end, and now and then while
-//! it runs, so that little is lost if it is killed. A checkpoint is a file and the states that it names; it takes the
-//! place of the one before in one step, also if the machine loses its power: all that it speaks of is on the disk before it
-//! gets its name. The last checkpoint of a run, which may be at its time limit, does not wait for the disk; the one before
+//! Checkpoints, from which `everett resume` continues. A run writes one when it stops before its end, and
+//! periodically, so that a killed run loses little. A checkpoint is a file and the states that it names. It replaces
+//! the previous one atomically, also if the machine loses power: everything that it refers to is synchronised before
+//! the rename. The last checkpoint of a run may be at its time limit, so it is not synchronised; the previous one
 //! stays beside it.
 
 use everett_engine::{Limits, Saved, Start};

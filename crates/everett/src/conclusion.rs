@@ -1,4 +1,5 @@
-//! What an operation comes to, in the words that exit codes and other front ends need: one rule for all of them.
+//! The outcome of an operation (clean, findings, failed, interrupted): one rule for exit codes and for other front
+//! ends.
 
 use everett_native::{NativeEnd, WorldRun};
 use everett_vm::{BugKind, NativeSign};

@@ -1,4 +1,4 @@
-//! The configurations of the engine and of native hosts: what a spec means to them. Must not know searches, replays, nor
+//! Translates a spec to the configurations of the engine and of native hosts. Must not know searches, replays, or
 //! files of results.
 
 use everett_engine::{ExplorerConfig, Limits, WorldHost};

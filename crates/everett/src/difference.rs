@@ -1,5 +1,5 @@
-//! Two builds of a program against each other (`--against`): the other build as a part of the search, differences as files
-//! and as entries of the summary, and their native replay on both builds.
+//! Compares two builds of a program (`--against`): adds the other build to the search, writes differences as files and
+//! as entries of the summary, and replays them natively on both builds.
 
 use everett_engine::{Difference, ExplorerConfig, Trace};
 use everett_linux::{FileChange, HostConfig};

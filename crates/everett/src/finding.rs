@@ -1,4 +1,4 @@
-//! Findings as files and as entries of a summary: texts for people, and what lies beside them.
+//! Writes findings: entries of the summary, readable descriptions, and the files beside them.
 
 use everett_engine::{
     Finding, ShownValue, SourceFrame, Trace, TraceChoice, WorldFinding, principal,

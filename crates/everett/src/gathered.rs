@@ -1,5 +1,5 @@
-//! What the jobs of a run came to, as the results of an ordinary run. Owns how tests and findings of several machines
-//! become one list.
+//! Combines the results of a run's jobs into the results of an ordinary run. Owns how the tests and findings of
+//! several machines become one list.
 
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, FindingKey, Listener, Part, PathEnd, PathEnding, SavedFiles,

@@ -1,5 +1,5 @@
-//! Jobs: parts of a search that are explored elsewhere. Owns how a worker on another machine explores some states
-//! ([`Prepared::explore`]), and what comes of that ([`JobResult`]). Must not know how jobs travel.
+//! Jobs: parts of a search that another machine explores. Owns how a worker there explores some states
+//! ([`Prepared::explore`]) and the result ([`JobResult`]). Must not know how jobs are transported.
 
 use everett_engine::{
     Explorer, ExplorerConfig, FindingKey, Limits, Listener, Part, PathEnd, Pending, SavedFiles,

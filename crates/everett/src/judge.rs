@@ -1,4 +1,4 @@
-//! Judges native runs: whether they end as their traces do, and what is wrong with those that have no trace.
+//! Judges native runs: whether they end as their traces do, and, for runs without a trace, what went wrong.
 
 use everett_engine::Trace;
 use everett_native::{NativeEnd, NativeRun, WorldRun};

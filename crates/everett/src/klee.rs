@@ -1,6 +1,6 @@
-//! Messages and files of a run as KLEE has them (`--klee-messages`), for scripts that were written around KLEE: its
-//! texts, the endings of its files, `info`, `run.stats`, `messages.txt` and `warnings.txt`. They lie beside Everett's
-//! own files. Owns what KLEE calls things; must not know how they are displayed.
+//! KLEE's messages and files for a run (`--klee-messages`), for scripts written around KLEE: its message texts, file
+//! name suffixes, `info`, `run.stats`, `messages.txt` and `warnings.txt`. The files lie beside Everett's own. Owns
+//! KLEE's names for things; must not know how they are displayed.
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};

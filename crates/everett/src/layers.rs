@@ -1,4 +1,5 @@
-//! Files of the real disk for the guest: never written, and read on the guest's first access.
+//! Mounts files of the real disk in the guest. They are read on the guest's first access and never written: what the
+//! guest writes goes to its own copy.
 
 use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
-//! Parcels: everything that exploring a program or a scenario elsewhere takes, without paths of any disk. Owns what is
-//! refused on several machines, and what of a parcel from anybody is; must not know how parcels travel.
+//! Parcels: everything that another machine needs to explore a program or a scenario, without paths of any disk. Owns
+//! which runs cannot be explored on several machines, and the checks of a parcel from an untrusted source. Must not
+//! know how parcels are transported.
 
 use everett_engine::ExplorerConfig;
 use everett_scenario::Scenario;

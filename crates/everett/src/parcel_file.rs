@@ -1,4 +1,4 @@
-//! Files of a parcel as plain data, and as guests see them.
+//! Converts guest files to plain data in a parcel, and back.
 
 use everett_linux::{Contents, FileSpec};
 use serde::{Deserialize, Serialize};

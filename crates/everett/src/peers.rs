@@ -1,5 +1,5 @@
-//! Live peers of a scenario: what the world knows of them, and who answers for them. Owns the permission to reach
-//! anything outside.
+//! Live peers of a scenario: their configuration as hosts of the world, and the live programs or recordings that
+//! answer for them. Owns the permission to contact anything outside.
 
 use everett_engine::ExplorerConfig;
 use everett_net::Topology;

@@ -1,5 +1,5 @@
-//! Preemption points of traces whose threads switched between system calls. Replaying the trace in the vm locates the
-//! points; native runs then try them until one ends the same.
+//! Finds the preemption points of traces whose threads switch between system calls. The vm replays the trace to locate
+//! the points; native runs then try them until one ends the same.
 
 use everett_engine::{ExplorerConfig, SourceFrame};
 use everett_linux::{PreemptAt, PreemptionPoint};

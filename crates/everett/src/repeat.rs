@@ -1,4 +1,4 @@
-//! Repeated native runs of one trace, which must agree in every event.
+//! Repeats native runs of one trace, and compares their event logs: all must be equal.
 
 use everett_native::{Event, NativeRun, WorldRun};
 

@@ -1,5 +1,5 @@
-//! Specs completed by the table of options: defaults, what a scenario says, and what it may not be combined with. Must
-//! not know any command line.
+//! Completes specs from the table of options: applies defaults and the settings of a scenario, and rejects options
+//! that cannot be combined with a scenario. Must not know any command line.
 
 use everett_scenario::{OptionSetting, Scenario};
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The file that describes a search (`SEARCH.toml`): reads it, and knows all defaults. Mistakes are told with line and
-//! column.
+//! Reads the file that describes a search (`SEARCH.toml`), and owns all defaults. Errors point at line and column.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The journal of a search: what it learned, in order, so that a search that was stopped goes on where it was. The
-//! course of a search is a function of its seed and of what it learned; so the journal is all that is needed.
+//! The journal of a search: all results that it learned, in order, so that a stopped search can be continued. The
+//! course of a search is a function of its seed and of these results, so nothing else is needed.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};

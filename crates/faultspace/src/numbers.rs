@@ -1,4 +1,4 @@
-//! Random numbers of a search, from a seed alone.
+//! The random number generator of a search; the seed determines all numbers.
 
 /// A generator of pseudorandom numbers (SplitMix64).
 #[derive(Clone, PartialEq, Eq, Debug)]

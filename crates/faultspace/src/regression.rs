@@ -1,4 +1,4 @@
-//! The folder of a scenario: its text, what its commands printed, and a script that makes a failure happen again.
+//! The folder of a scenario: its text, the output of its commands, and a script that reproduces a failure.
 
 use everett_report::Folder;
 use std::fmt::Write;

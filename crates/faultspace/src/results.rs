@@ -1,4 +1,4 @@
-//! The results of a search, as they are on disk.
+//! The results of a search as files.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Runs a search: proposes scenarios, lets jobs run them, learns their results in the order of issue, and writes the
-//! folder of results.
+//! Runs a search: proposes scenarios, runs them in parallel jobs, learns their results in the order of issue, and
+//! writes the folder of results.
 
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};

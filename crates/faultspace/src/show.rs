@@ -1,5 +1,5 @@
-//! Shows a space: its size, axes and holes, and from the results of a search its structure: the relative linear density
-//! along each axis.
+//! Describes a space: its size, axes and holes, and, from the results of a search, its structure (the relative linear
+//! density along each axis).
 
 use std::path::Path;
 

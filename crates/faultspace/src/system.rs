@@ -1,4 +1,4 @@
-//! The system under test: runs scenarios of it, and the same tests without faults.
+//! The system under test: runs its scenarios, and the same tests without faults.
 
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What an atom is worth: how likely it is that something goes wrong where it checks. Several estimators, each with a
-//! weight; the benefit is their weighted mean. An estimator is one struct here, and one row where the steps make them.
+//! The benefit of an atom: how likely something goes wrong where it checks. Several estimators contribute; the benefit
+//! is their weighted mean. An estimator is one struct here, and one row in `estimators` in `steps`.
 
 use everett_report::LineCoverage;
 use std::collections::BTreeMap;

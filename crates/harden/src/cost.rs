@@ -1,7 +1,7 @@
-//! What an atom costs: how often it runs, times what one check of its kind takes.
+//! The cost of an atom: how often it runs, times the cost of one check of its kind.
 //!
-//! What checks take is calibrated by the program itself: the time of the build with all checks, less that of the build
-//! with none, is divided among atoms by count and kind.
+//! The cost of checks is calibrated on the program itself: the run time of the build with all checks, less that of the
+//! build without checks, is divided among the atoms by count and kind.
 
 use crate::files::{AtomRecord, Measured};
 

@@ -1,4 +1,4 @@
-//! The trade-off between benefit and overhead (Fig. 5.6): what each step of a greedy selection comes to.
+//! The trade-off curve of benefit and overhead: both, after each step of a greedy selection.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The files that the steps hand on to each other, as JSON.
+//! The JSON files that one step writes and the next one reads.
 
 use everett_toolchain::hard::Atom;
 use serde::{Deserialize, Serialize};

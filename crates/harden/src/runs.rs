@@ -1,4 +1,4 @@
-//! Folders of explorations, as evidence.
+//! Reads the folders of explorations: coverage and findings, as evidence for the benefit of checks.
 
 use everett_report::LineCoverage;
 use serde_json::Value;

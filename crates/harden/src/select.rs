@@ -1,5 +1,5 @@
-//! Which atoms are kept: as much benefit as a cost allows, or as little cost as a benefit needs (§5.3.3). Greedy by the
-//! ratio of benefit and cost, and exact by dynamic programming.
+//! Selects atoms: the most benefit for a given cost, or the least cost for a given benefit. Greedy by the ratio of
+//! benefit and cost, or exact by dynamic programming.
 
 use std::cmp::Ordering;
 

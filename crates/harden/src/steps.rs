@@ -1,4 +1,4 @@
-//! The five steps (Fig. 5.2), and all of them together.
+//! The five steps of `everett harden`, and all of them together.
 
 use everett_toolchain::hard::{self, Activation, Dynamic, Instrumentation, Instrumented};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Packets as raw and packet sockets see them: IPv4 and Ethernet headers, built and taken apart.
+//! Builds and parses packets as raw and packet sockets see them: IPv4 and Ethernet headers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

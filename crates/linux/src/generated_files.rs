@@ -1,4 +1,4 @@
-//! Makes the contents of generated files, such as those in `/proc`, from the tables of the host.
+//! Generates the contents of files such as those in `/proc` from the tables of the host.
 
 use everett_vm::{Buffer, Memory, ObjectKind};
 use std::fmt::Write;

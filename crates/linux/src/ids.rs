@@ -1,4 +1,4 @@
-//! Numbers of entries in the tables of a host.
+//! Typed indices into the tables of a host.
 
 /// Inode number on its host, at least 1.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

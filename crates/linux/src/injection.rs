@@ -1,4 +1,5 @@
-//! Injects failures into system calls: which ones are possible here, and the question whether one happens.
+//! Injects failures into system calls: which failures are possible here, and the question to the oracle whether one
+//! happens.
 
 use everett_vm::{ChoiceSite, SystemCall, Value};
 

@@ -1,4 +1,5 @@
-//! Signals about open files: who owns a file (`F_SETOWN`), which signal it sends (`F_SETSIG`), and when (`O_ASYNC`).
+//! Signals about open files: which process receives them (`F_SETOWN`), which signal is sent (`F_SETSIG`), and when
+//! (`O_ASYNC`).
 
 use everett_vm::Value;
 use triomphe::Arc;

@@ -1,4 +1,4 @@
-//! Packets between internet sockets, and the log of them.
+//! Packets between internet sockets, and the packet log.
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;

@@ -1,5 +1,5 @@
-//! Limits on what a program makes us keep: its output and its files. Without them a loop around `write` would take all
-//! memory of the machine.
+//! Limits on the data of a program that Everett must keep: its output and its files. Without them, a loop around
+//! `write` would take all memory of the machine.
 
 use everett_vm::{Bug, BugKind, PAGE};
 

@@ -1,4 +1,5 @@
-//! Whether what a thread waits for has come: a pure function of the tables. The conditions themselves are in `wait`.
+//! Decides whether a blocked task can continue: a pure function of the tables. The conditions themselves are in
+//! `wait`.
 
 use crate::host::{Host, HostState};
 use crate::process::{ExitState, RunState, TaskState};

@@ -1,5 +1,5 @@
-//! What the model refuses, or ignores, although Linux would do it. Handlers say so with [`Kernel::refuse`]; nothing of the
-//! kind may be silent, since a program that loses its protocol this way looks correct.
+//! Refusals: requests that the model rejects or ignores although Linux would fulfil them. Handlers record each with
+//! [`Kernel::refuse`]; none may be silent, because a program that fails for this reason would look correct.
 
 use everett_vm::CallSite;
 use triomphe::Arc;

@@ -1,4 +1,4 @@
-//! Sends signals to processes and threads, and takes those that are pending. Numbers and queues are in `signals`.
+//! Sends signals to processes and threads, and dequeues pending ones. Signal numbers and queues are in `signals`.
 
 use triomphe::Arc;
 

@@ -1,4 +1,4 @@
-//! Lets timers expire, and sets them. What a timer is, is in `timers`.
+//! Sets timers and lets them expire. The timers themselves are in `timers`.
 
 use crate::host::HostState;
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Whose turn it is, and for how long: runs the threads of a host in the order of its schedule.
+//! The scheduling loop of a host: picks the next thread by the schedule, and runs it for a time slice.
 
 use everett_vm::{Bug, BugKind, CallSite, ExecContext, Interrupt, PreemptionPoints};
 use smallvec::SmallVec;

@@ -1,5 +1,4 @@
-//! The network interface of a host: packets to and from other hosts. The network between them is not known
-//! here.
+//! The network interface of a host: packets to and from other hosts. Must not know the network between them.
 
 use everett_expr::Arena;
 use std::net::SocketAddr;

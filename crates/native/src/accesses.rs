@@ -1,5 +1,5 @@
-//! Accesses of native code at which threads are preempted by random schedules: where they are, which of them a survey
-//! has seen to be private, and breakpoints there. Must not know how threads are picked.
+//! Memory accesses of native code at which random schedules preempt threads: finds them, excludes those that a survey
+//! run has seen to be private to a thread, and sets breakpoints. Must not know how threads are picked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Numbers of the system calls that are carried out on the real processes.
+//! Numbers of the system calls that the native driver executes on the real processes.
 
 pub const MMAP: u64 = 9;
 pub const MPROTECT: u64 = 10;

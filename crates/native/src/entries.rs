@@ -1,4 +1,4 @@
-//! Breakpoints at the entries of functions, by name.
+//! Breakpoints at function entries, by name.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The gate: two pages of Everett in every native process. The first holds the one instruction from which injected
-//! system calls are made, the second what these calls read and write. The guest can neither change the first page nor
-//! map over or unmap either. The seccomp filter accepts calls from the gate only.
+//! system calls are made; the second holds the data that these calls read and write. The guest can neither change the
+//! first page nor unmap or map over either. The seccomp filter accepts calls from the gate only.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Worlds of native hosts: each has its own kernel model and its trace; one loop steps them in the order of their clocks, as
-//! the search does with explored hosts.
+//! Worlds of native hosts: each host has its own kernel model and its trace. One loop steps the hosts in the order of
+//! their clocks, as the search does with explored hosts.
 
 use everett_engine::Trace;
 use everett_expr::Arena;

@@ -1,4 +1,4 @@
-//! Emulation of instructions that would reveal the real machine: they fault.
+//! Emulates instructions that would reveal the real machine, such as `cpuid` and `rdtsc`: they are made to fault.
 
 use crate::error::NativeError;
 use crate::tracee::{Registers, Tracee};

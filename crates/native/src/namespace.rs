@@ -1,5 +1,5 @@
-//! The PID namespace of native processes, where the machine lets us make one: when its first process dies, the kernel
-//! kills all others. The first process is traced by us and never runs, so it dies with us at the latest.
+//! The PID namespace of native processes, if the machine allows one: when its first process dies, the kernel kills all
+//! others. Everett traces the first process, which never runs, so the namespace dies with Everett at the latest.
 
 use std::fs::File;
 use std::io;

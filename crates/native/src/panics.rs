@@ -1,5 +1,5 @@
-//! Detection of Rust panics in native code. A panic of a thread ends neither the process nor, where somebody catches
-//! it, the thread; so a breakpoint sees it where it is raised.
+//! Detects Rust panics in native code with a breakpoint where a panic is raised. A panic of a thread need not end the
+//! process, and a caught panic does not even end the thread.
 
 use std::path::Path;
 

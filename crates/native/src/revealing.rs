@@ -1,5 +1,4 @@
-//! Instructions that show a program something of the real machine and that the processor cannot be made to trap. They
-//! can only be reported.
+//! Finds instructions that reveal the real machine and that the processor cannot trap. They can only be reported.
 
 use std::path::Path;
 

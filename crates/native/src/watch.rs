@@ -1,4 +1,4 @@
-//! Watching a native run while it happens: event by event, and handing a process over to a debugger.
+//! Watchers of a native run: they see it event by event, and can hand a process over to a debugger.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One live instance of a peer: its connections, where it stands, what it is told and what it says.
+//! One live instance of a peer: its connections, its position in the recording, what it is sent and what it answers.
 
 use everett_sim::{ConnectionId, FLUSH_BYTES, HostAct, PeerAct};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

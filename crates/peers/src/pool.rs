@@ -1,4 +1,4 @@
-//! The live peers of a run: their recordings, and the instances that answer what is new.
+//! The live peers of a run: their recordings, and the live instances that answer new questions.
 
 use everett_sim::{HostAct, PeerAct, position_after};
 use everett_vm::{Outside, OutsideAnswer, OutsideQuestion};

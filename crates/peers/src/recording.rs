@@ -1,4 +1,4 @@
-//! The recording of a peer: what it answered to what, in memory and in the folder of the run.
+//! The recording of a peer: its answers by question, in memory and in the folder of the run.
 
 use everett_sim::{HostAct, PeerAct, hex, position_after};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What is known of a live peer.
+//! The configuration of a live peer.
 
 use regex::bytes::Regex;
 use std::net::SocketAddr;

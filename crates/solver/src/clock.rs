@@ -1,5 +1,4 @@
-//! The clock of a run: a value that whoever starts the run hands down, so that several runs in one process have each
-//! their own.
+//! The clock of a run. The caller of the library provides it, so each of several runs in one process has its own.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The values that are left of each byte of a query: by terms over single bytes, and by bounds on numbers that bytes
-//! make together.
+//! The values that a query leaves possible for each byte, computed from terms over single bytes and from bounds on
+//! integers that several bytes form.
 
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};

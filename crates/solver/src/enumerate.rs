@@ -1,5 +1,5 @@
-//! Queries with few combinations of values, decided by evaluation: the terms are compiled to a list of operations, and
-//! each operation works on the values of 64 combinations at once.
+//! Decides queries with few combinations of values by evaluating all of them. Terms are compiled to a list of
+//! operations; each operation computes 64 combinations at once.
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 

@@ -1,4 +1,4 @@
-//! When a query must stop, whatever it has found: the time of the run is over, or somebody asks to stop.
+//! When a query must stop without an answer: at the deadline of the run, or when the caller sets the stop flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! One operation of a term on many values at once.
+//! Evaluates one operation of a term on many values at once.
 
 use everett_expr::{Node, scalar};
 

@@ -1,4 +1,4 @@
-//! Terms compiled to a flat list of operations, each of which works on the values of many combinations at once.
+//! Compiles terms to a flat list of operations; each operation computes many combinations of values at once.
 
 use crate::lanes;
 use everett_expr::{Arena, BinaryOp, ExprId, Node, Variable};

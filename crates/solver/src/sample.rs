@@ -1,5 +1,5 @@
-//! Queries that many combinations of values satisfy, such as that a hash falls into a bucket, decided by trying some.
-//! A SAT solver has to invert the arithmetic; a sample only has to compute it.
+//! Decides queries that many combinations of values satisfy, such as that a hash falls into a bucket, by trying random
+//! ones. A SAT solver has to invert the arithmetic; a sample only has to compute it.
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 

@@ -1,4 +1,4 @@
-//! Inputs with few values: what is said about them is settled by going through all of them.
+//! Eliminates client inputs that have few possible values, by enumerating them.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId, Variable};
 use everett_solver::{Constraints, Model, Solver, Verdict};

@@ -1,9 +1,9 @@
-//! Eliminates the inputs of a client from what it sends: `there are inputs with these bytes under this condition`
-//! becomes a condition on the message alone, as far as that is possible.
+//! Eliminates the inputs of a client from the messages that it sends. The condition "inputs exist that produce these
+//! bytes under this path condition" becomes, as far as possible, a condition on the message alone.
 //!
-//! A byte that is an input, or an invertible function of one, gives the input as a function of the message. So does a
-//! checksum over other bytes of the message: the bytes in it are replaced by the message's. Inputs that are left and
-//! that have few values are enumerated. What remains is open: it is decided candidate by candidate.
+//! If a byte of the message is an input, or an invertible function of one, the input is a function of the message. The
+//! same holds for a checksum over other bytes of the message: these bytes are replaced by those of the message.
+//! Remaining inputs with few values are enumerated. All others stay open: they are decided for each candidate message.
 
 use everett_expr::{Arena, ArrayId, BinaryOp, ExprId, Node, Variable};
 use everett_solver::Solver;

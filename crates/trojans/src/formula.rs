@@ -1,4 +1,5 @@
-//! Formulas over the bytes of a message and the inputs of a client, and what of them is open.
+//! Formulas over the bytes of a message: exact conditions on the message, and open ones, which still contain client
+//! inputs.
 
 use everett_expr::{ExprId, Variable};
 

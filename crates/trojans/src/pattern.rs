@@ -1,4 +1,4 @@
-//! Patterns of replies: a small part of regular expressions, which can be decided on symbolic bytes.
+//! Patterns of replies: a subset of regular expressions that can be decided on symbolic bytes.
 
 use everett_expr::{Arena, ExprId};
 

@@ -1,4 +1,4 @@
-//! What a client sends, and what a server accepts, as terms that outlive the search that found them.
+//! Encoded terms of what a client sends and what a server accepts. They outlive the search that found them.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId, Variable};

@@ -1,9 +1,9 @@
-//! The question whether a server's path has a message that no client sends, and its answer.
+//! Decides whether a path of the server accepts a message that no client sends.
 //!
-//! What clients send is a formula over the message as far as their inputs could be eliminated. A candidate that
-//! satisfies the path and none of these formulas is a Trojan, unless a predicate is open: then it is asked whether
-//! that predicate has inputs for exactly this message. If so, what these inputs allow is excluded, and another
-//! candidate is looked for.
+//! The messages of clients are formulas over the message, as far as their inputs could be eliminated. A candidate that
+//! satisfies the path condition and none of these formulas is a Trojan, unless a formula is open. Then the solver is
+//! asked for inputs with which the client sends exactly this candidate. If there are some, all messages that these
+//! inputs cover are excluded, and the search continues with another candidate.
 
 use everett_expr::codec::DecodeError;
 use everett_expr::{Arena, ArrayInfo, ExprId};

@@ -1,5 +1,5 @@
-//! What a server accepts: listens to the search of a server that receives an unconstrained message, prunes paths
-//! without Trojan messages, and decides about those that accept.
+//! Explores what a server accepts: listens to the search of a server that receives an unconstrained message, prunes
+//! paths without Trojan messages, and decides the paths that accept.
 
 use everett_engine::{Explorer, Keep, Listener, SourceFrame, StateView, Trace, WorldFinding};
 use everett_expr::{ArrayInfo, ExprId, Node};

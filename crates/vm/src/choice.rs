@@ -1,7 +1,7 @@
-//! Choice sites: what a choice that is not data is about.
+//! Choice sites: what a choice is about that is not data, such as a schedule or a fault.
 //!
 //! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for traces on disk and for
-//! people. Nobody else looks at that text: whoever wants to know something about a choice asks the site.
+//! readers. No other code parses that text: it asks the site.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Questions to what is outside of the model: live peers. Like every other question they go through the [`Oracle`], so
-//! that the answers are on traces.
+//! Questions to live peers, which are outside of the model. Like all other questions they go through the [`Oracle`],
+//! so the answers are on traces.
 //!
 //! [`Oracle`]: crate::Oracle
 

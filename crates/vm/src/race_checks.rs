@@ -1,4 +1,4 @@
-//! Data race detection as the vm does it: which accesses are recorded, and what is reported.
+//! Connects the vm to data race detection: which accesses are recorded, and how a race is reported.
 
 use triomphe::Arc;
 

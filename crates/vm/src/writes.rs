@@ -1,5 +1,5 @@
-//! The log of writes: where each part of memory was written last, kept on request. Reports use it to say which line
-//! has set a value.
+//! The write log: the last write to each part of memory, kept on request. Reports use it to show which line set a
+//! value.
 
 use std::collections::BTreeMap;
 

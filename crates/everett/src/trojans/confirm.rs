@@ -1,4 +1,4 @@
-//! Sends the example of each class to the native server, and writes the folder of the class: trace, message,
+//! Sends the example message of each class to the native server, and writes the folder of the class: trace, message,
 //! description.
 
 use everett_engine::{Trace, TraceInput};

@@ -1,5 +1,6 @@
-//! Values that a client does not choose and that have one value each while it is explored. What it sends with one value
-//! says nothing about the others; so it is explored once more with other values, and must send the same.
+//! Checks whether the messages of a client depend on environment values that are concrete during the exploration:
+//! process ids, `AT_RANDOM`, monotonic clocks, ephemeral ports. The client is explored again with other values, and
+//! must send the same messages.
 
 use everett_engine::ExplorerConfig;
 use everett_linux::HostConfig;
@@ -11,33 +12,33 @@ use std::collections::BTreeSet;
 use super::Analysis;
 use crate::error::{Error, Result};
 
-/// A value of the environment, and how to give a host another one.
-struct Unchosen {
+/// An environment value that is concrete during the exploration, and how to give a host another one.
+struct EnvironmentValue {
     name: &'static str,
     change: fn(&mut HostConfig),
 }
 
-const ALL: [Unchosen; 4] = [
-    Unchosen {
+const ALL: [EnvironmentValue; 4] = [
+    EnvironmentValue {
         name: "process ids",
         // None of its bytes is one of the usual id.
         change: |host| host.options.first_pid = 2_113_047,
     },
-    Unchosen {
+    EnvironmentValue {
         name: "AT_RANDOM",
         change: |host| host.random_seed ^= 0x9e37_79b9_7f4a_7c15,
     },
-    Unchosen {
+    EnvironmentValue {
         name: "monotonic clocks",
         change: |host| host.options.uptime_ns += 86_400_123_456_789,
     },
-    Unchosen {
+    EnvironmentValue {
         name: "ephemeral ports",
         change: |host| host.options.skipped_ports += 7,
     },
 ];
 
-/// Which values are other ones than usual, as bits.
+/// The values that differ from the usual ones, as bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Environment(u32);
 
@@ -45,16 +46,16 @@ impl Environment {
     const OTHER: Environment = Environment((1 << ALL.len()) - 1);
 
     pub(super) fn apply(self, host: &mut HostConfig) {
-        for (number, unchosen) in ALL.iter().enumerate() {
+        for (number, value) in ALL.iter().enumerate() {
             if self.0 >> number & 1 == 1 {
-                (unchosen.change)(host);
+                (value.change)(host);
             }
         }
     }
 }
 
 impl Analysis<'_> {
-    /// The values that what a client sends depends on, in bytes that are not masked.
+    /// The environment values on which the unmasked bytes of a client's messages depend.
     pub(super) fn depends_on(
         &self,
         client: HostIndex,
@@ -75,13 +76,13 @@ impl Analysis<'_> {
             return Ok(Vec::new());
         }
         let mut names = Vec::new();
-        for (number, unchosen) in ALL.iter().enumerate() {
+        for (number, value) in ALL.iter().enumerate() {
             if differs(Environment(1 << number))? {
-                names.push(unchosen.name.to_owned());
+                names.push(value.name.to_owned());
             }
         }
         if names.is_empty() {
-            let all = ALL.map(|unchosen| unchosen.name);
+            let all = ALL.map(|value| value.name);
             names.push(format!("several of {}", all.join(", ")));
         }
         Ok(names)

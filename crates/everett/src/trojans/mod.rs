@@ -1,5 +1,5 @@
-//! `trojans` and `contains`: which messages a server accepts that no client sends. Owns the phases of the analysis,
-//! from a scenario with `[trojans]` to its summary; what a Trojan is, the crate `trojans` knows.
+//! `trojans` and `contains`: messages that a server accepts and no client sends. Owns the phases of the analysis, from
+//! a scenario with `[trojans]` to its summary. The crate `trojans` decides what is a Trojan message.
 
 mod classes;
 mod confirm;

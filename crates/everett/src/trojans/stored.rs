@@ -1,4 +1,4 @@
-//! What an analysis keeps so that later questions can be answered, and the question whether a message is a Trojan.
+//! `trojans.json`: the result of an analysis, kept so that `contains` can later decide whether a message is a Trojan.
 
 use everett_report::Folder;
 use everett_solver::SolverConfig;

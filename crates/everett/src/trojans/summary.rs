@@ -1,4 +1,4 @@
-//! The summary of an analysis, which is written as `summary.json`.
+//! The summary of an analysis, written as `summary.json`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Worlds of several hosts. Owns the way from a scenario to the configuration that the engine explores.
+//! Worlds of several hosts: translates a scenario to the configuration that the engine explores.
 
 pub(crate) mod chart;
 pub(crate) mod checks;

@@ -1,4 +1,4 @@
-//! Impact: what a run shows, as one number, and relevance: how likely its fault is.
+//! Impact: one number that measures how much a fault hurt in a run. Relevance: how likely the fault is.
 
 mod pattern;
 

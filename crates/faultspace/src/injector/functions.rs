@@ -1,4 +1,4 @@
-//! The libc functions that `preload` can fail, as data: what they return when they fail, and with which errnos.
+//! The table of libc functions that `preload` can fail: their return values on failure, and their errnos.
 
 /// A libc function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

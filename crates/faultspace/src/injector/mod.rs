@@ -1,4 +1,4 @@
-//! Injectors: how a scenario is made to happen. One file each, and one row in [`INJECTORS`].
+//! Injectors: how the faults of a scenario are injected. One file each, and one row in [`INJECTORS`].
 
 pub mod functions;
 pub mod preload;

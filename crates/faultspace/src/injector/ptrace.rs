@@ -1,4 +1,4 @@
-//! `ptrace`: system calls of real programs fail, whatever language they are written in and however they are linked.
+//! `ptrace`: fails system calls of real programs, whatever their language and however they are linked.
 
 use super::{
     CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval,

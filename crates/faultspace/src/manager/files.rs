@@ -1,4 +1,4 @@
-//! The files that a test made, changed or removed.
+//! Finds the files that a test created, changed or removed.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Keeps a test apart from the machine: namespaces of processes and mounts where the machine has them. All that the
-//! commands write goes to a file system in memory above the real ones, and is gone with the test.
+//! Isolates a test from the machine with PID and mount namespaces, if the machine has them. All writes of the commands
+//! go to an in-memory file system overlaid on the real ones, and are discarded after the test.
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};

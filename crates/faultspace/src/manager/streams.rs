@@ -1,4 +1,4 @@
-//! What commands print: the begin is kept, the rest counted.
+//! The output of commands: the beginning is kept, the rest is counted.
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

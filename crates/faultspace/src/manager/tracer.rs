@@ -1,4 +1,4 @@
-//! Traces all processes of a test: knows their programs, counts and fails their system calls, and sees their crashes.
+//! Traces all processes of a test: knows their programs, counts and fails their system calls, and detects crashes.
 
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;

@@ -1,6 +1,6 @@
-//! A search of ours: it learns how fit each value of an axis is and each pair of values of two axes, whatever their
-//! order, and tries the most promising of some candidates. So it does not depend on an order in which neighbours are
-//! similar, as Algorithm 1 does; it uses one where there is one, because half of its candidates are neighbours.
+//! Everett's own search: it learns the fitness of each value of an axis and of each pair of values of two axes, and
+//! tries the most promising of several candidates. Unlike Algorithm 1, it does not need an order in which neighbours
+//! are similar; it exploits one if there is one, because half of its candidates are neighbours.
 
 use std::collections::HashMap;
 

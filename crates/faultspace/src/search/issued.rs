@@ -1,4 +1,4 @@
-//! What was proposed: no search proposes a scenario twice, and each can find what is left.
+//! The scenarios that a search has proposed: no scenario is proposed twice, and a search can draw from the rest.
 
 use std::collections::HashSet;
 

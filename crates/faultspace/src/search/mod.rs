@@ -1,5 +1,5 @@
-//! Searches of a space: which scenario to run next, given the fitness of those before. Owns the algorithms; must not
-//! know how a scenario is run.
+//! Searches of a fault space: pick the next scenario, given the fitness of the earlier ones. Must not know how a
+//! scenario is run.
 
 mod adaptive;
 mod exhaustive;

@@ -1,4 +1,4 @@
-//! The language of fault spaces: that of Fig. 3.3, with sets of one element, negative numbers, quoted words, comments,
+//! The fault space language of AFEX, extended with sets of one element, negative numbers, quoted words, comments,
 //! steps, Gray code, holes and several faults at once. Errors point at line and column.
 
 use super::values::{Interval, ranges};

@@ -1,4 +1,4 @@
-//! Scenarios: the faults at one point of a space, as text (Fig. 3.5), as JSON and as variables.
+//! Scenarios: the faults at one point of a space, as text (in the form of AFEX), as JSON and as variables.
 
 use serde_json::{Map, json};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Reads C: constants of headers, and calls with the constants that they are given.
+//! Scans C source: constants that headers define, and calls with the constants in their arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 

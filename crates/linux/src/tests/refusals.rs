@@ -1,4 +1,5 @@
-//! What the model refuses or ignores although Linux would do it is said; what Linux refuses, too, is not.
+//! The model records what it refuses or ignores although Linux would do it, and does not record what Linux refuses
+//! too.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Preemption between system calls: brings a native thread to where the vm switched, and switches there.
+//! Preemption between system calls: runs a native thread to the point where the vm switched threads, and switches
+//! there.
 
 use std::collections::BTreeMap;
 

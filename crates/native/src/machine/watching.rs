@@ -1,4 +1,4 @@
-//! What a watcher of a native run sees, and how the run ends.
+//! Reports events and output to the watcher of a native run, and computes how the run ended.
 
 use everett_linux::{Ending, HostExit, Stream};
 

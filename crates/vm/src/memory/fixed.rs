@@ -1,7 +1,7 @@
-//! Objects at addresses that the program chose (`klee_define_fixed_object`): registers of devices and the like.
+//! Objects at addresses that the program chose (`klee_define_fixed_object`), such as device registers.
 //!
-//! They lie outside of all slots, so that the slot of an address still names its object. Also the null page, where
-//! nothing can be mapped, can have some.
+//! They lie outside of all slots, so the slot of an address still identifies its object. They may also lie in the null
+//! page, where nothing can be mapped.
 
 use everett_ir::address::FUNCTION_BASE;
 use triomphe::Arc;

@@ -1,5 +1,5 @@
-//! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and what the kernel itself does with IP
-//! packets: it answers echo requests, and says which packets nobody takes.
+//! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and the kernel's own IP processing: it
+//! answers echo requests, and reports packets that no socket accepts.
 
 use everett_expr::Arena;
 use everett_vm::Buffer;

@@ -1,5 +1,5 @@
-//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read apart from the others, unless the program
-//! wants it in line (`SO_OOBINLINE`); a read never crosses the mark.
+//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read separately, unless the program wants
+//! it in line (`SO_OOBINLINE`). A read never crosses the mark.
 
 use super::{Received, Socket, level, message_flag};
 use crate::errno::Errno;

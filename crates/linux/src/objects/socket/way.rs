@@ -1,4 +1,5 @@
-//! Where packets of a socket go, and which groups (multicast) a host has joined.
+//! Where the packets of a socket go (destination, source address, interface), and the multicast groups that a host has
+//! joined.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,5 @@
-//! Memory that is locked: it stays in memory here anyway, but its limit and `msync` see it.
+//! Locked memory (`mlock`). The model never swaps, so locking has no effect except on the resource limit and on
+//! `msync`.
 
 use everett_vm::Value;
 
