@@ -201,7 +201,7 @@ impl FromArgMatches for HostArgs {
 pub struct ResumeArgs {
     /// Folder of the run that was stopped.
     dir: PathBuf,
-    /// Be done after this time, counted from now, with the results written.
+    /// Finish within this time, counted from now, including writing the results.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_time: Option<Duration>,
     /// Stop when this many paths have ended, counted from the first start.
@@ -210,7 +210,7 @@ pub struct ResumeArgs {
     /// Stop after this many forks, counted from the first start.
     #[arg(long, value_name = "N")]
     max_forks: Option<u64>,
-    /// Let live peers of a scenario be started and contacted.
+    /// Allow live peers of a scenario to be started and contacted.
     #[arg(long)]
     allow_live: bool,
     #[command(flatten)]

@@ -18,8 +18,9 @@ pub struct LookArgs {
     /// Print system calls to stderr, as strace does, each with the number of its event.
     #[arg(long)]
     pub strace: bool,
-    /// Stop at the end, or when this event of a host has happened, and open gdb on the process that did it. From there
-    /// on nobody answers its system calls: the next one raises SIGSYS. The one host of a program is called `host`.
+    /// Stop at the end, or when this event of a host has happened, and open gdb on the process that caused it. From
+    /// there on its system calls are not answered: the next one raises SIGSYS. The host of a single program is called
+    /// `host`.
     #[arg(
         long,
         value_name = "HOST[:EVENT]",
@@ -34,11 +35,11 @@ pub struct LookArgs {
     /// gdb, q to quit.
     #[arg(long, conflicts_with_all = ["pcap", "speed"])]
     pub step: bool,
-    /// Write what internet sockets send each other to this file, for Wireshark; for a world, a file for each host,
-    /// whose name has that of the host behind this one.
+    /// Write the packets of internet sockets to this file, for Wireshark; for a world, to one file per host, with the
+    /// name of the host appended.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// `real`: let the time of the replay go by as the time of its clock does.
+    /// `real`: replay in real time instead of as fast as possible.
     #[arg(long, value_name = "SPEED", value_parser = ["real"])]
     pub speed: Option<String>,
 }

@@ -137,7 +137,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Begins to serve at an address; port 0 is any free one.
+    /// Begins to serve at an address; port 0 selects a free one.
     pub fn start(address: SocketAddr, metrics: Arc<Metrics>) -> Result<MetricsServer> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::Usage(format!("metrics cannot be served at {address}: {error}"))

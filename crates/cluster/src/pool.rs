@@ -31,7 +31,7 @@ pub struct PoolSpec {
     pub count: u64,
     /// Memory of the process, over which states are spilled; by default what a run says.
     pub max_memory: Option<u64>,
-    /// A job whose worker was not heard of for so long is handed out again.
+    /// Hand out a job again when its worker has sent no heartbeat for this time.
     pub lease: Duration,
     /// A worker leaves after it has waited so long for a job; by default never.
     pub idle: Option<Duration>,

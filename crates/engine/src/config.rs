@@ -93,9 +93,9 @@ pub struct ExplorerConfig {
     pub solver: SolverConfig,
     /// Searchers that take turns. In a world without any, the state with the least clock is next.
     pub search: Vec<String>,
-    /// Instructions before another state is picked.
+    /// Instructions that a state executes before the searcher picks the next state.
     pub batch_instructions: u64,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Where the search stops.
     pub limits: Limits,
@@ -103,7 +103,7 @@ pub struct ExplorerConfig {
     pub all_tests: bool,
     /// Make no traces of paths that end well.
     pub no_tests: bool,
-    /// Report every path that ends in a finding, not only the first at a place.
+    /// Report every path that ends in a finding, not only the first at each location.
     pub all_findings: bool,
     /// Report memory that nobody can free any more at exit.
     pub check_leaks: bool,

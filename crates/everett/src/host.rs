@@ -23,31 +23,32 @@ use crate::session::Session;
 pub struct HostSpec {
     /// The complete environment of the program, as `NAME=VALUE`.
     pub env: Vec<String>,
-    /// Another program that can be started by execve, at the path where it is here or at PATH.
+    /// Another program that the guest can execve, at its path on this machine or at PATH.
     pub program: Vec<GuestProgram>,
-    /// A file or folder of this disk that the program sees, at the same path or at GUESTPATH. What it writes
-    /// there reaches only its own copy.
+    /// Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH. The guest writes to its own
+    /// copy.
     pub ro: Vec<Mount>,
-    /// Copies what lies in this folder into the program's working directory. Nothing is written back.
+    /// Copy the contents of this folder into the program's working directory. Nothing is written back.
     pub files: Vec<Mount>,
-    /// A file of this disk that the program finds at GUESTPATH.
+    /// Mount a file of this disk in the guest at GUESTPATH.
     pub file: Vec<Mount>,
-    /// The directory that the program starts in; made if it is not there.
+    /// Working directory of the program; created if it does not exist.
     pub cwd: Option<PathBuf>,
     /// Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at most N
     /// preemptions), random:SEED.
     pub scheduler: Option<String>,
     /// Where threads can be preempted: quantum, syscalls, atomics, memory.
     pub preempt: Option<String>,
-    /// Let at most N system calls and allocations on a path fail, each in every way that its caller can tell apart.
+    /// Inject at most N failures of system calls and allocations per path, each with every result that its caller can
+    /// distinguish.
     pub faults: u32,
     /// Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.
     pub fault: Vec<String>,
-    /// Failures only between everett_faults_enable and everett_faults_disable.
+    /// Inject failures only between everett_faults_enable and everett_faults_disable.
     pub fault_regions: bool,
-    /// Failures only in processes that execute a program of this name.
+    /// Inject failures only in processes that execute a program of this name.
     pub fault_program: Vec<String>,
-    /// Let bytes of pipes and streams arrive in up to N pieces, in all ways.
+    /// Deliver the bytes of pipes and streams in up to N pieces, split in all ways.
     pub fragment: u32,
     /// Each so many-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
     pub socket_block_interval: u32,
@@ -56,10 +57,10 @@ pub struct HostSpec {
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
-    /// Go on after the end of the first process until all processes have ended.
+    /// Continue after the first process has exited, until all processes have.
     pub wait_all: bool,
-    /// Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are findings though there
-    /// is a handler.
+    /// Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a finding even if
+    /// there is a handler.
     pub trust_handlers: bool,
     /// The most bytes of output; a program that prints more is ended.
     pub max_output: Option<u64>,

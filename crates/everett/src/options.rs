@@ -292,7 +292,7 @@ fn owned(text: &str) -> Result<String, String> {
 pub const OPTIONS: &[RunOption] = &[
     maybe!("out", out, Takes::Path("DIR"), path).help("Folder for the results; default: the next number below everett-out/."),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
-        .help("Be done after this time, with the results written, e.g. 90s, 10m, 2h.")
+        .help("Finish within this time, including writing the results, e.g. 90s, 10m, 2h.")
         .default("24h")
         .key("limits", "time", OptionKind::Duration),
     maybe!("max-memory", max_memory, "SIZE", |value| parse_bytes(text(value)?))
@@ -300,7 +300,10 @@ pub const OPTIONS: &[RunOption] = &[
         .default("4G")
         .key("limits", "memory", OptionKind::Size),
     maybe!("checkpoint", checkpoint, "TIME", |value| parse_time(text(value)?))
-        .help("Least time between two checkpoints, from which a run that was killed is resumed. They take at most 2 % of the time, with 0s half of it.")
+        .help(
+            "Minimum time between two checkpoints, from which a killed run is resumed. They take at most 2 % of \
+             the time; with 0s, half of it.",
+        )
         .default("1s"),
     maybe!("max-paths", max_paths, "N", number)
         .help("Stop when this many paths have ended.")
@@ -315,33 +318,33 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Report paths with more instructions than this as hangs.")
         .key("limits", "instructions", NUMBER),
     maybe!("max-events", max_events, "N", number)
-        .help("Where a scenario is explored: report hosts with more messages and timers than this as hangs.")
+        .help("Scenarios only: report hosts with more messages and timers than this as hangs.")
         .key("limits", "events", NUMBER),
     maybe!("max-virtual-time", max_virtual_time, "TIME", |value| parse_time(text(value)?))
-        .help("Where a scenario is explored: end worlds at this time of their clocks.")
+        .help("Scenarios only: end worlds at this virtual time.")
         .key("limits", "virtual_time", OptionKind::Duration),
     maybe!("max-symbolic-size", max_symbolic_size, "BYTES", number)
         .help("Largest block that malloc of a symbolic size keeps symbolic.")
         .default("4096"),
     maybe!("seed", seed, "N", number)
-        .help("Seed of everything random.")
+        .help("Seed of all random choices.")
         .default("0")
         .key("search", "seed", NUMBER),
     values!("search", search, Takes::List("NAMES"), parse_searcher)
         .help(
-            "Searchers that take turns: {names}; random-path,coverage where nothing is said. Where a scenario is \
-             explored and nothing is said, the state with the least clock goes on.",
+            "Searchers that take turns: {names}. Default: random-path,coverage for a program; for a scenario, the \
+             state with the least clock runs next.",
         )
         .names(|| SEARCHERS.iter().map(|row| row.name.to_owned()).collect())
         .key("search", "order", OptionKind::Texts),
     maybe!("batch", batch, "N", positive)
-        .help("Instructions before another state is picked.")
+        .help("Instructions that a state executes before the searcher picks the next state.")
         .default("10000"),
     maybe!("workers", workers, "N", positive)
         .help(
-            "Explore with so many threads. A program has as many as there are processors where nothing is said here or \
-             in EVERETT_WORKERS; a scenario has one, because worlds of different threads share no states. A complete \
-             run has the same paths or worlds and the same findings with any number.",
+            "Number of worker threads. Default for a program: EVERETT_WORKERS, or one per processor; for a \
+             scenario: 1, because workers share no states of worlds. A complete run reaches the same paths or \
+             worlds and the same findings with any number.",
         ),
     switch!("deterministic", deterministic)
         .help("Explore in one order, with one worker: the same arguments give the same files."),
@@ -351,48 +354,57 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Write no tests."),
     switch!("klee-messages", klee_messages)
         .help(
-            "Of a program: print what KLEE prints, and write its files beside Everett's: a test for every path \
+            "Programs only: print KLEE's messages, and write its files beside Everett's: a test for every path \
              (test000001.ktest), errors (test000001.ptr.err), info, run.stats, messages.txt, warnings.txt.",
         ),
     switch!("save-fs", save_fs)
-        .help("Write the files that a path made or changed beside its test or finding."),
+        .help("Write the files that a path created or changed beside its test or finding."),
     switch!("no-confirm", no_confirm)
-        .help("Do not let findings happen again on the native program."),
-    switch!("no-shrink", no_shrink).help("Do not look for simpler inputs of findings."),
+        .help("Do not replay findings on the native program."),
+    switch!("no-shrink", no_shrink).help("Do not search for simpler inputs of findings."),
     switch!("all-findings", all_findings)
-        .help("Report every path that ends in a finding, not only the first at a place."),
+        .help("Report every path that ends in a finding, not only the first at each location."),
     switch!("check-leaks", check_leaks)
-        .help("Report memory that nobody can free any more when the program exits."),
+        .help("Report heap blocks that are unreachable when the program exits."),
     switch!("check-deadlocks", check_deadlocks)
         .help(
-            "Where a scenario is explored: report hosts that wait for ever at the end of a world. Hosts with an expect, \
-             such as servers that must be running, are left out.",
+            "Scenarios only: report hosts that are still blocked at the end of a world. Hosts with an `expect` \
+             key, such as servers that must be running, are exempt.",
         )
         .key("search", "deadlocks", OptionKind::Flag),
     switch!("check-overflow", check_overflow)
-        .help("Report signed and unsigned overflow that the compiler was promised not to happen."),
+        .help(
+            "Report signed and unsigned overflow of operations that the bitcode marks nsw or nuw, in unoptimised \
+             code.",
+        ),
     switch!("check-uninitialised", check_uninitialised)
-        .help("Report decisions on memory that was never written."),
+        .help("Report branches and addresses that depend on uninitialised memory."),
     switch!("check-subobjects", check_subobjects)
         .help("Report indices that leave an array inside a larger object (a field of a struct), in unoptimised code."),
     switch!("check-races", check_races)
-        .help("Report accesses of several threads to the same memory that nothing orders."),
+        .help(
+            "Report data races: conflicting accesses of several threads to the same memory that nothing orders.",
+        ),
     value!("panics", panics, "WHICH", |value| parse_panics(text(value)?))
         .help(
-            "Panics of Rust programs that are findings: `all`, whoever catches them, in every thread and task; `main` \
-             for those only that end the program.",
+            "Rust panics that are findings: `all` (in every thread and task, caught ones too) or `main` (only \
+             those that end the program).",
         )
         .default("all"),
     maybe!("smt-solver", smt_solver, Takes::Path("PROGRAM"), path).help(
-        "Solver for what exceeds the first tier: path of z3, bitwuzla or cvc5; `none` for no such solver.",
-    ),
+            "SMT solver (second tier) for queries that the SAT solver (first tier) does not decide: path of z3, \
+             bitwuzla or cvc5, or `none`.",
+        ),
     maybe!("solver-work", solver_work, "N", number)
-        .help("Work for one query of that solver, in its own units (rlimit of z3 and cvc5): the same on every machine.")
+        .help(
+            "Work limit of the SMT solver per query, in its own units (rlimit of z3 and cvc5), which are the same \
+             on every machine.",
+        )
         .default("100000000"),
     maybe!("solver-time", solver_time, "TIME", |value| parse_time(text(value)?))
-        .help("Time for one query of that solver; results then depend on the load of the machine."),
+        .help("Time limit of the SMT solver per query; results then depend on the load of the machine."),
     maybe!("solver-conflicts", solver_conflicts, "N", number)
-        .help("Conflicts that the first tier may have in one query.")
+        .help("Conflict limit of the SAT solver per query.")
         .default("20000"),
     maybe!("solver-log", solver_log, Takes::Path("DIR"), path).help("Folder for slow queries, as SMT-LIB files."),
     maybe!("log-queries", log_queries, Takes::Path("DIR"), path)
@@ -402,28 +414,28 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .own_key("env"),
     values!("program", host.program, Takes::Values("[PATH=]PROGRAM"), GuestProgram::parse)
-        .help("Another program that can be started by execve, at the path where it is here or at PATH.")
+        .help("Another program that the guest can execve, at its path on this machine or at PATH.")
         .scope(Scope::Host)
         .own_key("programs"),
     values!("ro", host.ro, Takes::Values("PATH[=GUESTPATH]"), Mount::parse)
         .help(
-            "A file or folder of this disk that the program sees, at the same path or at GUESTPATH. What it writes \
-             there reaches only its own copy.",
+            "Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH. The guest writes \
+             to its own copy.",
         )
         .scope(Scope::Host)
         .own_key("ro"),
     values!("files", host.files, Takes::Values("DIR"), Mount::parse_folder)
         .help(
-            "Copies what lies in this folder into the program's working directory. Nothing is written back.",
+            "Copy the contents of this folder into the program's working directory. Nothing is written back.",
         )
         .scope(Scope::Host)
         .own_key("files"),
     values!("file", host.file, Takes::Values("GUESTPATH=FILE"), Mount::parse_file)
-        .help("A file of this disk that the program finds at GUESTPATH.")
+        .help("Mount a file of this disk in the guest at GUESTPATH.")
         .scope(Scope::Host)
         .own_key("file"),
     maybe!("cwd", host.cwd, Takes::Path("DIR"), path)
-        .help("The directory that the program starts in; made if it is not there.")
+        .help("Working directory of the program; created if it does not exist.")
         .scope(Scope::Host)
         .own_key("cwd"),
     maybe!("scheduler", host.scheduler, "NAME", |value| parse_scheduler(text(value)?))
@@ -445,102 +457,98 @@ pub const OPTIONS: &[RunOption] = &[
         .key("host", "preempt", OptionKind::Text),
     value!("faults", host.faults, "N", number)
         .help(
-            "Let at most N system calls and allocations on a path fail, each in every way that its \
-             caller can tell apart.",
+            "Inject at most N failures of system calls and allocations per path, each with every result that its \
+             caller can distinguish.",
         )
         .default("0")
         .scope(Scope::Host)
         .key("host", "faults", SMALL),
     values!("fault", host.fault, Takes::List("CALL[:ERRNO]"), parse_fault)
         .help(
-            "Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; * stands for all \
-             calls. With ! before it, all but these.",
+            "Inject only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; * matches all \
+             calls. A leading ! excludes them instead.",
         )
         .requires("faults")
         .scope(Scope::Host)
         .key("host", "fault_calls", OptionKind::Texts),
     switch!("fault-regions", host.fault_regions)
-        .help("Failures only between everett_faults_enable and everett_faults_disable.")
+        .help("Inject failures only between everett_faults_enable and everett_faults_disable.")
         .requires("faults")
         .scope(Scope::Host)
         .key("host", "fault_regions", OptionKind::Flag),
     values!("fault-program", host.fault_program, Takes::List("NAME"), owned)
-        .help("Failures only in processes that execute a program of this name.")
+        .help("Inject failures only in processes that execute a program of this name.")
         .requires("faults")
         .scope(Scope::Host)
         .key("host", "fault_programs", OptionKind::Texts),
     value!("socket-block-interval", host.socket_block_interval, "N", number)
-        .help("Let each N-th send of non-blocking sockets fail with EAGAIN; 0 lets none.")
+        .help("Fail every N-th send of non-blocking sockets with EAGAIN; 0: none.")
         .default("0")
         .scope(Scope::Host)
         .key("host", "socket_block_interval", SMALL),
     value!("select-fail-interval", host.select_fail_interval, "N", number)
-        .help("Let each N-th select fail, with EINTR and ENOMEM in turn; 0 lets none.")
+        .help("Fail every N-th select, alternately with EINTR and ENOMEM; 0: none.")
         .default("0")
         .scope(Scope::Host)
         .key("host", "select_fail_interval", SMALL),
     value!("fragment", host.fragment, "N", number)
-        .help("Let bytes of pipes and streams arrive in up to N pieces, in all ways.")
+        .help("Deliver the bytes of pipes and streams in up to N pieces, split in all ways.")
         .default("0")
         .scope(Scope::Host)
         .key("host", "fragment", SMALL),
     switch!("wait-all", host.wait_all)
-        .help("Go on after the end of the first process until all processes have ended.")
+        .help("Continue after the first process has exited, until all processes have.")
         .scope(Scope::Host)
         .key("host", "wait_all", OptionKind::Flag),
     switch!("trust-handlers", host.trust_handlers)
         .help(
-            "Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are \
-             findings though there is a handler.",
+            "Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a finding \
+             even if there is a handler.",
         )
         .scope(Scope::Host)
         .key("host", "trust_handlers", OptionKind::Flag),
     maybe!("max-output", host.max_output, "SIZE", |value| parse_bytes(text(value)?))
-        .help("End programs that print more than this.")
+        .help("Terminate programs that print more than this.")
         .default("256M")
         .scope(Scope::Host)
         .key("host", "max_output", OptionKind::Size),
     maybe!("max-files", host.max_files, "SIZE", |value| parse_bytes(text(value)?))
-        .help("Let writes to files fail (ENOSPC) when all files hold more than this.")
+        .help("Fail writes to files with ENOSPC when all files together exceed this size.")
         .default("1G")
         .scope(Scope::Host)
         .key("host", "max_files", OptionKind::Size),
     maybe!("max-processes", host.max_processes, "N", number)
-        .help("Let fork and clone fail (EAGAIN) when there are so many processes and threads.")
+        .help("Fail fork and clone with EAGAIN at this number of processes and threads.")
         .default("1024")
         .scope(Scope::Host)
         .key("host", "max_processes", SMALL),
     maybe!("max-calls", host.max_calls, "N", positive)
-        .help("Native runs that make more system calls than this do not end (a hang).")
+        .help("Report native runs with more system calls than this as hangs.")
         .default("1000000")
         .scope(Scope::Host)
         .key("host", "max_calls", NUMBER),
     maybe!("uptime", host.uptime, "TIME", |value| parse_time(text(value)?))
-        .help("How long the host has been up at the start: what its monotonic clocks show then.")
+        .help("Uptime of the host when it starts, as its monotonic clocks show it.")
         .default("100s")
         .scope(Scope::Host)
         .key("host", "uptime", OptionKind::Duration),
     maybe!("mapping", mapping, "NAME", |value| parse_mapping(text(value)?))
         .help(
-            "Where a scenario is explored: how states of different hosts are kept together: {names}.",
+            "Scenarios only: the state mapping, which tracks the states of different hosts that form worlds: \
+             {names}.",
         )
         .names(|| MAPPINGS.iter().map(|(name, _)| (*name).to_owned()).collect())
         .default("sds")
         .key("search", "mapping", OptionKind::Text),
     maybe!("orders", orders, "N", number)
-        .help(
-            "Where a scenario is explored: how often on a path something arrives before what would \
-             have arrived earlier.",
-        )
+        .help("Scenarios only: how often on a path a packet may overtake earlier packets to the same host.")
         .default("0")
         .key("search", "orders", SMALL),
-    values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help(
-        "Where a scenario is explored: a key of it and its value, such as host.server.args='[\"-p\", \"80\"]'.",
-    ),
+    values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help("Scenarios only: override a key of the scenario, such as host.server.args='[\"-p\", \"80\"]'."),
     maybe!("world", world, Takes::Path("FILE"), path)
         .help(
-            "Where a program boots a world (netklee.h): a scenario without hosts, with what else there \
-             is to say of it, such as faults, checks and limits.",
+            "For programs that boot a world (netklee.h): a scenario without hosts, which adds faults, checks, \
+             limits and the like.",
         )
         .scope(Scope::Booting),
     maybe!("against", against, Takes::Path("OLD"), path)
@@ -549,11 +557,11 @@ pub const OPTIONS: &[RunOption] = &[
              output, or in files (differences/).",
         )
         .scope(Scope::Booting),
-    switch!("dtest", dtest).help(
-        "Where a scenario is explored: write findings and tests as .dtest too, each with a .ktest for every host.",
-    ),
+    switch!("dtest", dtest).help("Scenarios only: also write findings and tests as .dtest, each with a .ktest for every host."),
     switch!("allow-live", allow_live)
-        .help("Let live peers of a scenario ([peer.NAME]) be started and contacted. Nothing else outside is."),
+        .help(
+            "Allow live peers of a scenario ([peer.NAME]) to be started and contacted. Nothing else outside is.",
+        ),
     maybe!("offline", offline, Takes::Path("RUN"), path)
         .help("Answer for live peers from the recording of this earlier run, and do not contact them."),
 ];

@@ -602,7 +602,7 @@ fn rows_documented() -> Result<(), Failed> {
 fn documented() -> Result<(), Failed> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
     let head = "# Options of runs\n\n\
-        What `everett run` is told on its command line, and in brackets the keys of a scenario that say the same.\n\n";
+        The options of `everett run`, and in brackets the scenario keys with the same meaning.\n\n";
     let text = head.to_owned() + &everett::options_list();
     if std::env::var_os("EVERETT_WRITE_DOCS").is_some() {
         fs::write(&file, &text)?;

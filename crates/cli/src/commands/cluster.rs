@@ -144,22 +144,22 @@ pub struct WorkerArgs {
     /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
     #[arg(long, value_name = "FILE")]
     nats_creds: Option<PathBuf>,
-    /// Its name in the status of runs; default: the name of the machine and the number of the process.
+    /// Name of the worker in the status of runs; default: host name and process id.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// How many workers; default: as many as there are processors.
+    /// Number of workers; default: one per processor.
     #[arg(long, value_name = "N")]
     workers: Option<u64>,
-    /// Memory of the process, over which states are spilled, e.g. 4G; default: what the run says.
+    /// Spill states when the process needs more memory than this, e.g. 4G; default: the limit of the run.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     max_memory: Option<u64>,
-    /// A job whose worker was not heard of for so long is handed out again.
+    /// Hand out a job again when its worker has sent no heartbeat for this time.
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     lease: Duration,
-    /// Leave after waiting so long for a job; default: never.
+    /// Exit after waiting this long for a job; default: never.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Duration>,
-    /// Serve counters for Prometheus at http://ADDR:PORT/metrics; port 0 is any free one.
+    /// Serve counters for Prometheus at http://ADDR:PORT/metrics; port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
     /// Print nothing but errors.

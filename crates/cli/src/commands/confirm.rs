@@ -14,12 +14,12 @@ use crate::session::session;
 pub struct ConfirmArgs {
     /// Folder of a run, or a part of it.
     path: PathBuf,
-    /// All tests too, not only findings.
+    /// Also replay all tests, not only findings.
     #[arg(long)]
     tests: bool,
     #[command(flatten)]
     build: BuildArgs,
-    /// How many are replayed at a time; default: one for each processor.
+    /// Number of parallel replays; default: one per processor.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }

@@ -25,13 +25,13 @@ pub struct FaultsArgs {
 
 #[derive(clap::Subcommand)]
 enum FaultsCommand {
-    /// Runs a search that a file describes. A folder with results of the same search goes on where it was.
+    /// Runs a search that a file describes. If the folder has results of the same search, continues it.
     Run(RunArgs),
     /// Runs tests once, counts the calls of their programs, and writes the space of faults that can hit them.
     Profile(ProfileArgs),
     /// Shows the size, axes and holes of a space, and after a search its structure.
     Show(ShowArgs),
-    /// Replays a scenario of a search and says whether it ends as it did.
+    /// Replays a scenario of a search and reports whether it ends the same.
     Replay(ReplayArgs),
     /// Runs one test for the search. Reads its job from standard input.
     #[command(hide = true)]
@@ -46,7 +46,7 @@ struct RunArgs {
     /// Folder for the results; default: the next number below everett-out/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run at most so many scenarios; default: all, or what the file says.
+    /// Maximum number of scenarios to run; default: all, or the limit in the file.
     #[arg(long, value_name = "N")]
     runs: Option<u64>,
     /// The seed of the search.

@@ -53,52 +53,52 @@ macro_rules! subcommands {
 subcommands! {
     /// Explores a program on symbolic input and reports what is wrong with it.
     Run(crate::args::RunArgs),
-    /// Goes on with a run that was stopped.
+    /// Continues a run that was stopped.
     Resume(crate::args::ResumeArgs),
-    /// Follows the tests of a run again and says where each ends.
+    /// Re-executes the tests of a run and reports where each ends.
     Follow(follow::FollowArgs),
-    /// Follows a trace again and prints its system calls as strace does.
+    /// Re-executes a trace and prints its system calls as strace does.
     Strace(follow::StraceArgs),
-    /// Replays traces on the native program under the same kernel model, and says whether they end the same.
+    /// Replays traces on the native program under the same kernel model, and reports whether they end the same.
     Replay(replay::ReplayArgs),
-    /// Replays the findings of a run natively and notes which of them are confirmed.
+    /// Replays the findings of a run natively and records which of them are confirmed.
     Confirm(confirm::ConfirmArgs),
     /// Replays folders of traces as a regression suite, on the program or a newer build of it.
     Test(test::TestArgs),
     /// Shows the coverage of one or several runs together, by file and function.
     Coverage(coverage::CoverageArgs),
-    /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
+    /// Searches for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
     Shrink(shrink::ShrinkArgs),
-    /// Writes a shell script that lets a finding happen again with nothing of Everett.
+    /// Writes a shell script that reproduces a finding without Everett.
     Export(export::ExportArgs),
-    /// Runs native programs under the kernel model: the same seed, the same run.
+    /// Runs native programs under the kernel model. The seed determines the run.
     Native(native::NativeArgs),
     /// Looks for messages that a server accepts and none of its clients sends.
     Trojans(trojans::TrojansArgs),
     /// Searches the faults that can hit a program for those that hurt most.
     Faults(faults::FaultsArgs),
-    /// The broker of a search on several machines.
+    /// Starts a broker for searches on several machines.
     Cluster(cluster::ClusterArgs),
     /// Joins a cluster and explores jobs of its runs.
     Worker(cluster::WorkerArgs),
     /// Submits a run to a cluster. Takes the arguments of `run`.
     Submit(submit::SubmitArgs),
-    /// Shows where a submitted run stands, and that nothing of it is lost.
+    /// Shows the status of a submitted run, and checks that nothing of it is lost.
     Status(submit::StatusArgs),
-    /// Shows where a submitted run stands until it is at its end.
+    /// Shows the status of a submitted run until it ends.
     Watch(submit::WatchArgs),
-    /// Writes the results of a submitted run into its folder, as `run` would, as far as it has come.
+    /// Writes the results of a submitted run so far into its folder, as `run` would.
     Results(submit::ResultsArgs),
-    /// Cancels a submitted run. What was explored stays.
+    /// Cancels a submitted run. The results so far are kept.
     Cancel(submit::CancelArgs),
     /// Builds a program for production with as many checks as fit into a stated overhead.
     Harden(harden::HardenArgs),
-    /// Looks at scenario files: worlds of several hosts.
+    /// Checks and prints scenario files, which describe worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
-    /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
+    /// Runs a program concretely, as if it were started natively. Explores nothing and writes no results.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
-    /// Makes everett-cc, everett-c++, everett-ar, everett-ranlib and a toolchain file for CMake in a folder.
+    /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib and a toolchain file for CMake in a folder.
     InstallTools(install_tools::InstallToolsArgs),
     /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
     #[command(disable_help_flag = true)]
@@ -112,10 +112,10 @@ subcommands! {
     /// Indexes archives of bitcode.
     #[command(disable_help_flag = true)]
     Ranlib(ToolArgs),
-    /// Runs cargo so that programs come out with their bitcode.
+    /// Runs cargo so that programs are built with their bitcode.
     #[command(disable_help_flag = true)]
     Cargo(ToolArgs),
-    /// Runs rustc so that a program comes out with its bitcode.
+    /// Runs rustc so that a program is built with its bitcode.
     #[command(disable_help_flag = true)]
     Rustc(ToolArgs),
 }
@@ -178,12 +178,12 @@ fn code_of_guest(guest: Guest) -> u8 {
 /// Selects the build of the program to replay traces on.
 #[derive(clap::Args)]
 pub struct BuildArgs {
-    /// Replay on this native program instead of the one that was explored: another build of the same source, or a
-    /// newer one. With PATH, instead of the one that the run has there (`--program`); of a world, instead of that of
-    /// a host or group of hosts.
+    /// Replay on this native program instead of the one that was explored: another build of the same source, or a newer
+    /// one. PATH selects the program of the run to replace, by its path in the guest (`--program`) or, for a world, by
+    /// the host or group of hosts.
     #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = OtherBuild::parse)]
     on: Vec<OtherBuild>,
-    /// Replay on the builds that check every access to memory, not only where a finding needs them.
+    /// Replay on the builds that check every memory access, even where a finding does not need them.
     #[arg(long)]
     checked: bool,
 }

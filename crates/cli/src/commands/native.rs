@@ -21,8 +21,8 @@ pub struct NativeArgs {
     /// Seed of all choices: schedules and failures.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Run so many times, with this seed and those that follow, and report how the runs ended. Unless told otherwise,
-    /// threads are scheduled at random before system calls; with --preempt atomics or memory also at accesses.
+    /// Run this many times, with this seed and the following ones, and report how the runs ended. By default, threads
+    /// are scheduled at random before system calls; with --preempt atomics or memory also at accesses.
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroU32>,
     /// With --runs and --preempt atomics or memory: depth of the random schedules (PCT). Threads are preempted at one
@@ -35,7 +35,7 @@ pub struct NativeArgs {
     /// Print system calls to stderr, as strace does.
     #[arg(long)]
     strace: bool,
-    /// Where it is a scenario: a key of it and its value, such as host.server.args='["-p", "80"]'.
+    /// Scenarios only: override a key of the scenario, such as host.server.args='["-p", "80"]'.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
     /// The host of a single program.

@@ -23,10 +23,10 @@ pub struct ReplayArgs {
     /// On which build.
     #[command(flatten)]
     build: BuildArgs,
-    /// Replay each trace so many times and compare everything that happens, event by event.
+    /// Replay each trace this many times and compare the runs event by event.
     #[arg(long, value_name = "N")]
     times: Option<NonZeroU32>,
-    /// Let the live peers of the scenario answer, not the recording: they are started and contacted.
+    /// Start and contact the live peers of the scenario instead of using their recording.
     #[arg(long)]
     live: bool,
 }

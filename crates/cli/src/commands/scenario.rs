@@ -18,9 +18,9 @@ pub struct ScenarioArgs {
 /// What `everett scenario` does.
 #[derive(clap::Subcommand)]
 enum ScenarioCommand {
-    /// Says whether a scenario is in order, and what is wrong with it.
+    /// Checks a scenario and reports its errors.
     Check(FileArgs),
-    /// Prints a scenario with everything that it leaves out: addresses, routes, defaults.
+    /// Prints a scenario with everything filled in that it leaves out: addresses, routes, defaults.
     Show(ShowArgs),
 }
 
@@ -29,7 +29,7 @@ enum ScenarioCommand {
 struct FileArgs {
     /// The scenario's file.
     file: PathBuf,
-    /// Stands above what the file says, e.g. host.server.args='["-p","80"]'.
+    /// Override a key of the scenario, e.g. host.server.args='["-p","80"]'.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
 }

@@ -15,10 +15,10 @@ use crate::session::session;
 pub struct ShrinkArgs {
     /// A trace, or the folder of a finding.
     path: PathBuf,
-    /// Write the simpler trace to this file; default: in place, with what was there beside it (.original.trace).
+    /// Write the simpler trace to this file; default: in place, with the original kept beside it (.original.trace).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Be content with what was found after this time.
+    /// Stop after this time and keep the best trace so far.
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "60s")]
     max_time: Duration,
 }

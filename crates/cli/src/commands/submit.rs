@@ -48,10 +48,10 @@ pub struct SubmitArgs {
 
 #[derive(clap::Args)]
 struct SizeArgs {
-    /// Instructions that a job executes before it is divided, if a worker waits; default: 20000000.
+    /// Instructions that a job executes before it is divided, if a worker is idle; default: 20000000.
     #[arg(long, value_name = "N")]
     job_work: Option<u64>,
-    /// Instructions that all workers execute at most, without those that rematerialise states.
+    /// Total instruction limit of all workers, not counting rematerialisation of states.
     #[arg(long, value_name = "N")]
     max_work: Option<u64>,
 }
@@ -129,7 +129,7 @@ impl TargetArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Print it as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -18,13 +18,13 @@ pub struct TestArgs {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     build: BuildArgs,
-    /// Findings must not happen any more.
+    /// Expect that no finding is reproduced any more.
     #[arg(long)]
     fixed: bool,
-    /// Write the results in JUnit's form too.
+    /// Also write the results in JUnit's format.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// How many are replayed at a time; default: one for each processor.
+    /// Number of parallel replays; default: one per processor.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }

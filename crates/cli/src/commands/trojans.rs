@@ -23,7 +23,7 @@ pub struct TrojansArgs {
     /// Say whether this message (hexadecimal digits) is a Trojan message: yes, no or undecided.
     #[arg(long, value_name = "HEX", value_parser = parse_hex)]
     contains: Option<Message>,
-    /// Stands above what the scenario says, e.g. trojans.length=4.
+    /// Override a key of the scenario, e.g. trojans.length=4.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
     /// Also say what the server would have to check, for each class.
@@ -32,13 +32,14 @@ pub struct TrojansArgs {
     /// Do not send the messages to the native server.
     #[arg(long)]
     no_confirm: bool,
-    /// Explore paths of the server on which no Trojan message is possible, too.
+    /// Also explore paths of the server on which no Trojan message is possible.
     #[arg(long)]
     no_prune: bool,
-    /// Compare each path of the server with everything that clients send, whatever was excluded before.
+    /// Compare each path of the server with all client messages, also those that an earlier prefix of the path
+    /// excludes.
     #[arg(long)]
     no_drop: bool,
-    /// Do not drop what clients send by fields.
+    /// Do not exclude client messages by comparing single fields.
     #[arg(long)]
     no_fields: bool,
 }
