@@ -163,7 +163,7 @@ impl Display {
         let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
         if pending > 0 {
             self.say(&format!(
-                "{pending} states are left; go on with: everett resume {}",
+                "{pending} states are left; continue with: everett resume {}",
                 folder.display()
             ));
         }

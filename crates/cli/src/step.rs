@@ -67,7 +67,7 @@ impl Place {
             host => host,
         };
         let event = event.map(|digits| match digits.parse() {
-            Ok(0) | Err(_) => Err(format!("{digits:?} is no event; the first is 1")),
+            Ok(0) | Err(_) => Err(format!("{digits:?} is not an event number; the first is 1")),
             Ok(event) => Ok(event),
         });
         Ok(Place {

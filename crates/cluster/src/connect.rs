@@ -33,7 +33,7 @@ pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<
             Ok(Box::new(PostgresBroker::connect(url, secrets, lease)?))
         }
         _ => Err(Error::Usage(format!(
-            "{url:?} is no address of a broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE"
+            "{url:?} is not the address of a broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE"
         ))),
     }
 }

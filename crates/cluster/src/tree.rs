@@ -75,7 +75,7 @@ pub fn pack(traces: &[Trace]) -> Vec<u8> {
 /// The states in bytes that anybody may have written.
 pub fn unpack(packed: &[u8]) -> Result<Vec<Trace>> {
     let states = packed.strip_prefix(MAGIC);
-    let states = states.ok_or_else(|| Error::damaged("these are no states"))?;
+    let states = states.ok_or_else(|| Error::damaged("these are not states"))?;
     let all = decompress_to_vec_zlib_with_limit(states, MOST_BYTES);
     let all = all.map_err(|_| Error::damaged("states that cannot be decompressed"))?;
     let mut reader = Reader {

@@ -50,7 +50,7 @@ fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
 /// Results from bytes that anybody may have written.
 pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
     let packed = packed.strip_prefix(RESULTS_MAGIC);
-    let packed = packed.ok_or_else(|| Error::damaged("these are no results"))?;
+    let packed = packed.ok_or_else(|| Error::damaged("these are not results"))?;
     let text = decompress_to_vec_zlib_with_limit(packed, MOST_RESULTS);
     let text = text.map_err(|_| Error::damaged("results that cannot be decompressed"))?;
     serde_json::from_slice(&text).map_err(Error::damaged)

@@ -447,7 +447,7 @@ impl Oracle for PathOracle<'_> {
                 Ok(bytes) => bytes,
                 Err(message) => return Ok(Err(message)),
             },
-            (None, None) => return Ok(Err(format!("nobody answers for peer {}", question.peer))),
+            (None, None) => return Ok(Err(format!("nothing answers for peer {}", question.peer))),
         };
         self.path.answers.push(TraceAnswer {
             question: question.id,

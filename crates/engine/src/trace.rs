@@ -252,6 +252,6 @@ mod tests {
         let text = r#"{"site":"weather","alternatives":3,"picked":2}"#;
         let error = serde_json::from_str::<TraceChoice>(text).unwrap_err();
         let message = error.to_string();
-        assert!(message.contains("\"weather\" is no choice"), "{message}");
+        assert!(message.contains("\"weather\" is not a choice"), "{message}");
     }
 }

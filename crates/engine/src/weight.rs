@@ -178,7 +178,7 @@ impl Serialize for WeightSum {
 impl<'d> Deserialize<'d> for WeightSum {
     fn deserialize<D: Deserializer<'d>>(from: D) -> Result<WeightSum, D::Error> {
         let text = String::deserialize(from)?;
-        WeightSum::from_hex(&text).ok_or_else(|| D::Error::custom("a weight is no number"))
+        WeightSum::from_hex(&text).ok_or_else(|| D::Error::custom("a weight is not a number"))
     }
 }
 

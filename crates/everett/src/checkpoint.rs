@@ -110,7 +110,7 @@ impl Checkpoint {
     /// Rejects values that no run can produce.
     fn check(&self) -> Result<()> {
         if let Err(error) = Duration::try_from_secs_f64(self.wall_seconds) {
-            bail!(Invalid, "the time is no time: {error}");
+            bail!(Invalid, "the time is not valid: {error}");
         }
         let is_name = |path: &PathBuf| path.file_name() == Some(path.as_os_str());
         if !self.saved.files.iter().all(is_name) {

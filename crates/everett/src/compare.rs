@@ -143,7 +143,7 @@ pub fn describe(seen: &NativeRun) -> String {
         ),
         NativeEnd::Signal { signal, .. } => format!("is ended by signal {signal}"),
         NativeEnd::Finding { kind, message } => format!("ends in {kind}: {message}{place}"),
-        NativeEnd::Idle => "waits for what nobody sends".to_owned(),
+        NativeEnd::Idle => "is blocked forever".to_owned(),
         NativeEnd::Hang => "does not end".to_owned(),
         NativeEnd::Limit(which) => which.clone(),
         NativeEnd::Diverged(why) => why.clone(),

@@ -51,7 +51,7 @@ pub enum Error {
     #[error("{} was written by a newer version of Everett", .0.display())]
     TooNew(PathBuf),
     /// The run has nothing left to explore.
-    #[error("{} has nothing to go on with: the run is at its end", path.display())]
+    #[error("{} has nothing to resume: the run has ended", path.display())]
     NothingToResume {
         /// The folder of the run.
         path: PathBuf,

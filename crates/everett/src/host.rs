@@ -83,7 +83,7 @@ pub fn parse_scheduler(text: &str) -> Result<String, String> {
 fn preempt(text: &str) -> Result<PreemptAt, String> {
     let found = PreemptAt::ALL.iter().find(|(name, _)| *name == text);
     let names = || PreemptAt::ALL.map(|(name, _)| name).join(", ");
-    let unknown = || format!("{text:?} is no place of preemption; there are: {}", names());
+    let unknown = || format!("{text:?} is not a preemption point; there are: {}", names());
     found.map(|(_, at)| *at).ok_or_else(unknown)
 }
 
@@ -99,7 +99,7 @@ pub fn parse_fault(text: &str) -> Result<String, String> {
         }),
         "malloc" => matches!(failure, None | Some("ENOMEM")),
         call => match rows.find(|row| row.name == call) {
-            None => return Err(format!("{call:?} is no system call of the model")),
+            None => return Err(format!("{call:?} is not a system call of the model")),
             Some(row) => failure.is_none_or(|name| {
                 matches!(name, "short" | "spurious")
                     || row.errnos.iter().any(|errno| errno.name() == name)
@@ -109,7 +109,7 @@ pub fn parse_fault(text: &str) -> Result<String, String> {
     if known {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is no failure that can be injected"))
+        Err(format!("{text:?} is not a failure that can be injected"))
     }
 }
 

@@ -208,7 +208,7 @@ pub(crate) fn set_options(
 fn text(value: &OsStr) -> Result<&str, String> {
     value
         .to_str()
-        .ok_or_else(|| format!("{} is no text in UTF-8", value.display()))
+        .ok_or_else(|| format!("{} is not valid UTF-8", value.display()))
 }
 
 fn number<N: FromStr<Err = std::num::ParseIntError>>(value: &OsStr) -> Result<N, String> {
@@ -612,7 +612,7 @@ fn known(what: &str, name: &str, names: &[&str]) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     let names = names.join(", ");
-    Err(format!("{name:?} is no {what}; there are: {names}"))
+    Err(format!("{name:?} is not a {what}; there are: {names}"))
 }
 
 /// Checks the name of a searcher.

@@ -274,7 +274,7 @@ impl<'o> Recorder<'o> {
         }
         if let Err(error) = self.write_checkpoint(explorer) {
             let message = error.chain();
-            self.warn(&format!("{message}; the run goes on without checkpoints"));
+            self.warn(&format!("{message}; the run continues without checkpoints"));
             self.checkpoints = None;
         }
     }
@@ -287,7 +287,7 @@ impl<'o> Recorder<'o> {
     pub(crate) fn write(&mut self, files: impl FnOnce() -> Vec<NamedFile> + Send + 'static) {
         if !self.writer.write_made(files) && !self.failed {
             self.failed = true;
-            self.warn("results cannot be written any more; the search goes on");
+            self.warn("results cannot be written any more; the search continues");
         }
     }
 

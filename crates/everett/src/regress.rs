@@ -253,8 +253,7 @@ impl Replayed {
                 Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
                 Verdict::NotReproduced(why) => match self.happens_in_model(suite, session) {
                     Ok(true) => Outcome::Failed(
-                        "it still happens, though native code goes on as if nothing were"
-                            .to_owned(),
+                        "it still happens, although native code continues unaffected".to_owned(),
                     ),
                     Ok(false) => Outcome::Passed,
                     Err(_) if was_confirmed == Some(true) => Outcome::Passed,

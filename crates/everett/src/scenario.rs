@@ -61,7 +61,7 @@ impl NameContext for Here<'_> {
         match kind {
             NameKind::Call => {
                 let is_known = everett_linux::rows().any(|row| row.name == name);
-                let message = || format!("{name:?} is no system call of the model");
+                let message = || format!("{name:?} is not a system call of the model");
                 is_known.then_some(()).ok_or_else(message)
             }
             NameKind::Watched => everett_invariant::FieldPath::parse(name)

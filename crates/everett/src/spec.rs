@@ -335,7 +335,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 pub fn parse_variable(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("{text:?} is no variable; write NAME=VALUE")),
+        _ => Err(format!("{text:?} is not a variable; write NAME=VALUE")),
     }
 }
 

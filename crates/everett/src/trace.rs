@@ -85,7 +85,7 @@ impl WorldTrace {
             return of_dtest(path, &String::from_utf8_lossy(&text));
         }
         serde_json::from_slice(&text)
-            .with_context(|| format!("{} is no trace of a world", path.display()))
+            .with_context(|| format!("{} is not a trace of a world", path.display()))
     }
 
     /// The contents of its file.
@@ -173,7 +173,7 @@ fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
         let bytes = everett_report::read_file(&file)
             .with_context(|| format!("cannot read {}", file.display()))?;
         let Ok(test) = KTest::from_bytes(&bytes) else {
-            bail!(Trace, "{} is no test in KLEE's format", file.display());
+            bail!(Trace, "{} is not a test in KLEE's format", file.display());
         };
         let inputs = test.objects.into_iter();
         let inputs = inputs.map(|(name, bytes)| TraceInput {
@@ -196,7 +196,7 @@ fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
 pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
     let text = everett_report::read_file(path)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is not a trace", path.display()))
 }
 
 /// The folder of the run and the traces that `path` denotes.

@@ -61,7 +61,7 @@ fn places(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     match scenario.parent().and_then(Path::parent) {
         Some(results) if results.join("search.json").exists() => Ok((results.to_owned(), scenario)),
         _ => Err(Error::Usage(format!(
-            "{} is no scenario of a fault search: expected DIR/scenarios/NAME",
+            "{} is not a scenario of a fault search: expected DIR/scenarios/NAME",
             folder.display()
         ))),
     }

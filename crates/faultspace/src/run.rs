@@ -698,7 +698,7 @@ impl<'s> Explorer<'s> {
 /// Why a search in which no fault ever happened says nothing.
 fn never_injected(config: &SearchConfig) -> String {
     let who = match config.programs.as_slice() {
-        [] => "a program that is no shell".to_owned(),
+        [] => "a program that is not a shell".to_owned(),
         programs => format!("program {}", programs.join(", ")),
     };
     let linked = match config.injector.as_str() {

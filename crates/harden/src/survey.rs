@@ -150,7 +150,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, u64>> {
             .and_then(|(configuration, count)| Some((configuration, count.parse().ok()?)));
         let Some((configuration, count)) = row else {
             return Err(Error::Form {
-                message: format!("line {} is no row of a survey", number + 1),
+                message: format!("line {} is not a row of a survey", number + 1),
                 path,
             });
         };

@@ -310,7 +310,7 @@ impl<'a> Body<'a> {
         }
         let message = match name {
             "sys" => format!(
-                "`sys` is no value; it has the operations {}",
+                "`sys` is not a value; it has the operations {}",
                 operations::SYS
             ),
             _ if self.scope.names.contains_key(name) => {

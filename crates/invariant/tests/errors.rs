@@ -118,7 +118,12 @@ const MISTAKES: &[(&str, usize, usize, &str)] = &[
         31,
         "already something called `f`",
     ),
-    ("invariant i() { return sys; }", 1, 24, "`sys` is no value"),
+    (
+        "invariant i() { return sys; }",
+        1,
+        24,
+        "`sys` is not a value",
+    ),
     (
         "invariant i() { return sys.hosts(); }",
         1,

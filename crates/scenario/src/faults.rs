@@ -160,7 +160,7 @@ impl Reader<'_> {
         }
         let number = |text: &str| {
             let number = text.parse::<u32>();
-            number.map_err(|_| format!("{text:?} is no number"))
+            number.map_err(|_| format!("{text:?} is not a number"))
         };
         if let Some(node) = table.either("number", "numbers", diagnostics)
             && let Some(numbers) = range(VALUES, node, u32::MAX, diagnostics, number)

@@ -235,7 +235,7 @@ impl HostReader<'_> {
         let (is_file, is_folder) = (self.context.is_file(&path), self.context.is_folder(&path));
         let help = "relative paths start at the folder of the scenario";
         if wants_folder && is_file {
-            let message = format!("{} is no folder", path.display());
+            let message = format!("{} is not a folder", path.display());
             diagnostics.help(
                 node.span,
                 message,

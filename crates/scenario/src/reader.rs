@@ -308,9 +308,5 @@ pub(crate) fn unknown(
             format!("use one of: {}{more}", shown.join(", "))
         }
     };
-    diagnostics.help(
-        span,
-        format!("{word:?} is no {what} that is known here"),
-        help,
-    );
+    diagnostics.help(span, format!("unknown {what} {word:?}"), help);
 }

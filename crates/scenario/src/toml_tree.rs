@@ -130,7 +130,7 @@ pub(crate) fn set(root: &mut TomlNode, key: &str, value: &str, diagnostics: &mut
     let Some(keys) = split_key(key) else {
         let span = source_span(source, key_start..key_start + key.len());
         let help = "write --set TABLE.NAME.KEY=VALUE, such as --set host.server.count=3";
-        return diagnostics.help(span, format!("{key:?} is no key"), help);
+        return diagnostics.help(span, format!("{key:?} is not a key"), help);
     };
     let value_start = key_start + key.len() + 1;
     let mut node = parse_value(value, source, value_start, diagnostics);

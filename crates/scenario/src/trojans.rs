@@ -177,7 +177,7 @@ impl Reader<'_> {
                 (length, length)
             }
             _ => self.values.parsed(node, diagnostics, |text| {
-                let wrong = || format!("{text:?} is no range of lengths, such as \"1-16\"");
+                let wrong = || format!("{text:?} is not a range of lengths, such as \"1-16\"");
                 let (least, most) = text.split_once('-').ok_or_else(wrong)?;
                 let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
                 Ok((number(least)?, number(most)?))
@@ -361,7 +361,7 @@ impl Reader<'_> {
                 Some(0) => format!("field {name:?} has no bytes"),
                 _ => format!("field {name:?} ends at byte {end}, behind the message of {most}"),
             };
-            let help = "bytes are counted from 0; a longer message is said by length";
+            let help = "bytes are counted from 0; `length` sets the length of longer messages";
             diagnostics.help(node.span, message, help);
         }
         Some(MessageField {
@@ -387,7 +387,7 @@ impl Reader<'_> {
             let known: Vec<&str> = before.iter().map(|field| field.name.as_str()).collect();
             unknown(
                 node.span,
-                "field before this one",
+                "earlier field",
                 &name,
                 &known,
                 diagnostics,

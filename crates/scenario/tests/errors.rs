@@ -164,15 +164,15 @@ fn flags_are_named() {
     );
     let broken = said(host, &[("host.a.args", "[1")]);
     assert!(broken.contains("[1 is not a TOML value"), "{broken}");
-    assert!(said(host, &[("a..b", "1")]).contains("\"a..b\" is no key"));
+    assert!(said(host, &[("a..b", "1")]).contains("\"a..b\" is not a key"));
 }
 
 #[test]
 fn every_wrong_thing_has_its_words() {
     let cases = [
-        ("network = \"wan\"", "s.toml:3:11: \"wan\" is no network"),
+        ("network = \"wan\"", "s.toml:3:11: unknown network \"wan\""),
         ("address = \"192.168.0.1\"", "192.168.0.1 is in no subnet"),
-        ("files = \"server\"", "server is no folder"),
+        ("files = \"server\"", "server is not a folder"),
         ("files = \"nothing\"", "there is no nothing"),
         ("stdin = { symblic = 3 }", "did you mean \"symbolic\"?"),
         (
@@ -184,7 +184,7 @@ fn every_wrong_thing_has_its_words() {
             "2 is not between 0 and 1",
         ),
         ("expect = \"exit 256\"", "is not an expected end"),
-        ("gateway = \"r\"", "\"r\" is no router or address"),
+        ("gateway = \"r\"", "unknown router or address \"r\""),
         ("gateway = \"10.0.0.9\"", "is not the address of a router"),
         ("routes = { \"10.1.0.0\" = \"10.0.0.9\" }", "has no length"),
         ("count = 2000", "2000 is not between 0 and 1024"),
@@ -221,7 +221,7 @@ fn every_wrong_thing_has_its_words() {
             "[fault.loss]\nwindow = 1",
             "[fault.loss] has no key \"window\"",
         ),
-        ("[fault.loss]\nfrom = \"b\"", "\"b\" is no host"),
+        ("[fault.loss]\nfrom = \"b\"", "unknown host \"b\""),
         ("[fault.loss]\nnumber = \"3-1\"", "ends before it begins"),
         ("[fault.loss]\nnumber = 0", "numbered from 1"),
         ("[fault.loss]\nport = 70000", "\"70000\" is not a port"),
@@ -323,10 +323,10 @@ fn errors_of_peers_point_at_what_is_wrong() {
     }
     let more = [
         ("fresh = \"process\"", "cannot be started afresh"),
-        ("fresh = \"snapshot\"", "\"snapshot\" is no word"),
+        ("fresh = \"snapshot\"", "unknown word \"snapshot\""),
         ("varies = \"(\"", "there is no Regex ("),
         ("connects = \"a\"", "only a client connects to a host"),
-        ("role = \"client\"\nconnects = \"b\"", "\"b\" is no host"),
+        ("role = \"client\"\nconnects = \"b\"", "unknown host \"b\""),
         (
             "role = \"client\"\nprotocol = \"udp\"",
             "cannot send datagrams",

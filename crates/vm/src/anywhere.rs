@@ -113,7 +113,7 @@ impl Vm<'_> {
             code.is_none_or(|code| code.parameter_registers as usize <= arguments)
         };
         let functions: Vec<u64> = image.pointed_to().iter().copied().filter(takes).collect();
-        let message = "call of a symbolic address, which is no function";
+        let message = "call of a symbolic address, which is not a function";
         self.concretize_among(term, &functions, BugKind::InvalidCall, message)
     }
 

@@ -52,7 +52,11 @@ impl<'a> Vm<'a> {
         } else {
             BugKind::InvalidCall
         };
-        Bug::new(kind, format!("call of {pointer:#x}, which is no function")).into()
+        Bug::new(
+            kind,
+            format!("call of {pointer:#x}, which is not a function"),
+        )
+        .into()
     }
 
     /// Calls a function of the program with the arguments of a call site.

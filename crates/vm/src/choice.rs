@@ -216,7 +216,7 @@ impl fmt::Display for ChoiceSite {
 
 /// A text that is no choice site.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no choice that this version of Everett knows")]
+#[error("{0:?} is not a choice that this version of Everett knows")]
 pub struct UnknownSite(String);
 
 impl FromStr for ChoiceSite {

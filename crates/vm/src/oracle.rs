@@ -46,7 +46,7 @@ pub trait Oracle {
 
     /// What a live peer does next.
     fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
-        Ok(Err(format!("nobody answers for peer {}", question.peer)))
+        Ok(Err(format!("nothing answers for peer {}", question.peer)))
     }
 
     /// The instruction has completed: forget the answers given to it.

@@ -268,11 +268,7 @@ impl<'a> Vm<'a> {
 }
 
 fn uncaught() -> Interrupt {
-    Bug::new(
-        BugKind::UncaughtException,
-        "an exception that nobody catches",
-    )
-    .into()
+    Bug::new(BugKind::UncaughtException, "an uncaught exception").into()
 }
 
 mod uncaught;

@@ -172,7 +172,8 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     let option = everett::option("max-memory").ok_or("there is no such limit")?;
     let mut spec = everett::RunSpec::default();
     (option.set)(&mut spec, text.as_ref())?;
-    spec.max_memory.ok_or_else(|| "this is no limit".to_owned())
+    spec.max_memory
+        .ok_or_else(|| "this is not a limit".to_owned())
 }
 
 impl Subcommand for WorkerArgs {

@@ -69,7 +69,7 @@ fn ended(ending: ExecEnding) -> Guest {
         ExecEnding::Exit(status) => Guest::Exit(status as u8),
         ExecEnding::Signal(signal) => Guest::Signal(signal),
         ExecEnding::Idle => {
-            eprintln!("everett: the program waits for what nobody sends");
+            eprintln!("everett: the program is blocked forever");
             Guest::Ours(Conclusion::Clean)
         }
         ExecEnding::Limit(which) => {

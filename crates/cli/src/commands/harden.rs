@@ -192,7 +192,7 @@ fn parse_weight(text: &str) -> Result<(String, f64), String> {
     let (name, weight) = text.split_once('=').ok_or("NAME=WEIGHT is wanted")?;
     match weight.parse::<f64>() {
         Ok(weight) if weight >= 0.0 && weight.is_finite() => Ok((name.to_owned(), weight)),
-        _ => Err(format!("{weight} is no weight")),
+        _ => Err(format!("{weight} is not a weight")),
     }
 }
 

@@ -134,7 +134,7 @@ fn options_that_make_no_sense() {
     let cases: [(&[&str], &[&str]); 20] = [
         (
             &["--search", "deepest"],
-            &["\"deepest\" is no searcher", "random-path"],
+            &["\"deepest\" is not a searcher", "random-path"],
         ),
         (&["--search", ""], &["no searcher"]),
         (&["--max-time", "soon"], &["\"soon\"", "--max-time"]),
@@ -388,7 +388,7 @@ fn traces_that_are_damaged() {
         refused(
             &folder,
             &["follow", "out/tests/000001.trace"],
-            &["000001.trace is no trace"],
+            &["000001.trace is not a trace"],
         );
     }
     fs::write(&trace, &good).expect("written");

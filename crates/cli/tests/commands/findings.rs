@@ -148,7 +148,7 @@ fn injected_failures_say_where_and_can_be_left_out() {
         0,
     );
     let said = text(&run("wrong", &["--fault", "!raed"], 2));
-    assert!(said.contains("\"raed\" is no system call"), "{said}");
+    assert!(said.contains("\"raed\" is not a system call"), "{said}");
 }
 
 /// Allocates in several places; Rust aborts at each of them where there is no memory.

@@ -353,7 +353,7 @@ fn a_run_stopped_at_limits_and_resumed_finds_the_same() {
         expect(everett(&folder).args(["follow", &name]), CLEAN);
         let output = expect(everett(&folder).args(["resume", &name]), 2);
         assert!(
-            text(&output).contains("the run is at its end"),
+            text(&output).contains("the run has ended"),
             "{}",
             text(&output)
         );

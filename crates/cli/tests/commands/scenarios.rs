@@ -102,9 +102,9 @@ fn what_is_wrong_is_told_with_its_place() {
         &[],
         &[
             "everett: 3 errors in the scenario\n",
-            "names.toml:3:13: \"fair\" is no scheduler",
-            "names.toml:4:16: \"raed\" is no system call",
-            "names.toml:6:9: \"deep\" is no searcher; there are: dfs",
+            "names.toml:3:13: \"fair\" is not a scheduler",
+            "names.toml:4:16: \"raed\" is not a system call",
+            "names.toml:6:9: \"deep\" is not a searcher; there are: dfs",
             "\n6 | order = \"deep\"\n  |         ^^^^^^\n",
         ],
     );
@@ -220,7 +220,7 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
     for (more, option, said) in [
         (partitions(63), "-q", "more than 62 partitions"),
         (String::new(), "--faults=2", "is for single programs"),
-        (String::new(), "--search=sideways", "is no searcher"),
+        (String::new(), "--search=sideways", "is not a searcher"),
     ] {
         fs::write(folder.join("world.toml"), format!("{hosts}{more}")).expect("written");
         let refused = expect(everett(&folder).args(["run", option, "world.toml"]), 2);

@@ -342,7 +342,7 @@ fn what_cannot_be_analysed_is_said() {
         &[field],
         "field \"x\" ends at byte 3, behind the message of 2",
     );
-    wrong(&["trojans.mask=[\"y\"]"], "\"y\" is no field");
+    wrong(&["trojans.mask=[\"y\"]"], "unknown field \"y\"");
     let all = "trojans.fields=[{ name = \"x\", size = \"rest\" }]";
     wrong(
         &[all, "trojans.mask=[\"x\"]"],

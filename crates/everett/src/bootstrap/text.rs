@@ -151,7 +151,7 @@ fn key(name: &str) -> String {
 fn quoted_path(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(path) => Ok(quoted(path)),
-        None => bail!(Boot, "{} is no text in UTF-8", path.display()),
+        None => bail!(Boot, "{} is not valid UTF-8", path.display()),
     }
 }
 
@@ -160,7 +160,7 @@ fn quoted_bytes(bytes: &[u8]) -> Result<String> {
         Ok(text) => Ok(quoted(text)),
         Err(_) => bail!(
             Boot,
-            "{} is no text in UTF-8",
+            "{} is not valid UTF-8",
             String::from_utf8_lossy(bytes)
         ),
     }
@@ -297,5 +297,5 @@ fn variable(variable: &Argument) -> Result<String> {
 
 /// The absolute form of a path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
+    std::path::absolute(path).with_context(|| format!("{} is not a path", path.display()))
 }

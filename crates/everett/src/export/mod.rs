@@ -497,7 +497,9 @@ fn finish(text: &mut String, sign: &Sign) {
         "\"$@\" < \"$folder/stdin\" 2> \"$folder/stderr\"\nstatus=$?\ncat \"$folder/stderr\" >&2\n",
     );
     if sign.is_unseen() {
-        text.push_str("# How the program ends says nothing about it: native code goes on as if nothing were.\n");
+        text.push_str(
+            "# The exit status says nothing about it: native code continues unaffected.\n",
+        );
         text.push_str(
             "echo \"exit status $status, which does not say whether it happened\"\nexit 2\n",
         );

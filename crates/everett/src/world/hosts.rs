@@ -304,7 +304,7 @@ fn arguments(scenario: &Scenario, process: &Process) -> Vec<Argument> {
 fn begin_of(disk: &dyn Disk, path: &Path) -> Result<Trace> {
     let text = disk.read(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is not a trace", path.display()))
 }
 
 fn environment(process: &Process) -> Vec<Argument> {

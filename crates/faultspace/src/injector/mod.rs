@@ -188,7 +188,9 @@ fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
             let number = |end: i64| u64::try_from(end).ok();
             let ends = value.numbers();
             ends.and_then(|(from, to)| Some((number(from)?, number(to)?)))
-                .ok_or_else(|| format!("{value} is no number of a call: 1, 2, ..., or 0 for none"))
+                .ok_or_else(|| {
+                    format!("{value} is not the number of a call: 1, 2, ..., or 0 for none")
+                })
         }
     };
     Ok(match ends? {
@@ -215,11 +217,11 @@ fn errno(fault: &Fault) -> Result<Option<i32>, String> {
         None => Ok(None),
         Some(Value::Number(number)) => match i32::try_from(*number) {
             Ok(number) if number >= 0 => Ok(Some(number)),
-            _ => Err(format!("{number} is no errno")),
+            _ => Err(format!("{number} is not an errno")),
         },
         Some(value) => match errno_number(&value.to_string()) {
             Some(number) => Ok(Some(number)),
-            None => Err(format!("{value} is no errno")),
+            None => Err(format!("{value} is not an errno")),
         },
     }
 }
@@ -239,7 +241,7 @@ fn retval(fault: &Fault) -> Result<Option<i64>, String> {
         Some(Value::Word(word)) if word == "NULL" => Ok(Some(0)),
         Some(Value::Word(word)) if word == "EOF" => Ok(Some(-1)),
         Some(other) => Err(format!(
-            "{other} is no value that a call returns: a number, NULL or EOF"
+            "{other} is not a value that a call returns: a number, NULL or EOF"
         )),
     }
 }

@@ -36,7 +36,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
     let name = function(fault)?;
     let Some(function) = named(&name) else {
         return Err(format!(
-            "{name} is no libc function that can be failed; injector ptrace has system calls"
+            "{name} is not a libc function that can be failed; injector ptrace has system calls"
         ));
     };
     let (first, last) = numbers(fault)?;

@@ -24,7 +24,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
     let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
     let Some(row) = row else {
         return Err(format!(
-            "{function} is no system call that can be failed; injector preload has libc functions"
+            "{function} is not a system call that can be failed; injector preload has libc functions"
         ));
     };
     let (first, last) = numbers(fault)?;
@@ -81,7 +81,7 @@ mod tests {
         assert!(
             plan("function read callNumber x")
                 .unwrap_err()
-                .contains("x is no number")
+                .contains("x is not a number")
         );
         assert!(plan("errno EIO").unwrap_err().contains("function"));
     }

@@ -108,14 +108,14 @@ fn word_or_number(word: String, place: Place) -> Result<Token, SpaceError> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(&word);
     if digits.chars().all(|c| c.is_ascii_digit()) {
         return match digits.is_empty() {
-            true => fail(place, format!("`{word}` is no number")),
+            true => fail(place, format!("`{word}` is not a number")),
             false => fail(place, format!("{word} is too large; numbers have 64 bits")),
         };
     }
     if word.starts_with(['-', '+']) {
         return fail(
             place,
-            format!("`{word}` is no word; words that begin so need quotes"),
+            format!("`{word}` is not a word; words that begin so need quotes"),
         );
     }
     Ok(Token::Word(word))
@@ -367,7 +367,10 @@ impl Parser {
 fn interval(place: Place, first: i64, last: i64, step: u64) -> Result<Interval, SpaceError> {
     match Interval::new(first, last, step) {
         Some(interval) => Ok(interval),
-        None => fail(place, format!("there is no number from {first} to {last}")),
+        None => fail(
+            place,
+            format!("there is not a number from {first} to {last}"),
+        ),
     }
 }
 
@@ -494,7 +497,7 @@ mod tests {
             ),
             (
                 "a : {x}\n  b : [5, 1];",
-                "2:7: there is no number from 5 to 1",
+                "2:7: there is not a number from 5 to 1",
             ),
             ("a : [1,]", "1:8: expected a number, not `]`"),
             (

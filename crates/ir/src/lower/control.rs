@@ -349,7 +349,7 @@ impl<'a> Body<'a, '_> {
         let cases = &function.switch_cases[cases.range()];
         let ops = self.operands(value);
         let Some((Lane::Int(width), 1)) = self.lanes_of(value) else {
-            self.unsupported("switch on a value that is no integer");
+            self.unsupported("switch on a value that is not an integer");
             return;
         };
         let default = self.edge(default);

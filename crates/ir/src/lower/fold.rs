@@ -105,7 +105,7 @@ impl<'a> Folder<'a> {
             Value::Global(id) => self.addresses.globals[id.index()].ok_or(NotPlain::AtRunTime),
             Value::Function(id) => Ok(self.addresses.functions[id.index()]),
             Value::Ifunc(id) => Ok(self.addresses.ifuncs[id.index()]),
-            _ => Err(NotPlain::Unsupported("operand that is no constant")),
+            _ => Err(NotPlain::Unsupported("operand that is not a constant")),
         }
     }
 

@@ -329,7 +329,7 @@ impl Checker<'_> {
         for copy in &call.by_value {
             match call.arg_types.get(copy.argument as usize) {
                 Some(ValueType::Pointer) => power(copy.align)?,
-                _ => return Err("copied argument is no pointer".into()),
+                _ => return Err("copied argument is not a pointer".into()),
             }
         }
         if call.result.registers() > 0 {

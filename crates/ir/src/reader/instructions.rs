@@ -457,7 +457,7 @@ impl Reader<'_> {
             else {
                 return Err(self
                     .bits
-                    .error("a case that is no constant of the switch's type"));
+                    .error("a case that is not a constant of the switch's type"));
             };
             let target = self.block_at(body, self.op(4 + pair * 2)?)?;
             body.function

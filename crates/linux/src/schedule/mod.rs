@@ -143,7 +143,7 @@ impl Scheduler {
                 let number = digits.parse::<u64>();
                 (
                     name,
-                    Some(number.map_err(|_| format!("{digits:?} is no number"))?),
+                    Some(number.map_err(|_| format!("{digits:?} is not a number"))?),
                 )
             }
             None => (text, None),
@@ -157,7 +157,7 @@ impl Scheduler {
             None => {
                 let names: Vec<String> = SCHEDULERS.iter().map(Policy::usage).collect();
                 let names = names.join(", ");
-                Err(format!("{text:?} is no scheduler; there are: {names}"))
+                Err(format!("{text:?} is not a scheduler; there are: {names}"))
             }
         }
     }

@@ -103,7 +103,7 @@ impl NativeMachine<'_> {
             | HostExit::Exposed
             | HostExit::AtCall(_)
             | HostExit::Waits(_) => {
-                NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
+                NativeEnd::Diverged("the program reads input that is not supplied".to_owned())
             }
         }
     }

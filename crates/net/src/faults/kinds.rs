@@ -145,7 +145,7 @@ const HOSTS: Parameter = parameter("hosts", ParameterKind::Hosts, "which hosts")
 const ON: Parameter = parameter(
     "on",
     ParameterKind::Word(&["message", "call", "time"]),
-    "at which moments: when a message arrives, before a system call, at a time",
+    "at which points: when a message arrives, before a system call, at a time",
 );
 const CALLS: Parameter = parameter(
     "calls",
@@ -220,7 +220,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "late",
-        help: "a packet arrives just when whoever waits for it has given up: a time-out fires, or does not",
+        help: "a packet arrives just as its receiver times out: the timeout fires, or does not",
         packet: |_, packet| {
             let by_ns = packet.misses_by_ns?;
             Some(DeliveryOutcome::Delay { by_ns })

@@ -62,7 +62,7 @@ fn delete_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
         return Ok(Done::Void);
     }
     let Some(function) = vm.function_at(cleanup) else {
-        return Err(args.unsupported("for an exception whose clean-up is no function"));
+        return Err(args.unsupported("for an exception whose clean-up is not a function"));
     };
     let values = [FOREIGN_EXCEPTION_CAUGHT, exception].map(Value::concrete);
     vm.push_frame(function, &values, None, OnReturn::Caller)?;

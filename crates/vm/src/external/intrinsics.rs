@@ -56,7 +56,7 @@ impl Arguments<'_> {
     pub(crate) fn float_kind(&self, index: usize) -> Result<FloatKind, Interrupt> {
         match self.type_of(index) {
             ValueType::Float(kind) => Ok(kind),
-            _ => Err(self.unsupported("of an argument that is no floating-point value")),
+            _ => Err(self.unsupported("of an argument that is not a floating-point value")),
         }
     }
 
@@ -64,7 +64,7 @@ impl Arguments<'_> {
     pub(crate) fn lanes(&self, index: usize) -> Result<(Lane, usize), Interrupt> {
         match self.type_of(index) {
             ValueType::Vector { lanes, lane } => Ok((lane, usize::from(lanes))),
-            _ => Err(self.unsupported("of an argument that is no vector")),
+            _ => Err(self.unsupported("of an argument that is not a vector")),
         }
     }
 

@@ -129,7 +129,7 @@ fn reduce_umin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
 fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interrupt> {
     match args.lanes(index)?.0 {
         Lane::Float(kind) => format(kind),
-        _ => Err(args.unsupported("for lanes that are no floating-point values")),
+        _ => Err(args.unsupported("for lanes that are not floating-point values")),
     }
 }
 

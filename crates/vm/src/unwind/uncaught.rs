@@ -29,8 +29,8 @@ impl Vm<'_> {
             .and_then(|type_info| self.peek(type_info.wrapping_add(TYPE_NAME)))
             .and_then(|name| self.peek_text(name, None));
         let message = match name {
-            Some(name) => format!("an exception of type {name} that nobody catches"),
-            None => "an exception that nobody catches".to_owned(),
+            Some(name) => format!("an uncaught exception of type {name}"),
+            None => "an uncaught exception".to_owned(),
         };
         Bug::new(BugKind::UncaughtException, message).into()
     }
@@ -48,7 +48,7 @@ impl Vm<'_> {
         }
         let message = match self.panic_message(state.exception) {
             Some(text) => text.lines().map(str::trim).collect::<Vec<_>>().join(", "),
-            None => "a panic that nobody catches".to_owned(),
+            None => "an uncaught panic".to_owned(),
         };
         Some(Bug::new(BugKind::Panic, message).into())
     }

@@ -199,7 +199,7 @@ impl Kernel<'_, '_> {
             ip.is_sound = false;
             self.refuse(
                 "sendto",
-                "fragments of IP packets, which nobody puts together",
+                "fragments of IP packets, which are not reassembled",
             );
             return Ok(());
         }

@@ -82,14 +82,14 @@ fn mask(vm: &mut Vm<'_>, args: &Arguments<'_>, position: usize) -> Result<Vec<bo
 fn lane_bytes(args: &Arguments<'_>, lane: Lane) -> Result<usize, Interrupt> {
     match lane.bits() {
         bits if bits % 8 == 0 => Ok(bits as usize / 8),
-        _ => Err(args.unsupported("for lanes that are no whole bytes")),
+        _ => Err(args.unsupported("for lanes that are not whole bytes")),
     }
 }
 
 fn result_lane(args: &Arguments<'_>) -> Result<(Lane, usize), Interrupt> {
     match args.call.result {
         ValueType::Vector { lanes, lane } => Ok((lane, usize::from(lanes))),
-        _ => Err(args.unsupported("for a result that is no vector")),
+        _ => Err(args.unsupported("for a result that is not a vector")),
     }
 }
 

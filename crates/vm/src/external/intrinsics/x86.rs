@@ -400,7 +400,7 @@ fn shift_arithmetic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
 fn lane_format(args: &Arguments<'_>) -> Result<FloatFormat, Interrupt> {
     match args.lanes(0)?.0 {
         Lane::Float(kind) => format(kind),
-        _ => Err(args.unsupported("for lanes that are no floating-point values")),
+        _ => Err(args.unsupported("for lanes that are not floating-point values")),
     }
 }
 
@@ -533,7 +533,7 @@ fn cmp_single(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
 /// Compares the first lanes; the predicate is part of the name.
 fn comi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let Lane::Float(kind) = args.lanes(0)?.0 else {
-        return Err(args.unsupported("for lanes that are no floating-point values"));
+        return Err(args.unsupported("for lanes that are not floating-point values"));
     };
     let name = args.name.rsplit('.').nth(1).unwrap_or("");
     let predicate = match name.split_once("comi").map_or("", |parts| parts.1) {
