@@ -21,7 +21,7 @@ use crate::config::native_config;
 use crate::error::{Context, Result, bail};
 use crate::finding::others;
 use crate::host::HostSpec;
-use crate::native_world::{NativeWorld, Wanted, nobody, tell_revealing};
+use crate::native_world::{CheckedInvariants, NativeWorld, nobody, tell_revealing};
 use crate::points::are_possible;
 use crate::scenario::load_scenario;
 use crate::session::Session;
@@ -271,7 +271,7 @@ fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
             watcher: &mut **watcher,
         }
     });
-    let seen = world.run(&hosts, guides.collect(), Wanted::AnyInvariant);
+    let seen = world.run(&hosts, guides.collect(), CheckedInvariants::AnyInvariant);
     seen.with_context(|| format!("seed {seed}"))
 }
 
@@ -475,7 +475,7 @@ fn write_finding(
     }
     let mut trace = WorldTrace::of_hosts(hosts);
     trace.is_program = world.is_program();
-    if let Some(around) = &world.surroundings {
+    if let Some(around) = &world.context {
         let text = describe_finding(seen, &wrong, &trace);
         folder.write(&format!("{place}/finding.txt"), text.as_bytes())?;
         for (name, bytes) in messages_files(&around.scenario.topology, &seen.messages) {

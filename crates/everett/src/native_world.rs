@@ -39,7 +39,7 @@ const MAX_ATTEMPTS_OF_TESTS: usize = 9;
 const MAX_SPARED: u32 = 20;
 /// Which invariants a native run evaluates.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum Wanted<'m> {
+pub(crate) enum CheckedInvariants<'m> {
     /// None: the world continues whatever its hosts expose.
     Nothing,
     /// The one with this message when it is violated.
@@ -48,19 +48,19 @@ pub(crate) enum Wanted<'m> {
     AnyInvariant,
 }
 
-impl Wanted<'_> {
+impl CheckedInvariants<'_> {
     /// What the replay of a trace evaluates. A world continues after a violated invariant unless that is the finding
     /// to confirm.
-    fn of(trace: &WorldTrace) -> Wanted<'_> {
+    fn of(trace: &WorldTrace) -> CheckedInvariants<'_> {
         match &trace.finding {
-            Some(wrong) if wrong.kind == INVARIANT => Wanted::Invariant(&wrong.message),
-            _ => Wanted::Nothing,
+            Some(wrong) if wrong.kind == INVARIANT => CheckedInvariants::Invariant(&wrong.message),
+            _ => CheckedInvariants::Nothing,
         }
     }
 }
 
-/// What surrounds the hosts of a scenario.
-pub(crate) struct Surroundings {
+/// The context of the hosts of a scenario: network, invariants, live peers.
+pub(crate) struct WorldContext {
     /// The scenario.
     pub scenario: Scenario,
     network: Network,
@@ -74,8 +74,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct NativeWorld {
     /// Its hosts.
     pub hosts: Vec<NativeHost>,
-    /// What surrounds them; `None` for a program.
-    pub surroundings: Option<Surroundings>,
+    /// Their context; `None` for a program.
+    pub context: Option<WorldContext>,
     /// What checked builds may take.
     pub builds: BuildLimits,
     points: PointFinder,
@@ -126,7 +126,7 @@ pub(crate) fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
 impl NativeWorld {
     /// The native programs of a run, with other builds of them if requested.
     pub(crate) fn of(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeWorld> {
-        let (mut hosts, surroundings) = match spec.is_scenario() {
+        let (mut hosts, context) = match spec.is_scenario() {
             true => of_scenario(spec, build, session)?,
             false => (vec![of_program(spec, build, session)?], None),
         };
@@ -139,7 +139,7 @@ impl NativeWorld {
         Ok(NativeWorld {
             builds,
             hosts,
-            surroundings,
+            context,
             points: PointFinder::of(spec, session),
             notices: session.notices.clone(),
         })
@@ -147,7 +147,7 @@ impl NativeWorld {
 
     /// Lets live peers answer instead of the recording.
     pub(crate) fn ask_live_peers(&mut self) -> Result<()> {
-        let Some(around) = &mut self.surroundings else {
+        let Some(around) = &mut self.context else {
             bail!(Usage, "--live is for scenarios with live peers");
         };
         around.outside = Some(crate::peers::live(&around.scenario)?);
@@ -156,7 +156,7 @@ impl NativeWorld {
 
     /// Whether it is a single program.
     pub(crate) fn is_program(&self) -> bool {
-        self.surroundings.is_none()
+        self.context.is_none()
     }
 
     /// Runs hosts of this world. A violation of a wanted invariant ends the run.
@@ -164,15 +164,17 @@ impl NativeWorld {
         &self,
         hosts: &'c [NativeHost],
         guides: Vec<Guide<'c>>,
-        looked_for: Wanted<'_>,
+        looked_for: CheckedInvariants<'_>,
     ) -> Result<WorldRun, NativeError> {
-        let Some(around) = &self.surroundings else {
+        let Some(around) = &self.context else {
             return run_alone(hosts, guides);
         };
         let mut confirming = match looked_for {
-            Wanted::Nothing => None,
-            Wanted::Invariant(message) => Some(Confirming::new(&around.invariants, Some(message))),
-            Wanted::AnyInvariant => Some(Confirming::new(&around.invariants, None)),
+            CheckedInvariants::Nothing => None,
+            CheckedInvariants::Invariant(message) => {
+                Some(Confirming::new(&around.invariants, Some(message)))
+            }
+            CheckedInvariants::AnyInvariant => Some(Confirming::new(&around.invariants, None)),
         };
         let files = around.invariants.iter();
         let times = Times {
@@ -209,7 +211,7 @@ impl NativeWorld {
             source: Source::Trace(Box::new(trace.host(&host.name))),
             watcher: &mut **watcher,
         });
-        self.run(hosts, guides.collect(), Wanted::of(trace))
+        self.run(hosts, guides.collect(), CheckedInvariants::of(trace))
     }
 
     /// Runs hosts as a trace prescribes, with a watcher on each.
@@ -467,7 +469,7 @@ fn of_scenario(
     spec: &RunSpec,
     build: &BuildSpec,
     session: &Session,
-) -> Result<(Vec<NativeHost>, Option<Surroundings>)> {
+) -> Result<(Vec<NativeHost>, Option<WorldContext>)> {
     let mut scenario = load_scenario(&spec.scenario())?;
     let run = spec.with_scenario(&scenario)?.with_defaults()?;
     if run.check_deadlocks {
@@ -493,14 +495,14 @@ fn of_scenario(
             );
         }
     }
-    let surroundings = Surroundings {
+    let context = WorldContext {
         network: network(&scenario, &run),
         max_virtual_ns: run.max_virtual_ns(),
         invariants: invariants(&RealDisk, &scenario)?,
         outside: None,
         scenario,
     };
-    Ok((hosts, Some(surroundings)))
+    Ok((hosts, Some(context)))
 }
 
 /// Replaces the program of a host, of a group of hosts, or of all hosts by another build. Returns how many it replaced.

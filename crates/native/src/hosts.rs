@@ -37,7 +37,7 @@ pub struct NativeHost {
     pub peer: Option<Arc<PeerConfig>>,
 }
 
-/// What surrounds the hosts of a world, and when it is cut off.
+/// The environment that the hosts of a world share, and when the world is cut off.
 pub struct NativeNetwork<'n> {
     /// The network and its faults.
     pub network: &'n Network,

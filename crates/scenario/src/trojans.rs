@@ -385,13 +385,7 @@ impl Reader<'_> {
         let name = self.values.text(node, diagnostics)?;
         let Some(other) = before.iter().find(|field| field.name == name) else {
             let known: Vec<&str> = before.iter().map(|field| field.name.as_str()).collect();
-            unknown(
-                node.span,
-                "earlier field",
-                &name,
-                &known,
-                diagnostics,
-            );
+            unknown(node.span, "earlier field", &name, &known, diagnostics);
             return None;
         };
         match other.size {

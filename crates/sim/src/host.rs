@@ -21,7 +21,7 @@ use crate::transit::{Delivery, Routed, deliver, packet_info, route};
 /// Observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;
 
-/// What surrounds the hosts of a world. The default is a host on its own.
+/// The environment that the hosts of a world share: network, faults and limits. The default is a host on its own.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Links and routes.

@@ -71,12 +71,12 @@ pub fn decide_host_fault(
 }
 
 fn effect_of(
-    fate: HostFaultEffect,
+    effect: HostFaultEffect,
     now_ns: u64,
     host: Option<&Host>,
     lost: &[InodeId],
 ) -> HostFaultOutcome {
-    match (fate, host) {
+    match (effect, host) {
         (HostFaultEffect::Continue, _) => HostFaultOutcome::None,
         (HostFaultEffect::Pause { for_ns }, _) => {
             HostFaultOutcome::Pause(now_ns.saturating_add(for_ns))

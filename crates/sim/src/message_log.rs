@@ -26,7 +26,7 @@ pub struct Message {
     /// What it is, for people.
     pub what: String,
     /// The fault that hit it, if any.
-    pub fate: Option<String>,
+    pub outcome: Option<String>,
     /// It was lost at least once.
     pub is_lost: bool,
     /// When it arrived: never, once, or several times.
@@ -41,7 +41,7 @@ impl Message {
     /// The fault and the bytes that arrived where they differ, for people.
     pub fn note(&self) -> Option<String> {
         let Some(received) = &self.received else {
-            return self.fate.clone();
+            return self.outcome.clone();
         };
         let sent = self.packet.as_ref().and_then(|packet| packet.payload());
         let sent = sent.map_or(&[][..], Buffer::bytes);
@@ -52,8 +52,8 @@ impl Message {
             from if from < MAX_SHOWN => format!("here {}", quoted(received)),
             from => format!("here from byte {from} on {}", quoted(&received[from..])),
         };
-        Some(match &self.fate {
-            Some(fate) => format!("{fate}; {here}"),
+        Some(match &self.outcome {
+            Some(outcome) => format!("{outcome}; {here}"),
             None => here,
         })
     }
@@ -112,7 +112,7 @@ impl MessageLog {
             to: self.name(to),
             packet: Some(packet),
             what,
-            fate: None,
+            outcome: None,
             is_lost: false,
             arrived_ns: Vec::new(),
             received: None,
@@ -166,13 +166,13 @@ impl MessageLog {
         let fault = delivery
             .taken
             .and_then(|taken| Some((taken.fault?, taken.effect)));
-        let fate = fault.map(|(fault, fate)| {
-            message.is_lost |= fate == DeliveryOutcome::Drop;
-            format!("{}: {}", named(fate), faults.get(fault).name)
+        let outcome = fault.map(|(fault, outcome)| {
+            message.is_lost |= outcome == DeliveryOutcome::Drop;
+            format!("{}: {}", named(outcome), faults.get(fault).name)
         });
         let marked = (!delivery.marks.is_empty()).then(|| "may be anything".to_owned());
-        for new in [fate, marked].into_iter().flatten() {
-            message.fate = match message.fate.take() {
+        for new in [outcome, marked].into_iter().flatten() {
+            message.outcome = match message.outcome.take() {
                 // A retransmission can be lost again, which is no news.
                 Some(known) if known.contains(&new) => Some(known),
                 Some(known) => Some(format!("{known}; {new}")),
@@ -192,7 +192,7 @@ impl MessageLog {
     fn log_off(&mut self, arrival: &Arrival, to: HostIndex) {
         if let Some(message) = self.find(arrival, to) {
             message.is_lost = true;
-            message.fate = Some("finds the host switched off".to_owned());
+            message.outcome = Some("finds the host switched off".to_owned());
         }
     }
 
@@ -220,7 +220,7 @@ impl MessageLog {
             to: self.name(host),
             packet: None,
             what,
-            fate: fault.map(|fault| fault.name.clone()),
+            outcome: fault.map(|fault| fault.name.clone()),
             is_lost: false,
             arrived_ns: vec![now_ns],
             received: None,
@@ -229,8 +229,8 @@ impl MessageLog {
     }
 }
 
-fn named(fate: DeliveryOutcome) -> &'static str {
-    match fate {
+fn named(outcome: DeliveryOutcome) -> &'static str {
+    match outcome {
         DeliveryOutcome::Drop => "is lost",
         DeliveryOutcome::Duplicate { .. } => "arrives twice",
         DeliveryOutcome::Delay { .. } => "is late",

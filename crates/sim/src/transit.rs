@@ -276,10 +276,10 @@ fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     arrival: &Arrival,
-    fate: Option<DeliveryOutcome>,
+    outcome: Option<DeliveryOutcome>,
     marks: &[SymbolicRange],
 ) -> Result<Arc<Packet>, Interrupt> {
-    let corrupted = match fate {
+    let corrupted = match outcome {
         Some(DeliveryOutcome::Corrupt { offset, length }) => Some((offset, length, false)),
         _ => None,
     };

@@ -38,7 +38,7 @@ pub struct World {
     pub(super) messages: Option<MessageLog>,
     /// What hosts were doing at the end of a world that is followed.
     pub(super) standing: Vec<HostStanding>,
-    /// What surrounds the hosts.
+    /// The environment that the hosts share.
     pub(super) network: Network,
     /// How often faults may happen in a world.
     pub(super) bounds: Bounds,

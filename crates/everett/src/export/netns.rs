@@ -33,7 +33,7 @@ pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<St
         .seen
         .as_ref()
         .map_or(&[][..], |seen| &seen.messages);
-    let Some(around) = &world.surroundings else {
+    let Some(around) = &world.context else {
         bail!(NotExportable, "a program has no network");
     };
     let topology = &around.scenario.topology;
@@ -109,7 +109,7 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
                 port,
                 number: *number - 1,
             }),
-            Some(fate) => beyond.push(format!("{from} → {to}: {}: {fate}", message.what)),
+            Some(note) => beyond.push(format!("{from} → {to}: {}: {note}", message.what)),
         }
     }
     for (name, trace) in &trace.hosts {

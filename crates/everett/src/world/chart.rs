@@ -36,14 +36,14 @@ fn text(messages: &[Message]) -> String {
     let width = width.unwrap_or(0);
     let mut text = String::new();
     for message in messages {
-        let fate = message.note();
-        let fate = fate.map_or_else(String::new, |fate| format!("  ({fate})"));
+        let note = message.note();
+        let note = note.map_or_else(String::new, |note| format!("  ({note})"));
         let ends = match message.packet {
             Some(_) => format!("{:>width$} → {:<width$}", message.from, message.to),
             None => format!("{:>width$}   {:<width$}", message.from, ""),
         };
         let (time, what) = (message.sent_ns as f64 / 1e9, &message.what);
-        let _ = writeln!(text, "{time:>12.6} s  {ends}  {what}{fate}");
+        let _ = writeln!(text, "{time:>12.6} s  {ends}  {what}{note}");
     }
     text
 }
