@@ -105,7 +105,7 @@ pub struct ExplorerConfig {
     pub no_tests: bool,
     /// Report every path that ends in a finding, not only the first at each location.
     pub all_findings: bool,
-    /// Report memory that nobody can free any more at exit.
+    /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
     /// Keep what paths write.
     pub keep_output: bool,

@@ -43,9 +43,9 @@ pub struct PathEnd {
     pub digest: u64,
     /// Its weight.
     pub weight: Weight,
-    /// Forks on its way.
+    /// Forks on the path.
     pub depth: u32,
-    /// Instructions on its way.
+    /// Instructions on the path.
     pub instructions: u64,
     /// The log of system calls, where it was asked for.
     pub calls: Vec<String>,
@@ -81,7 +81,7 @@ pub struct Finding {
     pub trace: Trace,
     /// Virtual time at the host.
     pub clock_ns: u64,
-    /// Instructions on its way.
+    /// Instructions on the path.
     pub instructions: u64,
     /// What the path wrote to standard output and standard error.
     pub output: [Vec<u8>; 2],

@@ -78,15 +78,15 @@ impl Spilled {
 /// What searchers go by.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct StateInfo {
-    /// Forks on its way.
+    /// Forks on its path.
     pub depth: u32,
     /// Segments to the nearest one that was never executed; `u32::MAX` if none can be reached.
     pub distance: u32,
     /// Instructions since it covered something new.
     pub since_new: u64,
-    /// Faults injected on its way.
+    /// Faults injected on its path.
     pub faults: u32,
-    /// Preemptions on its way.
+    /// Preemptions on its path.
     pub preemptions: u32,
 }
 

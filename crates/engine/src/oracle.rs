@@ -77,12 +77,12 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// The same with somebody who answers for live peers.
+    /// The same, with answers for live peers.
     pub fn with_outside(self, outside: Option<&'a dyn Outside>) -> Self {
         PathOracle { outside, ..self }
     }
 
-    /// The run ends, by its time or because somebody asks: a question that was not answered stays open.
+    /// The run ends, at its deadline or on request: queries without an answer stay open.
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|(clock, end)| clock.now() >= end) || self.solver.is_interrupted()
     }

@@ -121,7 +121,7 @@ pub struct Path {
     pub depth: u32,
     /// Instructions that are counted; more than were executed while the state is rematerialised.
     pub counted: u64,
-    /// While it is rematerialised: it stops when so many questions are answered.
+    /// While the state is rematerialised: the number of answered questions at which it stops.
     pub pause_at: Option<u64>,
     /// The trace that it follows, if it has not come to its end.
     pub follow: Option<Box<Follow>>,

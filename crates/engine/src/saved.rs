@@ -13,7 +13,7 @@ use crate::spill::{Bundle, SpillId};
 use crate::state::Identity;
 use crate::statistics::{Statistics, WorldStatistics};
 
-/// A search that stands still: its counters, and what is left to explore.
+/// A stopped search: its counters, and what is left to explore.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
     /// Files of states beside the spill file, in the order of their numbers.

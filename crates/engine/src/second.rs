@@ -12,7 +12,7 @@ use crate::finding::PathEnding;
 use crate::input::Input;
 use crate::trace::{TraceChoice, TraceEnd};
 
-/// What a program did, as far as somebody outside can tell.
+/// The externally visible behaviour of a program.
 #[derive(Clone)]
 pub(crate) struct Behaviour {
     /// How it ended.
@@ -67,7 +67,7 @@ pub struct Second {
 }
 
 impl Second {
-    /// The second run after a path of the first, which made so many inputs and these choices.
+    /// The second run after a path of the first, with the number of its inputs and its choices.
     pub(crate) fn after(
         (inputs, choices): (usize, &SharedList<TraceChoice>),
         first: Behaviour,

@@ -24,7 +24,7 @@ use crate::world::stored::{StoredConditions, StoredNet, StoredWorldState};
 
 /// States that are written together: each is stored as its difference from the one before.
 pub const BUNDLE: usize = 256;
-/// Longest chain of states stored as differences: so many are read for one at most.
+/// Longest chain of states stored as differences: the most that are read to restore one.
 const LONGEST_CHAIN: u32 = 16;
 /// Size of the write buffer.
 const BUFFER: usize = 1 << 18;

@@ -29,7 +29,7 @@ const MOST_ROUNDS_A_LOOK: u32 = 4096;
 /// Rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
 
-/// Leaves the team however a worker ends, so that nobody waits for it.
+/// Leaves the team however a worker ends, so that the others do not wait for it.
 struct Leaving<'t>(&'t Team);
 
 impl Drop for Leaving<'_> {
@@ -108,8 +108,8 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
 }
 
 impl<'a> Explorer<'a> {
-    /// The same as [`Explorer::run`], with so many workers. A listener that looks at states sees those of one worker, so
-    /// this is for listeners that do not.
+    /// The same as [`Explorer::run`], with several workers. A listener that inspects states sees those of one worker,
+    /// so this is for listeners that do not.
     pub fn run_team(
         &mut self,
         workers: usize,
@@ -317,8 +317,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Before a checkpoint: lets all workers stand still, and learns where their states stand. `false` if the search is to
-    /// stop first, because a worker may be in a query that takes long: then nothing may be saved.
+    /// Before a checkpoint: pauses all workers, and collects the positions of their states. `false` if the search has
+    /// to stop first, because a worker may be in a long query: then nothing may be saved.
     pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) -> bool {
         let Some(member) = &self.member else {
             return false;

@@ -188,7 +188,7 @@ mod shared_bytes {
 }
 
 impl Trace {
-    /// The answer to a question; the one at `next` is looked at first.
+    /// The answer to a question; the one at `next` is tried first.
     pub fn answer(&self, question: u128, next: usize) -> Option<&Arc<[u8]>> {
         let is_it = |answer: &&TraceAnswer| answer.question == question;
         let expected = self.answers.get(next).filter(is_it);

@@ -23,9 +23,9 @@ use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 /// How long a host runs at most.
 #[derive(Copy, Clone, Debug)]
 pub enum RunFor {
-    /// About so many instructions.
+    /// About this number of instructions.
     Budget(u64),
-    /// To where so many instructions were executed since it booted.
+    /// Until this number of instructions since boot.
     To(u64),
 }
 

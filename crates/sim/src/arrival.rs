@@ -8,7 +8,7 @@ use std::hash::Hash;
 use std::mem::discriminant;
 use std::sync::Arc;
 
-/// A packet on its way to a host.
+/// A packet in transit to a host.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// When it arrives.

@@ -28,7 +28,7 @@ pub struct Network {
     pub topology: Topology,
     /// Faults of packets and hosts.
     pub faults: Faults,
-    /// How often at most a packet overtakes another one on its way to a host.
+    /// How often, at most, a packet overtakes another one in transit to a host.
     pub orders: u32,
     /// Events of one host after which it counts as a livelock.
     pub max_events: Option<u64>,
@@ -134,7 +134,7 @@ pub struct SimHost {
     pub restarts: u32,
     /// When it was powered off last.
     pub off_since_ns: u64,
-    /// How often a packet overtook another one on its way here.
+    /// How often a packet overtook another one in transit to this host.
     pub overtaken: u32,
     /// Observations so far, where an invariant asks for them.
     pub observations: ObservationLog,

@@ -13,7 +13,7 @@ use crate::transit::retransmitted;
 pub enum HostFaultOutcome {
     /// No fault hits.
     None,
-    /// The host stands still until this time.
+    /// The host pauses until this time.
     Pause(u64),
     /// It is powered off for good.
     Off,

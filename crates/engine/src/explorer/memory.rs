@@ -8,7 +8,7 @@ use crate::spill::{BUNDLE, SpillId};
 use crate::weight::Weight;
 
 impl Explorer<'_> {
-    /// Near the memory limit, spills states and frees terms that nothing uses any more. Returns `false` if that is not enough.
+    /// Near the memory limit, spills states and frees unused terms. Returns `false` if that is not enough.
     pub(super) fn mind_memory(&mut self) -> bool {
         let Some(limit) = self.config.limits.max_memory else {
             return true;
@@ -130,7 +130,7 @@ impl Explorer<'_> {
         usize::try_from(limit / MEMORY_AN_ENTRY).unwrap_or(usize::MAX)
     }
 
-    /// Where the frontier has more spilled states than so many, moves all but half of them to the backlog.
+    /// If the frontier has more than this number of spilled states, moves all but half of it to the backlog.
     fn fill_backlog(&mut self, most: usize) {
         if self.frontier.spilled() <= most {
             return;
@@ -190,7 +190,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// The states of other workers, which stand still.
+    /// The states of the other workers, which are paused.
     pub(crate) fn states_elsewhere(&self) -> Vec<State> {
         let jobs = self.elsewhere.jobs.iter();
         let traces = jobs.filter_map(|job| match job {

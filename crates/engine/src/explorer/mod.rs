@@ -106,7 +106,7 @@ pub trait Listener {
     fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
     /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
-    /// The next tick saves the search: all workers have to stand still.
+    /// The next tick writes a checkpoint: all workers must pause.
     fn is_saving_due(&mut self) -> bool {
         false
     }
@@ -441,7 +441,7 @@ impl<'a> Explorer<'a> {
         deadline.is_some_and(|end| self.config.clock.now() >= end)
     }
 
-    /// The run ends, by its time or because somebody asks: what the solver does not know any more stays open.
+    /// The run ends, at its deadline or on request: queries without an answer stay open.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_late() || self.worker.solver.is_interrupted()
     }

@@ -76,7 +76,7 @@ impl StoredTable {
         is_used.iter().all(|used| *used).then_some(())
     }
 
-    /// Adds the dstates of another table, whose states have the numbers after so many others.
+    /// Adds the dstates of another table, whose states are numbered from this offset on.
     pub fn append(&mut self, other: &StoredTable, states: u32) {
         let sets = self.sets.len() as u32;
         let renumbered = |list: &Vec<u32>, by: u32| list.iter().map(|at| at + by).collect();

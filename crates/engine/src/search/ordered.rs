@@ -15,7 +15,7 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    /// A searcher that goes by this key.
+    /// A searcher with this key.
     pub fn new(key: fn(StateInfo) -> u64) -> Ordered {
         Ordered {
             key,

@@ -72,7 +72,7 @@ impl Explorer<'_> {
         team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
     }
 
-    /// The newest dstates that are worth giving to so many workers.
+    /// The newest dstates that are worth giving to this number of workers.
     fn pick_dstates(&self, team: &Team, wanted: usize) -> Vec<DstateId> {
         let table = &self.world.table;
         let mut dstates = table.dstates();

@@ -87,7 +87,7 @@ pub(crate) struct Shared {
     pub(super) workers: usize,
     /// Those of them that wait for jobs.
     pub(super) waiting: usize,
-    /// Those of them that stand still.
+    /// Those of them that are paused.
     pub(super) still: usize,
     /// How often they were released from that.
     pub(super) releases: u64,
@@ -150,7 +150,7 @@ pub(crate) struct Member {
     /// Coverage has grown here since the team was told.
     pub(crate) has_grown: bool,
     pub(super) rounds: u32,
-    /// The round in which it is looked at whether dstates are wanted, and how many there are to the next.
+    /// The round of the next check whether idle workers want dstates, and the rounds between two checks.
     pub(super) look_at: u32,
     pub(super) pause: u32,
     /// Solver counters that were reported.
@@ -321,15 +321,16 @@ impl Member {
     }
 }
 
-/// How long a worker waits for jobs before it looks at the clock and at the user's wishes.
+/// How long a worker waits for jobs before it checks the clock and the stop flag.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// A state is given away if what lies before it is expected to take so many times what it takes to rematerialise it.
+/// A state is given away if the work below it is expected to be this many times the cost of rematerialising it.
 const WORTH: f64 = 16.0;
 
 /// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: what takes few
 /// is over before another worker has begun.
 const FIRST_ROUNDS_PART: u64 = 10;
 
-/// Rounds between two looks at whether dstates are wanted: a round of a world is short. Where none was worth it, they double.
+/// Rounds between two checks whether idle workers want dstates: a round of a world is short. If none was worth giving,
+/// they double.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;

@@ -92,7 +92,7 @@ pub fn least_from(hosts: impl DoubleEndedIterator<Item = FaultUse>) -> Vec<Fault
 }
 
 impl Bounds {
-    /// The bounds of a world of so many hosts.
+    /// The bounds of a world with this number of hosts.
     pub fn of(faults: &Faults, hosts: usize) -> Bounds {
         Bounds {
             faults: faults.world_bounds(hosts),

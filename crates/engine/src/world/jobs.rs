@@ -99,7 +99,7 @@ pub(super) fn weight_of_rest(faults: u32, begun: u64) -> WeightSum {
 }
 
 impl Explorer<'_> {
-    /// Takes all worlds out of the search, in so many parts at most. The search has nothing left then.
+    /// Takes all worlds out of the search, in at most `most` parts. The search is empty afterwards.
     pub fn take_worlds_in_parts(&mut self, most: usize) -> Vec<Worlds> {
         let times: Vec<u64> = self.world.times.iter().copied().collect();
         let dstates = self.world.table.dstates();
@@ -128,7 +128,7 @@ impl Explorer<'_> {
         all
     }
 
-    /// Takes up worlds that may come from anybody.
+    /// Continues worlds from an untrusted source.
     pub(crate) fn take_up_worlds(&mut self, all: Vec<Worlds>) -> Result<(), SavedError> {
         let are_ours = all.iter().all(|one| one.weight(&self.config).is_some());
         if !are_ours || !Worlds::can_be_together(&all) {

@@ -397,7 +397,8 @@ impl Explorer<'_> {
         result
     }
 
-    /// A host that its program sets up follows a trace to where it begins. Returns `false` where it strays: it is cut off.
+    /// A host that its program sets up follows a trace to where it begins. Returns `false` if it diverges from the
+    /// trace: it is cut off.
     fn is_on_its_way(&mut self, id: StateId, state: &mut State) -> bool {
         if !state.sim().is_setting_up(state.host.as_ref()) {
             return true;
@@ -412,7 +413,8 @@ impl Explorer<'_> {
         false
     }
 
-    /// Ends a state that has more forks than it may, or that would execute more instructions. Returns `false` if it is gone.
+    /// Ends a state that exceeds the limit on forks, or that would exceed that on instructions. Returns `false` if it
+    /// has ended.
     fn is_within_limits(
         &mut self,
         id: StateId,
@@ -567,7 +569,7 @@ impl Explorer<'_> {
         self.drop_states(&all);
     }
 
-    /// The solver does not know something: it gave up, or somebody stops the run, and the question is open.
+    /// The solver gave no answer: it reached its limit, or the run is being stopped and the query stays open.
     fn note_unknown(&mut self, reason: &str) {
         match self.is_stopping() {
             true => self.world.has_open_questions = true,

@@ -28,7 +28,7 @@ pub(crate) struct WorldPart {
     pub(super) has_open_questions: bool,
 }
 
-/// The worlds of a worker that stands still: where they are in its spill file.
+/// The worlds of a paused worker: their positions in its spill file.
 pub(crate) struct WorldSnapshot {
     spill: PathBuf,
     pub(crate) states: Vec<SavedState>,
@@ -166,7 +166,7 @@ impl WorldPart {
         self.states.len()
     }
 
-    /// The host of each state, and how often its weight was halved. `None` if they are no states of so many hosts.
+    /// The host of each state, and how often its weight was halved. `None` if states, hosts and table do not match.
     pub(super) fn checked_weights(&self, hosts: usize) -> Option<Vec<(HostIndex, u32)>> {
         self.table.check(self.states.len(), hosts).ok()?;
         let states = self.states.iter().map(|(stored, facts)| {

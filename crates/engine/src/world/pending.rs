@@ -8,7 +8,7 @@ use crate::path::Sharing;
 use crate::world::stored::PendingWorld;
 
 impl Explorer<'_> {
-    /// All worlds that have not ended and that can be, up to so many. Those whose states are spilled are brought back.
+    /// All unfinished feasible worlds, at most `most`. Spilled states are rematerialised.
     pub fn pending_worlds_up_to(&mut self, most: usize) -> Vec<PendingWorld> {
         while self.world.table.len() < most && self.begin_more_worlds() {}
         let mut worlds = Vec::new();

@@ -100,7 +100,7 @@ pub struct Acted {
 }
 
 impl Peer {
-    /// A peer that has heard of nobody yet.
+    /// A peer before its first event.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
         Peer {
             config,

@@ -41,7 +41,7 @@ impl Dstate {
 #[derive(Clone, Debug)]
 struct StateEntry {
     host: HostIndex,
-    /// Nothing will happen to it unless somebody sends it something.
+    /// Nothing will happen to it unless another host sends to it.
     quiescent: bool,
     /// The sets that it is in, in order.
     sets: SmallVec<[SetId; 4]>,
@@ -232,7 +232,7 @@ impl Table {
         self.states.iter().map(|(state, _)| state)
     }
 
-    /// Says whether a state is quiescent: nothing will happen to it unless somebody sends it something.
+    /// Says whether a state is quiescent: nothing will happen to it unless another host sends to it.
     pub fn set_quiescent(&mut self, state: MemberId, quiescent: bool) {
         let Some(entry) = self.states.get_mut(state) else {
             return;
