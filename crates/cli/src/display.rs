@@ -145,7 +145,7 @@ impl Display {
         }
         if !summary.unsupported.is_empty() {
             self.say(&format!(
-                "unsupported: {} things that Linux would do were refused or ignored (summary.json lists them)",
+                "unsupported: {} requests that Linux would fulfil were refused or ignored (summary.json lists them)",
                 summary.unsupported.len()
             ));
         }
@@ -241,10 +241,7 @@ impl Observer for Display {
                 host: Some(host),
                 file,
                 ..
-            } => print(&format!(
-                "what {host} sent and got is in {}",
-                file.display()
-            )),
+            } => print(&format!("packets of {host} are in {}", file.display())),
             Event::Output { host, streams } => show_output(*host, streams),
             Event::Replayed { path, verdict } => replayed(path, verdict),
             Event::Tested { path, outcome } => tested(path, outcome),
@@ -304,7 +301,7 @@ fn progress_text(progress: &Progress) -> String {
             )
         }
         Some(world) => format!(
-            "{seconds:>6.1} s  {:.3} s of the worlds  {states} states  {} dstates  {findings} findings  {rate}/s",
+            "{seconds:>6.1} s  virtual time {:.3} s  {states} states  {} dstates  {findings} findings  {rate}/s",
             world.virtual_ns as f64 / 1e9,
             world.dstates,
         ),
@@ -384,7 +381,7 @@ fn followed(path: &Path, ending: &Ending) {
             print(&format!("{path}: expected {expected:?}, seen {seen:?}"));
         }
         Ending::Finding { expected, seen } => {
-            print(&format!("{path}: it ends otherwise"));
+            print(&format!("{path}: it ends differently"));
             print(&format!("    expected {expected:?}, seen {seen:?}"));
         }
         Ending::World {
@@ -392,7 +389,7 @@ fn followed(path: &Path, ending: &Ending) {
             seen,
             wrong,
         } => {
-            print(&format!("{path}: it ends otherwise"));
+            print(&format!("{path}: it ends differently"));
             print(&format!(
                 "    expected {expected:?}, seen {seen:?} {wrong:?}"
             ));

@@ -78,7 +78,7 @@ impl Checkpoint {
         }
         // It is the newest from now on, and the next one does not take its place before the disk has that.
         let renamed = fs::rename(dir.join(OLD_FILE), dir.join(FILE));
-        renamed.context("cannot go back to the checkpoint before")?;
+        renamed.context("cannot restore the previous checkpoint")?;
         before
     }
 
@@ -114,7 +114,7 @@ impl Checkpoint {
         }
         let is_name = |path: &PathBuf| path.file_name() == Some(path.as_os_str());
         if !self.saved.files.iter().all(is_name) {
-            bail!(Invalid, "a file of states lies elsewhere");
+            bail!(Invalid, "a file of states is outside of the folder");
         }
         self.saved
             .check()
@@ -363,7 +363,7 @@ impl Checkpoints {
             // What was written of it would only take up the disk; the last checkpoint stays.
             let _ = fs::remove_file(&states);
         }
-        let Some(saved) = saved.context("cannot write down what is left to explore")? else {
+        let Some(saved) = saved.context("cannot write the states that are left")? else {
             self.postpone(start, clock());
             return Ok(false);
         };

@@ -37,7 +37,7 @@ pub enum Error {
         source: Option<std::io::Error>,
     },
     /// A trace is not inside the folder of a run.
-    #[error("{} is in no run's folder", .0.display())]
+    #[error("{} is not in the folder of a run", .0.display())]
     InNoRun(PathBuf),
     /// A file of a run is damaged.
     #[error("{} is damaged", path.display())]

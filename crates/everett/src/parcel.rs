@@ -107,7 +107,7 @@ impl Parcel {
         let spec = &self.spec;
         expect_divisible(spec)?;
         if self.programs.len() != 1 + spec.host.program.len() {
-            bail!(Invalid, "the job has not the programs that it names");
+            bail!(Invalid, "the job lacks programs that it names");
         }
         let names = spec.host.program.iter();
         let names = names.map(|program| Path::new(&program.path));

@@ -609,8 +609,12 @@ impl Listener for Recorder<'_> {
     fn finding(&mut self, found: &WorldFinding) {
         let number = self.findings.len();
         let dir = format!("findings/{:04}", number + 1);
-        let mut files =
-            finding_files(found, None, Natively::NotTried("the search goes on")).to_vec();
+        let mut files = finding_files(
+            found,
+            None,
+            Natively::NotTried("the search is still running"),
+        )
+        .to_vec();
         files.extend(written_files("fs", &found.finding.files));
         let (format, folder) = (self.format.clone(), dir.clone());
         let trace = WorldTrace::of(found, format.is_program);

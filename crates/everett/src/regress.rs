@@ -292,7 +292,7 @@ impl Replayed {
             return Ok(seen.finding_of(&self.trace).is_some());
         }
         let seen = seen.end().ok_or_else(|| {
-            Error::Trace("the bitcode parts from the trace or does not end".to_owned())
+            Error::Trace("the bitcode diverges from the trace or does not end".to_owned())
         })?;
         let expected = self.trace.end();
         Ok(expected.is_some_and(|expected| {

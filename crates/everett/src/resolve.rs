@@ -16,7 +16,7 @@ impl RunSpec {
         if self.command.len() > 1 {
             bail!(
                 Usage,
-                "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
+                "a scenario takes no arguments; set those of its programs with --set host.NAME.args=..."
             );
         }
         let usual = serde_json::to_value(RunSpec::default())?;
@@ -25,7 +25,7 @@ impl RunSpec {
             if said.get(option.field) != usual.get(option.field) {
                 bail!(
                     Usage,
-                    "--{} is for single programs; a scenario says such things for each of its hosts, where it can",
+                    "--{} is for single programs; a scenario sets such options per host, if it has them",
                     option.name
                 );
             }

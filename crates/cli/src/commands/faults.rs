@@ -206,7 +206,7 @@ fn print_summary(summary: &FaultSummary) {
         eprintln!("everett: {errors} scenarios could not be run; summary.json says why");
     }
     for test in &summary.failing_without_faults {
-        eprintln!("everett: test {test} fails without any fault; its scenarios say nothing");
+        eprintln!("everett: test {test} fails without any fault; its scenarios are not meaningful");
     }
     if summary.cleanup_failures > 0 {
         let failures = summary.cleanup_failures;

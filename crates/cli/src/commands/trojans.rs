@@ -126,7 +126,7 @@ impl TrojansArgs {
             if !client.depends_on.is_empty() {
                 let values = client.depends_on.join(", ");
                 print(&format!(
-                    "client {name}: what it sends depends on its {values}, of which one value was tried: mask the field"
+                    "client {name}: its messages depend on its {values}, which were concrete: mask the field"
                 ));
             }
         }

@@ -404,7 +404,7 @@ fn a_begin_that_leads_elsewhere_is_found() {
     assert_eq!(summary["complete"], false, "{summary}");
     let said = summary["warnings"].to_string();
     assert!(
-        said.contains("host client does not come to its begin"),
+        said.contains("host client does not reach its start"),
         "{said}"
     );
 }

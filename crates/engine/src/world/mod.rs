@@ -407,7 +407,7 @@ impl Explorer<'_> {
             return true;
         };
         let name = &self.host(self.world.table.host(id)).name;
-        self.warn(format!("host {name} does not come to its begin: {message}"));
+        self.warn(format!("host {name} does not reach its start: {message}"));
         self.note_limit("begin");
         self.cut_worlds_with(id);
         false
