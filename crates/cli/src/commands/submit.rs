@@ -153,9 +153,9 @@ fn as_text(status: &Status) -> String {
         .collect();
     let state = match (status.is_over(), status.is_cancelled) {
         (true, _) if status.limit().is_some() => "at a limit",
-        (true, _) => "at its end",
+        (true, _) => "finished",
         (false, true) => "cancelled",
-        (false, false) => "under way",
+        (false, false) => "running",
     };
     let mut text = format!(
         "{state}: {} jobs explored, {} with workers, {} waiting\n{} paths, {} findings of jobs, {} workers\n\
