@@ -77,6 +77,7 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
         match team.wait() {
             Waited::Jobs(jobs) => break jobs,
             Waited::Finished => return,
+            Waited::Again if team.is_narrow.load(Ordering::Relaxed) => return,
             Waited::Again => match team.phase() {
                 Phase::Explore => {}
                 Phase::Still => team.stand_still(Elsewhere::default()),
@@ -204,6 +205,9 @@ impl<'a> Explorer<'a> {
                 }
             }
         }
+        if self.must_leave() {
+            return Some(Stopped::Asked);
+        }
         if !is_idle {
             match self.is_world() {
                 true => self.share_worlds(&team),
@@ -217,6 +221,14 @@ impl<'a> Explorer<'a> {
             Waited::Finished => return Some(Stopped::Finished),
         }
         None
+    }
+
+    /// The lead needs the memory of this worker.
+    pub(crate) fn must_leave(&self) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| {
+            !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed)
+        })
     }
 
     /// The team has come to its end, and this worker with it.

@@ -6,6 +6,7 @@ use everett_expr::Arena;
 use everett_linux::{Ending, Host, HostExit, Stream};
 use everett_vm::{
     BugKind, ConcreteOracle, Coverage, ExecContext, Image, Interrupt, StackTable, VmOptions,
+    made_bytes,
 };
 use std::ffi::OsString;
 use std::path::Path;
@@ -176,19 +177,18 @@ struct ExecLimits {
 }
 
 impl ExecLimits {
-    /// How many instructions may run before the limits are checked again; what is used up otherwise.
-    fn slice(&self) -> Result<u64, String> {
+    /// How much memory may be taken before the limits are checked again; what is used up otherwise.
+    fn left(&self) -> Result<u64, String> {
         if self.session.now() >= self.time {
             return Err("the program takes longer than it may; see --max-time".to_owned());
         }
         let used = self.session.memory.used();
-        match self.memory.checked_sub(used) {
-            None => Err(format!(
-                "the program uses more memory than {} MiB; see --max-memory",
-                self.memory >> 20
-            )),
-            Some(left) => Ok((left / MEMORY_OF_INSTRUCTION).clamp(SHORT_SLICE, SLICE)),
-        }
+        self.memory.checked_sub(used).ok_or_else(|| self.full())
+    }
+
+    fn full(&self) -> String {
+        let most = self.memory >> 20;
+        format!("the program uses more memory than {most} MiB; see --max-memory")
     }
 }
 
@@ -212,11 +212,18 @@ impl Machine {
         console: &mut dyn Console,
     ) -> Result<ExecEnding> {
         loop {
-            let slice = match self.limits.slice() {
-                Ok(slice) => slice,
+            let left = match self.limits.left() {
+                Ok(left) => left,
                 Err(which) => return Ok(ExecEnding::Limit(which)),
             };
+            let slice = (left / MEMORY_OF_INSTRUCTION).clamp(SHORT_SLICE, SLICE);
+            let made = made_bytes();
+            self.options.most_made = made.saturating_add(left);
             let exit = host.run(self.around(images), slice);
+            if matches!(exit, HostExit::Suspended) && made_bytes() == made {
+                // One call takes more than is left.
+                return Ok(ExecEnding::Limit(self.limits.full()));
+            }
             self.show_output(host, console)?;
             for line in host.take_log() {
                 console.call(&line.to_string());

@@ -8,7 +8,7 @@ use triomphe::Arc;
 use crate::bug::{Bug, BugKind};
 use crate::choice::ChoiceSite;
 use crate::image::Image;
-use crate::memory::{Memory, ObjectKind};
+use crate::memory::{Memory, ObjectKind, PAGE, made_bytes};
 use crate::oracle::{Oracle, Suspend};
 use crate::stacks::{CallSite, ImageId, StackId, StackTable};
 use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
@@ -37,6 +37,8 @@ pub struct VmOptions {
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
+    /// What [`made_bytes`](crate::made_bytes) may become: an instruction that would exceed it is suspended.
+    pub most_made: u64,
     /// New stack slots and heap blocks hold anything: their content is symbolic, and decisions on it are not reported.
     pub symbolic_memory: bool,
     /// Report decisions on uninitialised memory. Programs must be lowered without promotion of
@@ -64,6 +66,7 @@ impl Default for VmOptions {
             max_positions_read: 16_384,
             check_overflow: false,
             max_heap: 8 << 30,
+            most_made: u64::MAX,
             symbolic_memory: false,
             check_uninitialised: false,
             check_races: false,
@@ -351,6 +354,31 @@ impl<'a> Vm<'a> {
             alone: false,
             asked: false,
         }
+    }
+
+    /// Suspends an instruction that takes so many bytes of memory if there is no room for them.
+    pub fn need_room(&self, bytes: u64) -> Result<(), Interrupt> {
+        match made_bytes().saturating_add(bytes) > self.options.most_made {
+            true => Err(Interrupt::Suspend),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for an instruction that writes a range of memory: pages that nobody shares are there already.
+    pub(crate) fn need_room_to_write(&self, address: u64, len: u64) -> Result<(), Interrupt> {
+        if len <= PAGE as u64 || self.need_room(len).is_ok() {
+            return Ok(());
+        }
+        match self.memory.object_at(address, len) {
+            Some(object) => self.need_room(object.unowned(address - object.start, len)),
+            None => Ok(()),
+        }
+    }
+
+    /// Where in its page an address of a large object lies.
+    pub(crate) fn place_in_page(&self, address: u64) -> Option<u64> {
+        let object = self.memory.near(address)?;
+        Some((address - object.start) % PAGE as u64)
     }
 
     /// Branches on a one-bit value.

@@ -1,6 +1,7 @@
 //! The memory limit: near it, the explorer spills states to disk and frees unused terms.
 
 use super::*;
+use everett_vm::made_bytes;
 use std::io;
 
 use crate::frontier::Spilled;
@@ -15,11 +16,18 @@ impl Explorer<'_> {
         };
         // Spilling takes memory, too.
         let limit = limit - (limit / 32 + ROOM_TO_SPILL).min(limit / 4);
-        if self.rounds_left > 0 && self.forks_left > 0 {
+        if self.rounds_left > 0 && self.forks_left > 0 && !self.has_grown() {
             self.rounds_left -= 1;
             return true;
         }
         self.forks_left = FORKS_A_BATCH;
+        let is_enough = self.mind_states(limit);
+        self.measure_room();
+        is_enough || self.narrow_team()
+    }
+
+    /// Looks how much memory is in use, and spills states if that is much.
+    fn mind_states(&mut self, limit: u64) -> bool {
         let used = self.config.memory.used();
         // Asking takes longer than a short round, so it is done often only near the limit.
         self.rounds_left = if used < limit / 2 { 63 } else { 3 };
@@ -46,10 +54,62 @@ impl Explorer<'_> {
         self.fits()
     }
 
+    /// Notes how much memory is left up to the limit.
+    fn measure_room(&mut self) {
+        let Some(limit) = self.config.limits.max_memory else {
+            return;
+        };
+        let left = limit.max(LEAST).saturating_sub(self.config.memory.used());
+        let workers = self.member.as_ref().map_or(1, Member::workers);
+        self.room = left / workers as u64;
+        self.made_at_check = made_bytes();
+        if !self.is_world() {
+            self.worker.vm.most_made = self.made_at_check.saturating_add(self.room);
+        }
+    }
+
+    /// So much memory was taken since it was looked at that it is time to look again.
+    pub(super) fn has_grown(&self) -> bool {
+        let made = made_bytes() - self.made_at_check;
+        made > self.room / GROWTH_PART
+    }
+
+    /// How many instructions may run before memory is looked at again.
+    pub(super) fn most_instructions(&self) -> u64 {
+        let left = self.worker.vm.most_made.saturating_sub(made_bytes());
+        (left / MEMORY_OF_INSTRUCTION).max(SHORT_SLICE)
+    }
+
+    /// An instruction of the state that runs takes more memory than there is. Spills all other states. Returns `false`
+    /// if there are none.
+    pub(super) fn clear_room(&mut self) -> bool {
+        let before = self.room.saturating_sub(made_bytes() - self.made_at_check);
+        let live: Vec<StateId> = live_states(&self.frontier).map(|(id, _)| id).collect();
+        for part in live.chunks(BUNDLE) {
+            if let Err(error) = self.spill_states(part) {
+                self.warn(format!("states cannot be spilled: {error}"));
+            }
+        }
+        self.config.memory.release();
+        self.measure_room();
+        if !live.is_empty() {
+            self.note_limit("max-memory");
+        }
+        !live.is_empty() || self.room > before + ROOM_TO_SPILL || self.narrow_team()
+    }
+
+    /// Where several workers have too much memory together, all but the lead leave. Returns `false` if that has not
+    /// helped.
+    fn narrow_team(&mut self) -> bool {
+        match &self.member {
+            Some(member) if !self.is_world() => member.narrow(),
+            _ => false,
+        }
+    }
+
     /// Whether what cannot be spilled is within the limit: the table of a world, or single states of a program. For
     /// programs small limits leave room for what is no state.
     fn fits(&self) -> bool {
-        const LEAST: u64 = 512 << 20;
         let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
         let most = if self.is_world() {
             limit
@@ -228,6 +288,14 @@ impl Explorer<'_> {
     }
 }
 
+/// Programs get as much memory for what is no state, whatever the limit.
+const LEAST: u64 = 128 << 20;
+/// Memory is looked at again when such a part of what is left was taken.
+const GROWTH_PART: u64 = 8;
+/// The most memory that an instruction takes: two pages and what is kept about them. Those that write more ask first.
+const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
+/// The least instructions between two looks.
+const SHORT_SLICE: u64 = 1000;
 /// Memory that is kept free for spilling, besides a part of the limit.
 const ROOM_TO_SPILL: u64 = 2 << 20;
 /// Memory that is allowed for an entry of the frontier and what searchers know about it.

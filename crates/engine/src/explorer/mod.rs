@@ -208,6 +208,9 @@ pub struct Explorer<'a> {
     pub(crate) forks_left: u64,
     /// Memory that is in use although states were spilled.
     memory_floor: u64,
+    /// Memory that was left up to the limit when it was checked, and what had been made by then.
+    room: u64,
+    made_at_check: u64,
     /// Which states of different hosts belong together, and what surrounds them.
     pub(crate) world: World,
     /// Other workers on the same search.
@@ -270,6 +273,8 @@ impl<'a> Explorer<'a> {
             rounds_left: 0,
             forks_left: 0,
             memory_floor: 0,
+            room: u64::MAX,
+            made_at_check: 0,
             world: World::new(&config, is_followed)?,
             member: None,
             elsewhere: Elsewhere::default(),

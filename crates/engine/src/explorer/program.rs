@@ -84,7 +84,13 @@ impl Explorer<'_> {
                     }
                 }
                 // The time is over and a question is open.
-                (HostExit::Suspended, None) => break,
+                (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
+                (HostExit::Suspended, None) => {
+                    if !self.clear_room() {
+                        self.note_limit("max-memory");
+                        return self.cut(id, state, "max-memory", listener);
+                    }
+                }
                 (HostExit::Ended(_), _) if !self.reserve(Counted::Paths) => {
                     state = self.before_its_end(&state);
                     break;
@@ -108,7 +114,11 @@ impl Explorer<'_> {
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
             let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;
-            if state.instructions() >= target || forked || self.out_of_time() || self.out_of_forks()
+            let is_full = forked || self.has_grown();
+            if state.instructions() >= target
+                || is_full
+                || self.out_of_time()
+                || self.out_of_forks()
             {
                 break;
             }
@@ -139,6 +149,7 @@ impl Explorer<'_> {
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
+        let budget = budget.min(self.most_instructions());
         let host = match &self.config.against {
             Some(other) if state.path.second.is_some() => other,
             _ => &self.config.hosts[0].config,

@@ -116,6 +116,8 @@ pub(crate) struct Team {
     pub(super) forks: AtomicU64,
     /// Workers are not only to explore: they look at the phase.
     pub(super) attention: AtomicBool,
+    /// Workers have too much memory together: all but the lead leave.
+    pub(super) is_narrow: AtomicBool,
     /// Interrupts the solvers of all workers but the lead.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -191,6 +193,7 @@ impl Team {
             paths: AtomicU64::new(paths),
             forks: AtomicU64::new(forks),
             attention: AtomicBool::new(false),
+            is_narrow: AtomicBool::new(false),
             stop: Arc::default(),
         }
     }
@@ -310,6 +313,31 @@ impl Member {
             Counted::Paths => &self.team.paths,
             Counted::Forks => &self.team.forks,
         }
+    }
+
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.team.shared().workers
+    }
+
+    /// Lets all workers but the lead leave. Returns `false` if the lead is alone already.
+    pub(crate) fn narrow(&self) -> bool {
+        self.team.is_narrow.store(true, Ordering::Relaxed);
+        if !self.is_lead {
+            return true;
+        }
+        let are_others = |shared: &mut Shared| shared.workers > 1;
+        let mut shared = self.team.shared();
+        if !are_others(&mut shared) {
+            return false;
+        }
+        // One of them may be in a query that takes long.
+        let waited = self
+            .team
+            .changed
+            .wait_timeout_while(shared, PATIENCE, are_others);
+        drop(waited);
+        true
     }
 
     /// States of the other workers.

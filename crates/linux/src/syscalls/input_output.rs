@@ -85,6 +85,8 @@ const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno:
 const IOV_MAX: u64 = 1024;
 /// The most bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
+/// How often the bytes of a transfer are in memory: on their way, and where they arrive.
+const COPIES: u64 = 2;
 /// The largest file offset; larger files are refused rather than held in memory.
 pub const MAX_FILE: u64 = 1 << 32;
 
@@ -339,7 +341,11 @@ impl Kernel<'_, '_> {
             }
             Target::Stdin(number) => self.host.files.stdin(number).peek(wanted),
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
-                InodeKind::Regular(bytes) => bytes.read(offset, wanted),
+                InodeKind::Regular(bytes) => {
+                    let there = bytes.len().saturating_sub(offset).min(wanted);
+                    self.vm.need_room(there.saturating_mul(COPIES))?;
+                    bytes.read(offset, wanted)
+                }
                 InodeKind::Directory(..) => return Err(Errno::EISDIR.into()),
                 InodeKind::Device(device) => {
                     let device = *device;
@@ -647,6 +653,9 @@ impl Kernel<'_, '_> {
     }
 
     fn gather_most(&mut self, ranges: &[IoRange], mut left: u64) -> Result<Vec<Buffer>, Stop> {
+        let wanted = ranges.iter().map(|range| range.len);
+        let wanted = wanted.fold(0, u64::saturating_add).min(left);
+        self.vm.need_room(wanted.saturating_mul(COPIES))?;
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let len = range.len.min(left);

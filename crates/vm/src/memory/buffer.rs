@@ -2,6 +2,7 @@
 
 use everett_expr::{Arena, Digest128, ExprId};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
 use crate::value::Value;
@@ -22,17 +23,44 @@ struct SymbolicByte {
 
 type Line = [SymbolicByte; LINE];
 
+thread_local! {
+    /// Bytes of all buffers that the thread has made.
+    static MADE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes of all buffers that this thread has made so far, also of those that are gone. To ask how much memory a process
+/// has takes longer than most instructions; what this grows by bounds how much there can be more.
+pub fn made_bytes() -> u64 {
+    MADE.get()
+}
+
+fn count_made(bytes: usize) {
+    MADE.set(MADE.get() + (bytes + size_of::<Buffer>()) as u64);
+}
+
 /// The bytes of an object, or of one page of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Buffer {
     bytes: SmallVec<[u8; 32]>,
     /// One entry per 16 bytes; empty if nothing is symbolic.
     overlay: Vec<Option<Box<Line>>>,
 }
 
+impl Clone for Buffer {
+    fn clone(&self) -> Buffer {
+        let lines = self.overlay.iter().flatten().count();
+        count_made(self.len() + self.overlay.len() * size_of::<usize>() + lines * size_of::<Line>());
+        Buffer {
+            bytes: self.bytes.clone(),
+            overlay: self.overlay.clone(),
+        }
+    }
+}
+
 impl Buffer {
     /// Creates a buffer of zeros.
     pub fn zeroed(size: usize) -> Buffer {
+        count_made(size);
         Buffer {
             bytes: SmallVec::from_elem(0, size),
             overlay: Vec::new(),
@@ -41,6 +69,7 @@ impl Buffer {
 
     /// Creates a buffer from these bytes, padded with zeros to `size`.
     pub fn with_bytes(bytes: &[u8], size: usize) -> Buffer {
+        count_made(size);
         let mut buffer = SmallVec::from_slice(bytes);
         buffer.resize(size, 0);
         Buffer {

@@ -9,7 +9,7 @@ mod object;
 mod region;
 mod table;
 
-pub use buffer::{Buffer, PAGE};
+pub use buffer::{Buffer, PAGE, made_bytes};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
 pub use region::{Backing, FileView, MappingTraits, Pages, Protection};

@@ -282,6 +282,21 @@ impl Object {
         }
     }
 
+    /// How many bytes of a range are on pages that do not exist yet, or that others share.
+    pub fn unowned(&self, offset: u64, len: u64) -> u64 {
+        let pages = offset / PAGE as u64..(offset + len).div_ceil(PAGE as u64);
+        let missing = match &self.content {
+            Content::Pages(all) if Arc::is_unique(all) => pages
+                .filter(|page| !all[*page as usize].as_ref().is_some_and(Arc::is_unique))
+                .count() as u64,
+            Content::Region(region) if Arc::is_unique(region) => {
+                pages.filter(|page| !region.owns(*page)).count() as u64
+            }
+            _ => pages.end - pages.start,
+        };
+        missing * PAGE as u64
+    }
+
     fn page_mut(&mut self, offset: u64) -> (&mut Buffer, usize) {
         match &mut self.content {
             Content::One(buffer) => (Arc::make_mut(buffer), offset as usize),

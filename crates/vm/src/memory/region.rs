@@ -341,6 +341,14 @@ impl Region {
         node[page as usize % PAGES_PER_BLOCK].as_ref()
     }
 
+    /// Whether a private page exists and nobody shares it.
+    pub(super) fn owns(&self, page: u64) -> bool {
+        let node = self.own.get(&(page / PAGES_PER_BLOCK as u64));
+        let node = node.filter(|node| Arc::is_unique(node));
+        let own = node.and_then(|node| node[page as usize % PAGES_PER_BLOCK].as_ref());
+        own.is_some_and(Arc::is_unique)
+    }
+
     fn own_entry(&mut self, page: u64) -> &mut Option<Arc<Buffer>> {
         let empty = || Arc::new(std::array::from_fn(|_| None));
         let node = self
