@@ -187,6 +187,7 @@ impl Display {
 
 impl Observer for Display {
     fn event(&mut self, event: &Event<'_>) {
+        crate::session::note_event(event);
         match event {
             Event::Progress(progress) => self.progress(progress),
             Event::Finding {

@@ -11,6 +11,7 @@ pub struct KleeDisplay {
 
 impl Observer for KleeDisplay {
     fn event(&mut self, event: &Event<'_>) {
+        crate::session::note_event(event);
         match event {
             Event::Started { folder } => {
                 eprintln!("KLEE: output directory is \"{}\"", folder.display());

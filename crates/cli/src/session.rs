@@ -1,11 +1,11 @@
 //! What the process provides to the library's operations: memory statistics and interrupts.
 
 use anyhow::{Result, bail};
-use everett::{MemoryAccount, Notices, ProcessMemory, Session};
+use everett::{Event, MemoryAccount, Notices, ProcessMemory, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::EXIT_INTERRUPTED;
+use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED};
 
 /// The memory of the process and its allocator.
 #[derive(Debug)]
@@ -74,10 +74,24 @@ pub fn notice(text: &str) {
     eprintln!("everett: {text}");
 }
 
+/// Something was found about the program: whoever interrupts the operation is told that.
+static FOUND: AtomicBool = AtomicBool::new(false);
 /// Set where a debugger gets the interrupts of the keyboard.
 static IGNORES: AtomicBool = AtomicBool::new(false);
 /// The stop flag of the operation, if it has one.
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Notes what an event tells about the program.
+pub fn note_event(event: &Event<'_>) {
+    let is_found = match event {
+        Event::Finding { finding, .. } => !finding.kind.is_tool_limit(),
+        Event::Difference { .. } => true,
+        _ => false,
+    };
+    if is_found {
+        FOUND.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Leaves interrupts to a child from now on.
 pub fn ignore_interrupts() {
@@ -98,5 +112,9 @@ fn handle_interrupts(handler: impl Fn() + Send + 'static) -> Result<()> {
 }
 
 fn interrupt() {
-    std::process::exit(i32::from(EXIT_INTERRUPTED));
+    let code = match FOUND.load(Ordering::SeqCst) {
+        true => EXIT_FINDINGS,
+        false => EXIT_INTERRUPTED,
+    };
+    std::process::exit(i32::from(code));
 }

@@ -134,12 +134,26 @@ fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, Str
 /// Number of 50 ms stretches of computation after which a replay counts as a hang.
 const MAX_LONG_COMPUTATIONS: u32 = 40;
 
+/// Fails if there is no such native program. Pipes and devices are none: to read one may never end.
+pub(crate) fn expect_native(program: &Path) -> Result<()> {
+    match std::fs::metadata(program) {
+        Err(_) => bail!(Program, "there is no native program {}", program.display()),
+        Ok(metadata) if !metadata.is_file() => {
+            bail!(Program, "{} is not a regular file", program.display())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
 /// The configuration of native runs for a host.
 pub(crate) fn native_config(
     mut host: HostConfig,
     programs: Vec<PathBuf>,
     session: &Session,
 ) -> Result<NativeConfig> {
+    for program in programs.iter().filter(|program| program.exists()) {
+        expect_native(program)?;
+    }
     add_libraries(&mut host, &programs, session)?;
     let max_calls = host.options.limits.calls;
     Ok(NativeConfig {

@@ -39,7 +39,7 @@ impl Disk for RealDisk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        everett_report::read_file(path)
     }
 
     fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>> {
@@ -163,7 +163,7 @@ impl Disk for Recording {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let bytes = std::fs::read(path)?;
+        let bytes = everett_report::read_file(path)?;
         self.note(path, None, DiskContents::Bytes(bytes.clone()));
         Ok(bytes)
     }

@@ -278,13 +278,14 @@ pub(crate) fn close(
         Checkpoint::remove(folder.path())?;
     }
     folder.free_reserve();
+    let missing = recorder.write_again();
     recorder.work_on_findings(config, images)?;
     recorder.work_on_differences();
     crate::peers::stop(config);
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
     summary.cluster = end.cluster;
     if is_full {
-        summary.warnings.push(NOT_WRITTEN.to_owned());
+        summary.warnings.push(format!("{NOT_WRITTEN} ({missing} files are missing)"));
     }
     written = written.and(summary.write(folder));
     if is_over && written.is_ok() {
@@ -294,8 +295,7 @@ pub(crate) fn close(
     if let Some(words) = end.last_words {
         recorder.warn(&words);
     }
-    written = written.and(recorder.finish(&summary));
-    written.context("not all results could be written; the summary lists what was found")?;
+    recorder.finish(&summary, written)?;
     Ok(RunResult {
         folder: folder.path().to_owned(),
         summary,

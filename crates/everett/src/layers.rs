@@ -185,7 +185,7 @@ impl ByteSource for DiskFile {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.bytes.get_or_init(|| match std::fs::read(&self.path) {
+        self.bytes.get_or_init(|| match everett_report::read_file(&self.path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let path = self.path.display();

@@ -25,6 +25,9 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
         return Ok(beside);
     }
     if !disk.is_file(program) {
+        if program.exists() {
+            bail!(Program, "{} is not a regular file", program.display());
+        }
         bail!(Program, "there is no program {}", program.display());
     }
     bail!(

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::compare::describe;
 use crate::conclusion::{Conclusion, has_failed, is_given_up, is_tool_limit};
-use crate::config::native_config;
+use crate::config::{expect_native, native_config};
 use crate::error::{Context, Result, bail};
 use crate::finding::others;
 use crate::host::HostSpec;
@@ -140,6 +140,9 @@ fn one(
 ) -> Result<NativeResult> {
     let host = spec.host.live(&spec.command, spec.logs_calls, session)?;
     let programs = run.native_programs();
+    for program in programs.iter().filter(|program| program.exists()) {
+        expect_native(program)?;
+    }
     tell_revealing(&programs, session);
     let config = NativeConfig {
         max_memory: spec.max_memory(),

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::compare::{checks_for, diverged};
-use crate::config::{add_libraries, explorer_config, native_config, program_host};
+use crate::config::{
+    add_libraries, expect_native, explorer_config, native_config, program_host,
+};
 use crate::disk::RealDisk;
 use crate::error::{Context, Result, bail};
 use crate::load::OtherBuild;
@@ -449,9 +451,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
     let explored = explorer_config(spec, session, None)?;
     let programs = spec.on(&build.on)?.native_programs();
     for program in &programs {
-        if !program.exists() {
-            bail!(Program, "there is no native program {}", program.display());
-        }
+        expect_native(program)?;
     }
     let alone = WorldHost::alone(program_host(explored));
     Ok(NativeHost {
@@ -478,13 +478,7 @@ fn of_scenario(
     let seed = run.seed.unwrap_or_default();
     let mut hosts = native_hosts((&scenario, seed), session)?;
     for other in &build.on {
-        if !other.file.exists() {
-            bail!(
-                Program,
-                "there is no native program {}",
-                other.file.display()
-            );
-        }
+        expect_native(&other.file)?;
         let replaced = replace(&scenario, &mut hosts, other, session)?;
         if let (0, Some(name)) = (replaced, &other.path) {
             let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();

@@ -20,7 +20,8 @@ use crate::bootstrap::SetUp;
 use crate::checkpoint::{
     Checkpoint, Checkpoints, early_deadline, is_late, last_deadline, may_go_on,
 };
-use crate::error::{Error, Result};
+use crate::conclusion::Conclusion;
+use crate::error::{Context, Error, Result};
 use crate::events::{Event, Meter, Observer, Progress, WorldProgress};
 use crate::finding::{FindingEntry, finding_files, ktest, written_files};
 use crate::follow::Model;
@@ -463,8 +464,27 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Reports the end of the run and writes the remaining files. Fails if a file could not be written.
-    pub(crate) fn finish(mut self, summary: &Summary) -> Result<()> {
+    /// Writes the findings and then the tests for which there was no space, as far as there is some now. Returns how many
+    /// files are missing.
+    pub(crate) fn write_again(&mut self) -> u64 {
+        // The originals of findings are replaced by simpler ones in the end, if there are any.
+        let unwritten = self.writer.take_unwritten();
+        let (findings, tests): (Vec<_>, Vec<_>) = unwritten
+            .files
+            .iter()
+            .partition(|(name, _)| name.starts_with("findings/"));
+        let mut missing = unwritten.dropped;
+        for (name, bytes) in findings.into_iter().chain(tests) {
+            if self.folder.write(name, bytes).is_err() {
+                missing += 1;
+            }
+        }
+        missing
+    }
+
+    /// Reports the end of the run and writes the remaining files. Fails if a file could not be written and nothing was
+    /// found: a finding is one, whatever happened besides.
+    pub(crate) fn finish(mut self, summary: &Summary, written: Result<()>) -> Result<()> {
         for warning in &summary.warnings {
             self.observer.event(&Event::Warning(warning));
         }
@@ -478,11 +498,19 @@ impl<'o> Recorder<'o> {
                 .extend(klee.finish(summary, &self.format.command));
         }
         // Findings are written again, even where writing has failed: there is the reserve.
-        let mut written: Result<()> = self.writer.finish().map_err(Error::from);
+        let mut written = written.and(self.writer.finish().map_err(Error::from));
         for (name, bytes) in &self.replacing {
             written = written.and(self.folder.write(name, bytes).map_err(Error::from));
         }
-        written
+        let written = written
+            .context("not all results could be written; the summary lists what was found");
+        match written {
+            Err(error) if summary.conclusion() == Conclusion::Findings => {
+                self.observer.event(&Event::Warning(&error.chain()));
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct SearchFile {
 impl SearchFile {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<SearchFile> {
-        let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
+        let text = everett_report::read_text(path).map_err(Error::reading(path))?;
         let folder = match path.parent() {
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
             Some(parent) => parent,
@@ -155,7 +155,7 @@ impl Reader<'_> {
         if !is_inline {
             let path = config.folder.join(&config.space);
             config.space_file = config.space.clone();
-            config.space = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
+            config.space = everett_report::read_text(&path).map_err(Error::reading(&path))?;
         }
         Space::parse(&config.space).map_err(|mut error| match is_inline {
             false => Error::Space {
@@ -281,7 +281,7 @@ impl Reader<'_> {
     fn relevance(&self, value: &Spanned<'_>, folder: &Path) -> Result<BTreeMap<String, f64>> {
         if let DeValue::String(file) = value.get_ref() {
             let path = folder.join(file.as_ref());
-            let text = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
+            let text = everett_report::read_text(&path).map_err(Error::reading(&path))?;
             let file = path.display().to_string();
             let reader = Reader {
                 text: &text,

@@ -43,7 +43,7 @@ impl ReplayResult {
 
 /// Reads a file of results.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = std::fs::read(path).map_err(Error::reading(path))?;
+    let bytes = everett_report::read_file(path).map_err(Error::reading(path))?;
     serde_json::from_slice(&bytes).map_err(|source| Error::Damaged {
         path: path.to_owned(),
         source,

@@ -68,7 +68,7 @@ pub fn show(path: &Path, distance: u64) -> Result<Shown> {
             (SearchFile::read(file)?.space, Vec::new())
         }
         file => {
-            let text = std::fs::read_to_string(file).map_err(Error::reading(file))?;
+            let text = everett_report::read_text(file).map_err(Error::reading(file))?;
             (parse(&text, &file.display().to_string())?, Vec::new())
         }
     };

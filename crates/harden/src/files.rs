@@ -203,7 +203,7 @@ pub struct HardFile {
 }
 
 pub(crate) fn read<T: for<'d> Deserialize<'d>>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).context("read", path)?;
+    let bytes = everett_report::read_file(path).context("read", path)?;
     serde_json::from_slice(&bytes).map_err(|error| Error::Form {
         path: path.to_owned(),
         message: error.to_string(),

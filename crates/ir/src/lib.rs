@@ -46,7 +46,17 @@ pub enum FileError {
 /// Reads the module in a bitcode file.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Module, FileError> {
     let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|source| FileError::Io {
+    let read = || {
+        // A pipe or a device could be read for ever.
+        match std::fs::metadata(path)?.is_file() {
+            true => std::fs::read(path),
+            false => Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            )),
+        }
+    };
+    let bytes = read().map_err(|source| FileError::Io {
         path: path.to_owned(),
         source,
     })?;

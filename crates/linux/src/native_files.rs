@@ -88,6 +88,12 @@ impl Host {
         }))
     }
 
+    /// Why a run ends whose processes write more to files through mappings than files may hold.
+    pub fn full_files(&mut self) -> Option<String> {
+        let bug = self.state.check_mapped_files()?;
+        Some(format!("writes too much: {}", bug.message))
+    }
+
     /// Contents of a file.
     pub fn mapped_bytes(&self, inode: u32) -> Option<&Bytes> {
         match &self.state.files.tree.get(InodeId(inode)).kind {

@@ -4,6 +4,7 @@
 use everett_vm::{Bug, BugKind, PAGE};
 
 use crate::errno::Errno;
+use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 
 /// Bytes written to files between two counts of what all files hold.
@@ -14,6 +15,22 @@ fn mebibytes(bytes: u64) -> String {
     match bytes >> 20 {
         0 => format!("{bytes} bytes"),
         many => format!("{many} MiB"),
+    }
+}
+
+impl HostState {
+    /// The end of a path whose files hold too much because it writes to them through mappings. Linux has no error for
+    /// that but a signal, which would look like one of the program.
+    pub(crate) fn check_mapped_files(&mut self) -> Option<Bug> {
+        let most = self.options.limits.files;
+        let tree = &self.files.tree;
+        if tree.all_lengths() <= most || tree.held_bytes() <= most {
+            return None;
+        }
+        self.reach_limit("max-files");
+        let most = mebibytes(most);
+        let message = format!("files hold more than {most} through mappings; see --max-files");
+        Some(Bug::new(BugKind::Unsupported, message))
     }
 }
 

@@ -14,6 +14,8 @@ use crate::wait::WakeSource;
 
 /// How often the clock may jump to a timer in a row without any thread becoming runnable.
 const MAX_IDLE_JUMPS: u32 = 10_000;
+/// Instructions between two looks at the files that the running process maps.
+const MAPPED_SLICE: u64 = 4096;
 
 impl Kernel<'_, '_> {
     /// Logs a preemption point between two system calls of the running thread.
@@ -163,6 +165,12 @@ impl Host {
         self.run_until(around, instructions, true)
     }
 
+    /// The process that runs maps files.
+    fn maps_files(&self) -> bool {
+        let process = self.process_index(self.state.schedule.running);
+        process.is_some_and(|process| self.memories[process].has_views())
+    }
+
     fn run_until(&mut self, mut around: ExecContext<'_>, end: u64, before_pick: bool) -> HostExit {
         loop {
             if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
@@ -179,9 +187,22 @@ impl Host {
             if left == 0 {
                 return HostExit::Budget;
             }
+            let left = match self.maps_files() {
+                true => left.min(MAPPED_SLICE - before % MAPPED_SLICE),
+                false => left,
+            };
             let Some(pause) = self.with_running(&mut around, |running| running.run(left)) else {
                 return HostExit::Ended(Ending::EndPath);
             };
+            // Always after the same instructions, so that a path ends at the same one whenever it is repeated.
+            let is_due = before / MAPPED_SLICE < self.state.instructions / MAPPED_SLICE;
+            if is_due
+                && self.maps_files()
+                && matches!(pause, SliceEnd::Budget)
+                && let Some(bug) = self.state.check_mapped_files()
+            {
+                return HostExit::Ended(Ending::Bug(Box::new(bug)));
+            }
             let schedule = &mut self.state.schedule;
             match pause {
                 SliceEnd::Budget => {

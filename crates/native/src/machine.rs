@@ -482,6 +482,11 @@ impl<'c> NativeMachine<'c> {
             return Ok(Some(end));
         }
         self.sync_files()?;
+        if !self.shared_files.is_empty()
+            && let Some(message) = self.host.full_files()
+        {
+            return Ok(Some(NativeEnd::Limit(message)));
+        }
         if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
             self.expect_loaded(name)?;
             let next = self.host.log().len() + 1;

@@ -2,7 +2,8 @@
 //! newest.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,15 +24,40 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     }
 }
 
-/// Reads a file of a run. A folder may come from anybody: something else than a file, like a pipe, could block for ever.
+/// The most bytes of a file that is read as a whole.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Reads a file that somebody names, or one of a run. It may come from anybody: something else than a file, like a pipe
+/// or a device, could block or go on for ever.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    /// Whoever opens a pipe otherwise waits for its other end.
+    const O_NONBLOCK: i32 = 0o4000;
+    let refuse = |kind, why| Err(io::Error::new(kind, why));
+    // Opening a device may already change something.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is not a file",
-        ));
+        return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
     }
-    fs::read(path)
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return refuse(io::ErrorKind::InvalidInput, "it is not a regular file");
+    }
+    let mut bytes = Vec::new();
+    if metadata.len() <= MOST_BYTES {
+        bytes.reserve_exact(metadata.len() as usize);
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    }
+    match metadata.len().max(bytes.len() as u64) > MOST_BYTES {
+        true => refuse(io::ErrorKind::FileTooLarge, "it is larger than 2 GiB"),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a text, under the same conditions.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    String::from_utf8(read_file(path)?).map_err(invalid)
 }
 
 /// Bytes of the disk that are kept for the end of a run: summary and findings are small.
@@ -160,16 +186,25 @@ impl Folder {
     /// Writes a file in it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.root.join(name);
-        match fs::write(&path, bytes) {
+        let written = Folder::try_write(&path, bytes);
+        if written.is_err() {
+            // Nobody should take a part of it for the whole.
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+
+    fn try_write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+        match fs::write(path, bytes) {
             // Most files go into existing folders; only the first file of a new folder pays for
             // creating it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(parent) = path.parent() {
                     fs::create_dir_all(parent).map_err(failed(parent))?;
                 }
-                fs::write(&path, bytes).map_err(failed(&path))
+                fs::write(path, bytes).map_err(failed(path))
             }
-            written => written.map_err(failed(&path)),
+            written => written.map_err(failed(path)),
         }
     }
 }

@@ -15,7 +15,7 @@ mod sqlite;
 mod writer;
 
 pub use dtest::{DTest, TestHost, TestInterface, TestNode, dtest_files};
-pub use folder::{Folder, WriteError, read_file};
+pub use folder::{Folder, WriteError, read_file, read_text};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
 pub use lcov::{FileCoverage, FunctionCoverage, LcovError, LineCoverage};
@@ -23,4 +23,4 @@ pub use pcap::{CapturedPacket, PacketContent, pcap};
 pub use plot::{Curve, Panel, plot};
 pub use sequence::{Arrow, sequence_chart};
 pub use sqlite::{Cell, Column, database_of_one_row};
-pub use writer::{NamedFile, Writer};
+pub use writer::{NamedFile, Unwritten, Writer};

@@ -2,8 +2,8 @@
 //! the content.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::folder::{Folder, WriteError};
@@ -13,6 +13,12 @@ const WAITING: usize = 1024;
 /// Number of threads. The system serialises the creation of entries in one folder, so more would
 /// not help.
 const THREADS: usize = 2;
+
+/// Bytes of the disk for files that could not be written and are kept for later: a part of the reserve of the folder,
+/// which also has to hold the summary and what is known about findings.
+const MOST_UNWRITTEN: usize = 1 << 18;
+/// A file takes whole blocks of the disk.
+const BLOCK: usize = 4096;
 
 /// A file: its name relative to the folder, and its content.
 pub type NamedFile = (String, Vec<u8>);
@@ -50,6 +56,27 @@ pub struct Writer {
     threads: Vec<JoinHandle<Option<WriteError>>>,
     waiting: Arc<Waiting>,
     failed: Arc<AtomicBool>,
+    unwritten: Arc<Mutex<Unwritten>>,
+}
+
+/// Files that could not be written.
+#[derive(Debug, Default)]
+pub struct Unwritten {
+    /// The first ones, as many as are worth keeping.
+    pub files: Vec<NamedFile>,
+    /// Files, or jobs that would have made some, that were not.
+    pub dropped: u64,
+}
+
+impl Unwritten {
+    fn keep(&mut self, file: NamedFile) {
+        let space = |file: &NamedFile| file.1.len().next_multiple_of(BLOCK);
+        let kept: usize = self.files.iter().map(space).sum();
+        match kept + space(&file) <= MOST_UNWRITTEN {
+            true => self.files.push(file),
+            false => self.dropped += 1,
+        }
+    }
 }
 
 impl Writer {
@@ -59,16 +86,24 @@ impl Writer {
         // All threads end when one does, because they share the receiver.
         let jobs = Arc::new(Mutex::new(Some(receiver)));
         let failed = Arc::new(AtomicBool::new(false));
+        let unwritten = Arc::new(Mutex::new(Unwritten::default()));
         let thread = |_| {
             let (folder, jobs, failed) = (folder.clone(), jobs.clone(), failed.clone());
-            std::thread::spawn(move || write_all(&folder, &jobs, &failed))
+            let unwritten = unwritten.clone();
+            std::thread::spawn(move || write_all(&folder, &jobs, &failed, &unwritten))
         };
         Writer {
             sender: Some(sender),
             threads: (0..THREADS).map(thread).collect(),
             waiting: Arc::default(),
             failed,
+            unwritten,
         }
+    }
+
+    /// What could not be written since this was asked last. Where there is space now, the caller writes it.
+    pub fn take_unwritten(&self) -> Unwritten {
+        std::mem::take(&mut *lock(&self.unwritten))
     }
 
     /// Queues a file. Returns `false` if writing has already failed.
@@ -83,7 +118,15 @@ impl Writer {
             _counted: Counted::new(&self.waiting),
         };
         let sender = self.sender.as_ref();
-        sender.is_some_and(|sender| sender.send(job).is_ok())
+        let Some(Err(SendError(job))) = sender.map(|sender| sender.send(job)) else {
+            return sender.is_some();
+        };
+        let mut unwritten = lock(&self.unwritten);
+        match unwritten.dropped {
+            0 => (job.make)().into_iter().for_each(|file| unwritten.keep(file)),
+            _ => unwritten.dropped += 1,
+        }
+        false
     }
 
     /// Waits until everything that was queued so far is written, or writing has failed.
@@ -110,22 +153,35 @@ impl Writer {
     }
 }
 
-/// Stops at the first failure: on a full disk, trying again for every test does not help.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stops at the first failure: on a full disk, trying again for every test does not help. What is queued is kept.
 fn write_all(
     folder: &Folder,
     jobs: &Mutex<Option<Receiver<Job>>>,
     failed: &AtomicBool,
+    unwritten: &Mutex<Unwritten>,
 ) -> Option<WriteError> {
-    let lock = || jobs.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let job = lock().as_ref()?.recv().ok()?;
+        let job = lock(jobs).as_ref()?.recv().ok()?;
         let Job { make, _counted } = job;
-        for (name, bytes) in make() {
-            if let Err(error) = folder.write(&name, &bytes) {
-                failed.store(true, Ordering::Release);
-                *lock() = None;
-                return Some(error);
+        let mut files = make().into_iter();
+        while let Some((name, bytes)) = files.next() {
+            let Err(error) = folder.write(&name, &bytes) else {
+                continue;
+            };
+            failed.store(true, Ordering::Release);
+            let queued = lock(jobs).take();
+            let mut unwritten = lock(unwritten);
+            unwritten.keep((name, bytes));
+            files.for_each(|file| unwritten.keep(file));
+            for job in queued.iter().flat_map(Receiver::try_iter) {
+                let files = (job.make)().into_iter();
+                files.for_each(|file| unwritten.keep(file));
             }
+            return Some(error);
         }
     }
 }

@@ -67,7 +67,10 @@ impl Subcommand for ExecArgs {
 fn ended(ending: ExecEnding) -> Guest {
     match ending {
         ExecEnding::Exit(status) => Guest::Exit(status as u8),
-        ExecEnding::Signal(signal) => Guest::Signal(signal),
+        ExecEnding::Signal(signal) => {
+            eprintln!("everett: the program is ended by signal {signal}");
+            Guest::Signal(signal)
+        }
         ExecEnding::Idle => {
             eprintln!("everett: the program is blocked forever");
             Guest::Ours(Conclusion::Clean)

@@ -435,3 +435,41 @@ fn a_pipe_in_the_folder_of_a_run_blocks_nothing() {
         }
     }
 }
+
+/// Pipes and devices are refused wherever a file is wanted: one could be read for ever.
+#[test]
+fn only_regular_files_are_read() {
+    let folder = folder("input-devices");
+    build(&folder, "plain", "int main(void) { return 0; }", &[]);
+    for name in ["pipe", "pipe.bc", "pipe.toml"] {
+        expect(Command::new("mkfifo").arg(folder.join(name)), 0);
+    }
+    for name in ["zero", "zero.bc", "zero.toml"] {
+        std::os::unix::fs::symlink("/dev/zero", folder.join(name)).expect("a link");
+    }
+    let commands = [
+        "run ./NAME",
+        "run NAME.bc",
+        "run NAME.toml",
+        "run --program /bin/other=NAME ./plain",
+        "run --against NAME ./plain",
+        "run --file /etc/file=NAME ./plain",
+        "exec ./NAME",
+        "native ./NAME",
+        "native --program /bin/other=NAME ./plain",
+        "scenario check NAME.toml",
+        "trojans NAME.toml",
+        "faults run NAME.toml",
+        "harden --budget 10% --workload true ./NAME",
+        "coverage NAME",
+    ];
+    for command in commands {
+        for name in ["pipe", "zero"] {
+            let words = command.replace("NAME", name);
+            let words = words.split_whitespace();
+            let said = text(&expect(everett(&folder).args(words), 2));
+            let is_told = said.contains("not a regular file") || said.contains("neither a file");
+            assert!(is_told, "{command} with {name}: {said}");
+        }
+    }
+}

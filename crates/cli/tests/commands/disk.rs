@@ -38,7 +38,8 @@ fn a_full_disk_leaves_summary_and_findings() {
         fs::create_dir_all(out.join(dir)).expect("a folder");
     }
     symlink(full, out.join("tests/000001.trace")).expect("a link");
-    let output = expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 2);
+    // A finding is one, whatever happens besides.
+    let output = expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 1);
     let said = text(&output);
     assert!(said.contains("not all results could be written"), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
@@ -64,4 +65,20 @@ fn a_full_disk_leaves_summary_and_findings() {
         );
     }
     expect(everett(&folder).args(["replay", "out/findings/0001"]), 0);
+    // There was space in the reserve for what could not be written at first.
+    let test = out.join("tests/000001.trace");
+    let metadata = fs::symlink_metadata(&test).expect("a test");
+    assert!(metadata.is_file() && metadata.len() > 0);
+    expect(everett(&folder).args(["replay", "out/tests/000001.trace"]), 0);
+}
+
+#[test]
+fn a_full_disk_is_a_failure_where_nothing_is_found() {
+    let folder = folder("disk-full-clean");
+    build(&folder, "words", WORDS, &[]);
+    fs::create_dir_all(folder.join("out/tests")).expect("a folder");
+    symlink("/dev/full", folder.join("out/tests/000001.trace")).expect("a link");
+    let run = ["run", "--out", "out", "./words", "--sym-stdin", "2"];
+    let said = text(&expect(everett(&folder).args(run), 2));
+    assert!(said.contains("not all results could be written"), "{said}");
 }

@@ -225,3 +225,67 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     check(&folder, "resume --max-forks 50 run", CLEAN);
     assert_ne!(checkpoint(), good);
 }
+
+/// A finding counts more than an interrupt, also where a second one ends the run at once.
+#[test]
+fn a_second_interrupt_does_not_hide_findings() {
+    const ABORTS: &str = r#"
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(void) {
+            unsigned char input[64];
+            read(0, input, sizeof input);
+            if (input[0] == 7)
+                abort();
+            for (volatile int at = 0;; at++)
+                if (input[at % 64] == at % 200)
+                    input[at % 64]++;
+        }"#;
+    let folder = folder("codes-twice-found");
+    build(&folder, "aborts", ABORTS, &[]);
+    fs::create_dir(folder.join("run")).expect("a folder");
+    // Writing a checkpoint never comes to its end, so the run does not end at the first interrupt.
+    expect(
+        Command::new("mkfifo").arg(folder.join("run/checkpoint.json.new")),
+        CLEAN,
+    );
+    let mut run = everett(&folder);
+    run.args(["run", "--out", "run", "./aborts", "--sym-stdin", "64"]);
+    let mut child = run.stdin(Stdio::null()).spawn().expect("it starts");
+    while !folder.join("run/findings/0001/finding.txt").exists() {
+        assert!(child.try_wait().expect("a child").is_none());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for signal in ["-TERM", "-INT"] {
+        let pid = child.id().to_string();
+        expect(Command::new("kill").args([signal, &pid]), CLEAN);
+    }
+    let status = child.wait().expect("a child");
+    assert_eq!(status.code(), Some(FINDINGS));
+}
+
+#[test]
+fn the_signal_that_ends_a_program_is_told() {
+    const KILLS: &str = r#"
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(int argc, char **argv) {
+            kill(getpid(), atoi(argv[1]));
+            pause();
+        }"#;
+    let folder = folder("codes-signals");
+    build(&folder, "kills", KILLS, &[]);
+    for signal in [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 31, 34, 64] {
+        for command in ["exec", "native"] {
+            let number = signal.to_string();
+            let output = expect(
+                everett(&folder).args([command, "./kills", &number]),
+                128 + signal,
+            );
+            let said = text(&output);
+            let words = format!("is ended by signal {signal}\n");
+            assert!(said.contains(&words), "{command} {signal}: {said}");
+        }
+    }
+}

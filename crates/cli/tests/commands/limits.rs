@@ -1,6 +1,8 @@
 //! Every limit, for programs and worlds: it is kept, listed in `limits_hit`, and a run that it cut is not complete.
 
-use crate::common::{build, check_weights, count, everett, folder, summary, text};
+use crate::common::{
+    build, check_weights, count, everett, expect, folder, summary, text, watched,
+};
 use everett::{OPTIONS, RunOption};
 use serde_json::Value;
 use std::fs;
@@ -274,4 +276,88 @@ fn the_time_limit_is_one_of_native_runs_too() {
         entry["confirmed"].is_null() || why.is_some_and(|why| why.contains("--max-time")),
         "{summary:#}"
     );
+}
+
+/// Writes to 60 MB on every path, several times, or fills pipes.
+const LARGE: &str = r#"
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+static char bytes[SIZE];
+int main(int argc, char **argv) {
+    unsigned char input[4];
+    if (argc == 1) {
+        read(0, input, sizeof input);
+        for (int at = 0; at < 4; at++)
+            memset(bytes, 1 + at * 2 + (input[at] & 1 ? 1 : 0), sizeof bytes);
+        return 0;
+    }
+    memset(bytes, 1, 1 << 16);
+    for (int at = 0; at < 400; at++) {
+        int ends[2];
+        pipe(ends);
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        fcntl(ends[1], 1031, 1 << 20);
+        while (write(ends[1], bytes, 1 << 16) > 0)
+            ;
+    }
+    return 0;
+}"#;
+
+/// Five per cent more than a limit of so many MiB.
+fn about(mebibytes: u64) -> u64 {
+    (mebibytes << 20) / 100 * 105
+}
+
+#[test]
+fn large_states_are_within_the_memory_limit() {
+    let folder = folder("limits-large");
+    build(&folder, "large", &LARGE.replace("SIZE", "60 << 20"), &[]);
+    build(&folder, "larger", &LARGE.replace("SIZE", "400 << 20"), &[]);
+    let mut peak = |program: &str, workers: &str, out: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--no-confirm", "--max-memory", "200M"]);
+        run.args(["--workers", workers, "--out", out, program]);
+        watched(run.args(["--sym-stdin", "4"]))
+    };
+    for workers in ["1", "2"] {
+        let peak = peak("./large", workers, workers);
+        assert!(peak < about(200), "{workers} workers: {peak} bytes");
+        let summary = summary(&folder.join(workers));
+        check_weights(&summary);
+        assert_eq!(summary["complete"], true, "{summary:#}");
+        assert!(count(&summary, "/states_spilled") > 0, "{summary:#}");
+        assert_eq!(count(&summary, "/paths/completed"), 16);
+    }
+    // Not even one of these states fits.
+    let peak = peak("./larger", "1", "larger");
+    assert!(peak < about(200), "{peak} bytes");
+    let summary = summary(&folder.join("larger"));
+    check_weights(&summary);
+    assert_eq!(summary["complete"], false, "{summary:#}");
+    let hit = summary["limits_hit"].as_array().expect("limits");
+    assert!(hit.iter().any(|hit| hit == "max-memory"), "{summary:#}");
+}
+
+#[test]
+fn what_pipes_hold_is_within_the_memory_limit() {
+    let folder = folder("limits-pipes");
+    build(&folder, "pipes", &LARGE.replace("SIZE", "1 << 16"), &[]);
+    let run = ["exec", "--max-memory", "150M", "./pipes", "fill"];
+    let peak = watched(everett(&folder).args(run));
+    assert!(peak < about(150), "{peak} bytes");
+    let said = text(&expect(everett(&folder).args(run), 2));
+    assert!(said.contains("more memory than 150 MiB"), "{said}");
+}
+
+/// The time is over at its first call. It makes less calls than there are between two looks at its memory.
+#[test]
+fn the_time_of_a_native_run_is_looked_at_before_every_call() {
+    let folder = folder("limits-calls");
+    let source = "#include <unistd.h>\nint main(void) { write(1, \"late\", 4); return 0; }\n";
+    build(&folder, "short", source, &[]);
+    let run = ["native", "--max-time", "1ms", "./short"];
+    let said = text(&expect(everett(&folder).args(run), 2));
+    assert!(said.contains("--max-time"), "{said}");
+    assert!(!said.contains("late"), "{said}");
 }

@@ -143,3 +143,20 @@ pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize)
     let _ = Command::new("sh").args(["-c", &kill]).output();
     child.wait().expect("its end").code()
 }
+
+/// Runs a command and watches the most memory that it took, in bytes.
+pub fn watched(command: &mut Command) -> u64 {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let mut peak = 0;
+    while child.try_wait().expect("its state").is_none() {
+        let path = format!("/proc/{}/status", child.id());
+        let status = fs::read_to_string(path).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let digits = line.and_then(|line| line.split_whitespace().nth(1));
+        let kib = digits.and_then(|digits| digits.parse::<u64>().ok());
+        peak = peak.max(kib.unwrap_or(0) * 1024);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    peak
+}

@@ -78,7 +78,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
 fn title_of(path: &Path, trace: &Trace) -> String {
     let beside = path.with_file_name("finding.txt");
     let text = match path.ends_with("finding.trace") {
-        true => std::fs::read_to_string(beside).unwrap_or_default(),
+        true => everett_report::read_text(&beside).unwrap_or_default(),
         false => String::new(),
     };
     let mut lines = text.lines().map(str::to_owned);

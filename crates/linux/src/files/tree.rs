@@ -320,6 +320,15 @@ impl Tree {
         }
     }
 
+    /// The lengths of all regular files together.
+    pub fn all_lengths(&self) -> u64 {
+        let lengths = self.inodes.iter().map(|inode| match &inode.kind {
+            InodeKind::Regular(bytes) => bytes.len(),
+            _ => 0,
+        });
+        lengths.fold(0, u64::saturating_add)
+    }
+
     /// Bytes of memory that the contents of files take; not those that all hosts share.
     pub fn held_bytes(&self) -> u64 {
         let inodes = self.inodes.iter();

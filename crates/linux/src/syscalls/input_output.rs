@@ -85,6 +85,8 @@ const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno:
 const IOV_MAX: u64 = 1024;
 /// The most bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
+/// The most random bytes of one read.
+const MAX_RANDOM: u64 = 0x1ff_ffff;
 /// How often the bytes of a transfer are in memory: on their way, and where they arrive.
 const COPIES: u64 = 2;
 /// The largest file offset; larger files are refused rather than held in memory.
@@ -533,7 +535,7 @@ impl Kernel<'_, '_> {
             | Device::Multiplexer
             | Device::Line(_) => Buffer::zeroed(0),
             Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
-            Device::Random | Device::Urandom => self.draw(wanted as usize)?,
+            Device::Random | Device::Urandom => self.draw(wanted.min(MAX_RANDOM) as usize)?,
         })
     }
 

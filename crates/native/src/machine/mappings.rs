@@ -142,8 +142,12 @@ impl NativeMachine<'_> {
         Ok((first > end).then_some(end))
     }
 
-    /// Checks the limits from time to time, more often the more memory could be used.
+    /// Checks the time always, since a single call can move much memory, and the rest from time to time, more often the
+    /// more memory could be used.
     pub(super) fn check_limits_periodically(&self) -> Option<NativeEnd> {
+        if let Some(end) = self.check_time() {
+            return Some(end);
+        }
         let pause = if self.asked > self.config.max_memory / 2 {
             8
         } else {
@@ -162,6 +166,11 @@ impl NativeMachine<'_> {
             let message = format!("uses more memory than {} MiB; see --max-memory", most >> 20);
             return Some(NativeEnd::Limit(message));
         }
+        self.check_time()
+    }
+
+    /// The end of a run that takes too long.
+    fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
         is_late.then(|| NativeEnd::Limit("takes longer than it may; see --max-time".to_owned()))
     }
