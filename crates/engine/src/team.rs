@@ -226,9 +226,8 @@ impl<'a> Explorer<'a> {
     /// The lead needs the memory of this worker.
     pub(crate) fn must_leave(&self) -> bool {
         let member = self.member.as_ref();
-        member.is_some_and(|member| {
-            !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed)
-        })
+        member
+            .is_some_and(|member| !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed))
     }
 
     /// The team has come to its end, and this worker with it.

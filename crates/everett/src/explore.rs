@@ -285,7 +285,9 @@ pub(crate) fn close(
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
     summary.cluster = end.cluster;
     if is_full {
-        summary.warnings.push(format!("{NOT_WRITTEN} ({missing} files are missing)"));
+        summary
+            .warnings
+            .push(format!("{NOT_WRITTEN} ({missing} files are missing)"));
     }
     written = written.and(summary.write(folder));
     if is_over && written.is_ok() {

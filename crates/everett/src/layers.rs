@@ -185,14 +185,15 @@ impl ByteSource for DiskFile {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.bytes.get_or_init(|| match everett_report::read_file(&self.path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let path = self.path.display();
-                self.notices.tell(&format!("cannot read {path}: {error}"));
-                Vec::new()
-            }
-        })
+        self.bytes
+            .get_or_init(|| match everett_report::read_file(&self.path) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    let path = self.path.display();
+                    self.notices.tell(&format!("cannot read {path}: {error}"));
+                    Vec::new()
+                }
+            })
     }
 }
 

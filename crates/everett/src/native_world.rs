@@ -17,9 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::compare::{checks_for, diverged};
-use crate::config::{
-    add_libraries, expect_native, explorer_config, native_config, program_host,
-};
+use crate::config::{add_libraries, expect_native, explorer_config, native_config, program_host};
 use crate::disk::RealDisk;
 use crate::error::{Context, Result, bail};
 use crate::load::OtherBuild;

@@ -49,7 +49,8 @@ impl Parcel {
         let files = spec.host.mounted(session)?;
         let programs = spec.native_programs().into_iter().map(|program| {
             let path = bitcode_of(&RealDisk, &program)?;
-            everett_report::read_file(&path).with_context(|| format!("cannot read {}", path.display()))
+            everett_report::read_file(&path)
+                .with_context(|| format!("cannot read {}", path.display()))
         });
         let parcel = Parcel {
             programs: programs.collect::<Result<_>>()?,

@@ -502,8 +502,8 @@ impl<'o> Recorder<'o> {
         for (name, bytes) in &self.replacing {
             written = written.and(self.folder.write(name, bytes).map_err(Error::from));
         }
-        let written = written
-            .context("not all results could be written; the summary lists what was found");
+        let written =
+            written.context("not all results could be written; the summary lists what was found");
         match written {
             Err(error) if summary.conclusion() == Conclusion::Findings => {
                 self.observer.event(&Event::Warning(&error.chain()));

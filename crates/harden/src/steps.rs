@@ -103,7 +103,10 @@ pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumen
     let options = Instrumentation {
         logs: spec.logs.clone(),
     };
-    for path in [spec.program.clone(), files::with_suffix(&spec.program, ".bc")] {
+    for path in [
+        spec.program.clone(),
+        files::with_suffix(&spec.program, ".bc"),
+    ] {
         // The tools that read it would wait for ever.
         if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
             let message = "it is not a regular file".to_owned();

@@ -123,7 +123,9 @@ impl Writer {
         };
         let mut unwritten = lock(&self.unwritten);
         match unwritten.dropped {
-            0 => (job.make)().into_iter().for_each(|file| unwritten.keep(file)),
+            0 => (job.make)()
+                .into_iter()
+                .for_each(|file| unwritten.keep(file)),
             _ => unwritten.dropped += 1,
         }
         false

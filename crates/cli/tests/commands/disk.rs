@@ -69,7 +69,10 @@ fn a_full_disk_leaves_summary_and_findings() {
     let test = out.join("tests/000001.trace");
     let metadata = fs::symlink_metadata(&test).expect("a test");
     assert!(metadata.is_file() && metadata.len() > 0);
-    expect(everett(&folder).args(["replay", "out/tests/000001.trace"]), 0);
+    expect(
+        everett(&folder).args(["replay", "out/tests/000001.trace"]),
+        0,
+    );
 }
 
 #[test]

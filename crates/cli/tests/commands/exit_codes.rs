@@ -276,7 +276,9 @@ fn the_signal_that_ends_a_program_is_told() {
         }"#;
     let folder = folder("codes-signals");
     build(&folder, "kills", KILLS, &[]);
-    for signal in [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 31, 34, 64] {
+    for signal in [
+        1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 31, 34, 64,
+    ] {
         for command in ["exec", "native"] {
             let number = signal.to_string();
             let output = expect(

@@ -3,13 +3,11 @@
 use crate::common::samples::{FORK_FOR_EVER, FORKS, FORKS_PATHS, LARGE_STATES, SPIN, WORDS};
 use crate::common::{
     build, check_weights, count, endings, everett, expect, files, folder, stop_at, summary,
-    summary_without_measures, text, traces,
+    summary_without_measures, text, traces, watched,
 };
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const SEARCHERS: [&str; 9] = [

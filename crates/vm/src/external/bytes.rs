@@ -143,10 +143,7 @@ fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64
     // Check the destination first: an out-of-bounds write is worse than an out-of-bounds read.
     let pointers = [(args.get(0), true), (args.get(1), false)];
     let ([to, from], len) = vm.ranges(pointers, args.get(2))?;
-    // Pages that lie the same way are shared, not copied.
-    if vm.place_in_page(to) != vm.place_in_page(from) {
-        vm.need_room_to_write(to, len)?;
-    }
+    vm.need_room_to_copy(to, from, len)?;
     Ok((to, from, len))
 }
 
@@ -204,8 +201,11 @@ fn memmove(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 fn memset(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let ([to], len) = vm.ranges([(args.get(0), true)], args.get(2))?;
-    vm.need_room_to_write(to, len)?;
     let byte = vm.truncate(args.get(1), 8);
+    match byte.as_concrete() {
+        Some(_) => vm.need_room_to_write(to, len)?,
+        None => vm.need_room_to_fill(to, len)?,
+    }
     let Some(object) = vm.memory.object_at_mut(to, len).filter(|_| len > 0) else {
         return Ok(Done::Value(Value::concrete(to)));
     };

@@ -35,8 +35,17 @@ pub fn made_bytes() -> u64 {
 }
 
 fn count_made(bytes: usize) {
-    MADE.set(MADE.get() + (bytes + size_of::<Buffer>()) as u64);
+    MADE.set(MADE.get() + bytes as u64);
 }
+
+fn new_line() -> Box<Line> {
+    count_made(size_of::<Line>());
+    Box::default()
+}
+
+/// How many bytes of memory a symbolic byte takes at the most: itself, its place in a line, and its part of the table
+/// of lines.
+pub const MEMORY_OF_SYMBOLIC: u64 = 1 + size_of::<SymbolicByte>() as u64 + 1;
 
 /// The bytes of an object, or of one page of it.
 #[derive(Debug)]
@@ -49,7 +58,8 @@ pub struct Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Buffer {
         let lines = self.overlay.iter().flatten().count();
-        count_made(self.len() + self.overlay.len() * size_of::<usize>() + lines * size_of::<Line>());
+        let table = self.overlay.len() * size_of::<usize>();
+        count_made(size_of::<Buffer>() + self.len() + table + lines * size_of::<Line>());
         Buffer {
             bytes: self.bytes.clone(),
             overlay: self.overlay.clone(),
@@ -60,7 +70,7 @@ impl Clone for Buffer {
 impl Buffer {
     /// Creates a buffer of zeros.
     pub fn zeroed(size: usize) -> Buffer {
-        count_made(size);
+        count_made(size_of::<Buffer>() + size);
         Buffer {
             bytes: SmallVec::from_elem(0, size),
             overlay: Vec::new(),
@@ -69,7 +79,7 @@ impl Buffer {
 
     /// Creates a buffer from these bytes, padded with zeros to `size`.
     pub fn with_bytes(bytes: &[u8], size: usize) -> Buffer {
-        count_made(size);
+        count_made(size_of::<Buffer>() + size);
         let mut buffer = SmallVec::from_slice(bytes);
         buffer.resize(size, 0);
         Buffer {
@@ -226,7 +236,7 @@ impl Buffer {
             self.overlay.resize(self.bytes.len().div_ceil(LINE), None);
         }
         for i in 0..len {
-            let line = self.overlay[(at + i) / LINE].get_or_insert_with(Default::default);
+            let line = self.overlay[(at + i) / LINE].get_or_insert_with(new_line);
             line[(at + i) % LINE] = SymbolicByte {
                 term: Some(term),
                 index: i as u8,
@@ -260,7 +270,7 @@ impl Buffer {
         }
         for i in 0..len {
             if let Some(byte) = from.symbolic(from_at + i) {
-                let line = self.overlay[(at + i) / LINE].get_or_insert_with(Default::default);
+                let line = self.overlay[(at + i) / LINE].get_or_insert_with(new_line);
                 line[(at + i) % LINE] = byte;
             }
         }
@@ -325,7 +335,7 @@ impl Buffer {
         if self.overlay.is_empty() {
             self.overlay.resize(self.bytes.len().div_ceil(LINE), None);
         }
-        let line = self.overlay[at / LINE].get_or_insert_with(Default::default);
+        let line = self.overlay[at / LINE].get_or_insert_with(new_line);
         line[at % LINE] = SymbolicByte {
             term: Some(term),
             index,

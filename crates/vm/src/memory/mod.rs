@@ -9,6 +9,7 @@ mod object;
 mod region;
 mod table;
 
+pub(crate) use buffer::MEMORY_OF_SYMBOLIC;
 pub use buffer::{Buffer, PAGE, made_bytes};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
