@@ -59,6 +59,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
 
     /// Runs for at most about `budget` instructions.
     pub(crate) fn run(mut self, budget: u64) -> SliceEnd {
+        let mapped_files = self.kernel.vm.memory.has_views();
         if let Err(stop) = self.resume()
             && let Some(pause) = self.handle_stop(stop)
         {
@@ -90,6 +91,10 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             let host = &self.kernel.host;
             if !host.new_tasks.is_empty() || host.wire.interrupts(host.clock_ns) {
                 // Continue later, as one of several threads or after other hosts.
+                return SliceEnd::Budget;
+            }
+            if !mapped_files && self.kernel.vm.memory.has_views() {
+                // Slices of processes that map files are short.
                 return SliceEnd::Budget;
             }
         }

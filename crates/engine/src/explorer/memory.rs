@@ -75,9 +75,14 @@ impl Explorer<'_> {
     }
 
     /// How many instructions may run before memory is looked at again.
-    pub(super) fn most_instructions(&self) -> u64 {
-        let left = self.worker.vm.most_made.saturating_sub(made_bytes());
-        (left / MEMORY_OF_INSTRUCTION).max(SHORT_SLICE)
+    pub(crate) fn most_instructions(&self) -> u64 {
+        let made = made_bytes() - self.made_at_check;
+        (self.room.saturating_sub(made) / MEMORY_OF_INSTRUCTION).max(SHORT_SLICE)
+    }
+
+    /// So much memory was taken since it was looked at that the limit may be reached.
+    pub(crate) fn is_out_of_room(&self) -> bool {
+        made_bytes() - self.made_at_check > self.room
     }
 
     /// An instruction of the state that runs takes more memory than there is. Spills all other states. Returns `false`

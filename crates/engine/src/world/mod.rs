@@ -251,6 +251,7 @@ impl Explorer<'_> {
             }
             steps += 1;
             let must_stop = self.is_late() || steps > PATIENCE && self.is_stopping();
+            let must_stop = must_stop || self.is_out_of_room();
             if must_stop || self.out_of_forks() || state.instructions() >= batch_end {
                 return true;
             }
@@ -354,6 +355,7 @@ impl Explorer<'_> {
         let (before, warned) = (state.instructions(), state.warnings().len());
         let most = self.config.limits.max_instructions.unwrap_or(u64::MAX);
         let left = most.saturating_sub(before).clamp(1, machine::BUDGET);
+        let left = left.min(self.most_instructions());
         let run_for = RunFor::Budget(left);
         let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for, deadline);
         let executed = state.instructions().saturating_sub(before);
