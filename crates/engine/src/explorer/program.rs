@@ -85,11 +85,11 @@ impl Explorer<'_> {
                 }
                 // The time is over and a question is open.
                 (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
+                // An instruction waits for memory.
+                (HostExit::Suspended, None) if self.clear_room() => {}
                 (HostExit::Suspended, None) => {
-                    if !self.clear_room() {
-                        self.note_limit("max-memory");
-                        return self.cut(id, state, "max-memory", listener);
-                    }
+                    self.note_limit("max-memory");
+                    return self.cut(id, state, "max-memory", listener);
                 }
                 (HostExit::Ended(_), _) if !self.reserve(Counted::Paths) => {
                     state = self.before_its_end(&state);
