@@ -25,7 +25,7 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
         return Ok(beside);
     }
     if !disk.is_file(program) {
-        if program.exists() {
+        if program.exists() && !program.is_dir() {
             bail!(Program, "{} is not a regular file", program.display());
         }
         bail!(Program, "there is no program {}", program.display());

@@ -249,7 +249,7 @@ fn a_full_disk_is_told_and_what_was_found_is_shown() {
             .args(["-c", &script])
             .current_dir(&folder)
             .env("EVERETT_WORKERS", "1"),
-        2,
+        1,
     );
     let said = text(&output);
     assert!(!said.contains("panicked"), "{said}");
