@@ -54,6 +54,8 @@ pub struct HostSpec {
     pub socket_block_interval: u32,
     /// Each so many-th `select` fails; 0 for none.
     pub select_fail_interval: u32,
+    /// Programs find files that they have not changed with their own times, with old ones and with future ones.
+    pub sym_file_times: bool,
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
@@ -214,6 +216,7 @@ impl HostSpec {
             scheduler: chosen,
             preempt_at,
             waits_for_all: self.wait_all,
+            symbolic_file_times: self.sym_file_times,
             faults_to_handlers: self.trust_handlers || options.faults_to_handlers,
             logs_calls: self.logs_calls || options.logs_calls,
             limits: GuestLimits {

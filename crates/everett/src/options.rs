@@ -491,6 +491,13 @@ pub const OPTIONS: &[RunOption] = &[
         .default("0")
         .scope(Scope::Host)
         .key("host", "select_fail_interval", SMALL),
+    switch!("sym-file-times", host.sym_file_times)
+        .help(
+            "Let programs find each file that they have not changed with its own times, with times far in \
+             the past, and with times far in the future.",
+        )
+        .scope(Scope::Host)
+        .key("host", "symbolic_file_times", OptionKind::Flag),
     value!("fragment", host.fragment, "N", number)
         .help("Deliver the bytes of pipes and streams in up to N pieces, split in all ways.")
         .default("0")

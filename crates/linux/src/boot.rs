@@ -188,6 +188,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         image: ImageId::default(),
         exit_state: ExitState::Alive,
         borrows_memory: false,
+        lender: None,
         exit_signal: 0,
         uid: [0; 3],
         gid: [0; 3],

@@ -33,8 +33,7 @@ pub struct CloneArgs {
 }
 
 impl CloneArgs {
-    /// `vfork`: the parent is blocked until the child exits or calls `execve`. They do not share memory
-    /// meanwhile: what POSIX allows a child of `vfork` to do cannot tell the difference.
+    /// `vfork`: the parent is blocked until the child exits or calls `execve`; they share memory meanwhile.
     pub const VFORK: CloneArgs = CloneArgs {
         flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
         parent_tid: 0,
@@ -47,6 +46,12 @@ impl CloneArgs {
         flags: SIGCHLD as u64,
         ..CloneArgs::VFORK
     };
+
+    /// Whether a process uses the memory of its parent.
+    fn borrows_memory(&self) -> bool {
+        const BOTH: u64 = CLONE_VM | CLONE_VFORK;
+        self.flags & BOTH == BOTH
+    }
 }
 
 impl Kernel<'_, '_> {
@@ -74,6 +79,10 @@ impl Kernel<'_, '_> {
                 thread
             }
         };
+        let borrows_memory = !is_thread && args.borrows_memory();
+        if borrows_memory && args.flags & CLONE_SETTLS == 0 {
+            thread.locals = self.vm.thread.locals.clone();
+        }
         thread.floats = self.vm.thread.floats;
         if args.flags & CLONE_SETTLS != 0 {
             thread.fs_base = args.tls;
@@ -99,8 +108,11 @@ impl Kernel<'_, '_> {
         if args.flags & CLONE_PARENT_SETTID != 0 {
             self.write_bytes(args.parent_tid, &tid.to_le_bytes())?;
         }
-        if is_thread {
+        if is_thread || borrows_memory && args.entry.is_some() {
             self.vm.record_thread_start(stack);
+        }
+        if borrows_memory && args.entry.is_none() {
+            task.lent_slots = thread.slots.len();
         }
         let process = (!is_thread).then(|| self.child_process(pid, args));
         self.host.new_tasks.push(NewTask {
@@ -133,7 +145,7 @@ impl Kernel<'_, '_> {
     fn free_stack(&self) -> u32 {
         let used: Vec<u32> = self
             .host
-            .tasks_of(self.process().pid)
+            .tasks_in_memory_of(self.process().pid)
             .map(|task| task.stack)
             .collect();
         (0..).find(|stack| !used.contains(stack)).unwrap_or(0)
@@ -151,6 +163,7 @@ impl Kernel<'_, '_> {
             parent,
             exit_state: ExitState::Alive,
             borrows_memory: args.flags & CLONE_VFORK != 0,
+            lender: args.borrows_memory().then(|| own.lender.unwrap_or(own.pid)),
             exit_signal: (args.flags & 0xff) as i32,
             pending: Default::default(),
             state_change: None,
@@ -167,6 +180,14 @@ impl Kernel<'_, '_> {
         };
         for (_, descriptor) in child.descriptors.iter() {
             self.host.files.retain(descriptor.description);
+        }
+        if child.lender.is_some() {
+            let is_set = args.flags & CLONE_CHILD_SETTID != 0;
+            if is_set && self.check(args.child_tid, 4, true).is_ok() {
+                // The child finds its tid there; who has given another address than its own sees none.
+                let _ = self.write_bytes(args.child_tid, &pid.to_le_bytes());
+            }
+            return (child, Memory::empty());
         }
         let mut memory = self.vm.memory.clone();
         self.host.inherit_views(&mut memory);

@@ -136,6 +136,8 @@ pub struct HostOptions {
     pub stops_at_calls: bool,
     /// Random bytes and the wall clock are symbolic: programs may draw and read anything.
     pub symbolic_draws: bool,
+    /// Programs find files that they have not changed with their own times, with old ones and with future ones.
+    pub symbolic_file_times: bool,
     /// What its programs may take.
     pub limits: GuestLimits,
     /// How long the host has been up at the start: monotonic clocks show that and more.
@@ -186,6 +188,7 @@ impl Default for HostOptions {
             faults_to_handlers: false,
             stops_at_calls: false,
             symbolic_draws: false,
+            symbolic_file_times: false,
             limits: GuestLimits::default(),
             uptime_ns: 100_000_000_000,
             first_pid: 1000,

@@ -244,8 +244,8 @@ impl Kernel<'_, '_> {
         run.slots = self.vm.thread.slots.len();
         run.program_counter = self.program_counter();
         if run.on_alternate_stack {
-            let size = self.task().alternate_stack.2;
-            self.vm.enter_alternate_stack(size);
+            let (start, _, size) = self.task().alternate_stack;
+            self.vm.enter_alternate_stack(start, size);
         }
         let information = self.signal_information(signal);
         let information_at = self.vm.push_slot(INFORMATION_SIZE as u64, 16)?;
@@ -310,7 +310,7 @@ impl Kernel<'_, '_> {
             self.vm.pop_slot();
         }
         if run.on_alternate_stack {
-            self.vm.thread.alternate_stack = None;
+            self.vm.thread.leave_alternate_stacks(run.depth);
         }
         self.vm.thread.floats = run.floats;
         if let Some(bug) = run.ends_with {

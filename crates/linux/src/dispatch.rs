@@ -8,7 +8,7 @@ use crate::guest::Guest;
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop, reborrow};
 use crate::outcome::{Ending, HostExit};
-use crate::process::{Execution, ExitStatus, RunState};
+use crate::process::{Execution, ExitStatus, RunState, TaskState};
 use crate::table::Row;
 use crate::wait::Wait;
 use crate::{numbers, syscalls};
@@ -368,8 +368,9 @@ impl Host {
         let task = self.state.schedule.running;
         let process = self.process_index(task)?;
         let image = self.state.processes[process].image;
+        let memory_at = self.memory_index(process);
         let thread = Arc::make_mut(self.threads.get_mut(task)?);
-        let memory = &mut self.memories[process];
+        let memory = &mut self.memories[memory_at];
         let shares = memory.has_views();
         if shares {
             self.state.load_views(memory);
@@ -377,8 +378,11 @@ impl Host {
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
         let most = vm.max_heap;
         vm.max_heap = most.min(self.state.processes[process].max_heap);
+        vm.max_address_space = self.state.processes[process].limits.address_space();
         let pid = self.state.processes[process].pid;
-        vm.alone = self.state.tasks_of(pid).count() == 1;
+        // Who waits for a child of `vfork` does not run meanwhile.
+        let runs = |task: &&TaskState| task.vforked.is_none();
+        vm.alone = self.state.tasks_in_memory_of(pid).filter(runs).count() == 1;
         vm.points = self.state.points(vm.alone, shares);
         let kernel = Kernel {
             vm: &mut vm,
@@ -394,7 +398,7 @@ impl Host {
             self.state
                 .warn("the program gets no more memory than the tool may use; see --max-memory");
         }
-        let memory = &mut self.memories[process];
+        let memory = &mut self.memories[memory_at];
         if memory.has_views() {
             self.state.store_views(memory);
         }

@@ -25,6 +25,7 @@ impl Host {
         around.oracle.commit();
         thread.number = 0;
         let pid = self.state.processes[process].pid;
+        self.leave_memory(process, task);
         self.state.reset_for_exec(process, task, &execution);
         self.state.detach_all(pid);
         let mut old = std::mem::replace(&mut self.memories[process], memory);
@@ -33,6 +34,27 @@ impl Host {
         }
         self.threads[task] = Arc::new(thread);
         Ok(())
+    }
+}
+
+impl Host {
+    /// A process that executes a program leaves the memory that it shares with others to them.
+    fn leave_memory(&mut self, process: usize, task: usize) {
+        let at = self.memory_index(process);
+        if at == process {
+            return self.hand_over_memory_of(process);
+        }
+        let lent = self.state.tasks[task].lent_slots;
+        let thread = &self.threads[task];
+        for (number, slot) in thread.slots.iter().enumerate().skip(lent).rev() {
+            if thread.place_of(number).is_none() {
+                self.memories[at].pop_stack(*slot);
+            }
+        }
+        let pid = self.state.processes[process].pid;
+        if let Some(waits) = self.state.vfork_waiter(pid) {
+            self.memories[at].join_threads(waits, thread.number);
+        }
     }
 }
 
@@ -50,7 +72,7 @@ impl HostState {
         process.capabilities.follow_exec(process.uid);
         process.timers = Default::default();
         process.borrows_memory = false;
-        process.program_break = None;
+        let memory = (process.lender.take(), process.program_break.take());
         for action in Arc::make_mut(&mut process.actions) {
             if action.handler != IGNORE {
                 *action = Default::default();
@@ -68,6 +90,7 @@ impl HostState {
         for (_, descriptor) in closed {
             self.close(pid, descriptor.description);
         }
+        self.return_break(memory);
         self.remove_timers(pid, false);
         let old = &self.tasks[task];
         let mut name = [0; 16];

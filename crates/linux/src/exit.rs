@@ -6,7 +6,7 @@ use triomphe::Arc;
 use crate::host::{Host, HostState};
 use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{ExitState, ExitStatus, ProcessState, RunState, TaskState};
+use crate::process::{Break, ExitState, ExitStatus, ProcessState, RunState, TaskState};
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
 
 /// The pid of init, which adopts orphans. It is not modelled as a process.
@@ -49,6 +49,17 @@ impl Kernel<'_, '_> {
         }
     }
 
+    /// A process that shares the memory of another leaves the stack as it was lent.
+    fn return_stack(&mut self) {
+        let lent = self.task().lent_slots;
+        while self.vm.thread.slots.len() > lent {
+            self.vm.pop_slot();
+        }
+        if let Some(waits) = self.host.vfork_waiter(self.process().pid) {
+            self.vm.memory.join_threads(waits, self.vm.thread.number);
+        }
+    }
+
     /// The running process exits.
     pub(crate) fn end_process(&mut self, exit_status: ExitStatus) {
         self.vm.commit();
@@ -59,14 +70,29 @@ impl Kernel<'_, '_> {
             }
         }
         // As in Linux: the word is cleared only if another process shares the memory and could see it.
-        if self.process().borrows_memory {
+        if self.process().lender.is_some() {
             self.clear_child_tid();
+            self.return_stack();
         }
         self.host.end_process(pid, exit_status);
     }
 }
 
 impl HostState {
+    /// The stack of the thread that waits for a child of `vfork`.
+    pub(crate) fn vfork_waiter(&self, child: u32) -> Option<u32> {
+        let mut tasks = self.tasks.iter();
+        let waits = tasks.find(|task| task.vforked == Some(child));
+        waits.map(|task| task.stack)
+    }
+
+    /// The owner of memory goes on with the heap as a process that used it leaves it.
+    pub(crate) fn return_break(&mut self, (lender, end): (Option<u32>, Option<Break>)) {
+        if let Some(owner) = lender.and_then(|pid| self.process_by_pid_mut(pid)) {
+            owner.program_break = end;
+        }
+    }
+
     /// Exits a process: closes its files, reparents its children and notifies its parent.
     pub fn end_process(&mut self, pid: u32, exit_status: ExitStatus) {
         for task in &mut self.tasks {
@@ -85,7 +111,7 @@ impl HostState {
         };
         process.exit_state = ExitState::Zombie(exit_status);
         process.borrows_memory = false;
-        process.program_break = None;
+        let memory = (process.lender.take(), process.program_break.take());
         process.stopped = None;
         process.state_change = None;
         let (parent, exit_signal) = (process.parent, process.exit_signal);
@@ -93,6 +119,7 @@ impl HostState {
         for (_, descriptor) in descriptors.iter() {
             self.close(pid, descriptor.description);
         }
+        self.return_break(memory);
         self.announce_exit(pid);
         // Tasks that wait for a file lock check again.
         self.lock_releases += 1;
@@ -176,6 +203,7 @@ impl HostState {
 impl Host {
     /// Adds tasks that the last system call created to the tables, and removes exited ones.
     pub(crate) fn update_tasks(&mut self) {
+        self.hand_over_memory();
         let mut unmapped = Vec::new();
         for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
             if memory.has_views() && !matches!(process.exit_state, ExitState::Alive) {
@@ -201,6 +229,35 @@ impl Host {
         while let Some(at) = self.state.processes.iter().position(gone) {
             self.state.processes.remove(at);
             self.memories.remove(at);
+        }
+    }
+
+    /// Processes that use the memory of one that has exited keep it.
+    fn hand_over_memory(&mut self) {
+        let is_dead = |process: &ProcessState| !matches!(process.exit_state, ExitState::Alive);
+        for at in 0..self.state.processes.len() {
+            if is_dead(&self.state.processes[at]) {
+                self.hand_over_memory_of(at);
+            }
+        }
+    }
+
+    /// A process leaves its memory, because it exits or executes a program, to those that use it, too.
+    pub(crate) fn hand_over_memory_of(&mut self, at: usize) {
+        let pid = self.state.processes[at].pid;
+        let uses = |process: &Arc<ProcessState>| {
+            process.lender == Some(pid) && matches!(process.exit_state, ExitState::Alive)
+        };
+        let Some(heir) = self.state.processes.iter().position(uses) else {
+            return;
+        };
+        self.memories.swap(at, heir);
+        let owner = self.state.processes[heir].pid;
+        for process in &mut self.state.processes {
+            if process.lender == Some(pid) {
+                let process = Arc::make_mut(process);
+                process.lender = (process.pid != owner).then_some(owner);
+            }
         }
     }
 
@@ -236,8 +293,9 @@ impl Host {
 }
 
 impl HostState {
-    /// Detaches all segments of a process, for `execve` and exit.
+    /// Detaches all segments of a process, and forgets what it has written to its mappings, for `execve` and exit.
     pub(crate) fn detach_all(&mut self, pid: u32) {
+        self.files.dirty_pages.keep(pid, |_| false);
         let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));
         let addresses: Vec<_> = attached.map(|(at, id)| (*at, *id)).collect();
         for (at, id) in addresses {

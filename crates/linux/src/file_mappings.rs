@@ -87,8 +87,33 @@ impl HostState {
         });
     }
 
+    /// Updates the times of files whose pages were written through shared mappings, as the page faults do by which a
+    /// kernel notices: each process faults once for a page, until the file is synchronised or unmapped.
+    fn note_writes(&mut self, memory: &mut Memory) {
+        let mut written = Vec::new();
+        memory.for_each_view(|view| written.push((view.file, view.written.take())));
+        for (file, pages) in written {
+            self.note_mapped_writes(InodeId(file), pages);
+        }
+    }
+
+    /// The running process has written pages of a file that it maps.
+    pub(crate) fn note_mapped_writes(
+        &mut self,
+        file: InodeId,
+        pages: impl IntoIterator<Item = u64>,
+    ) {
+        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let writer = self.tasks.get(self.schedule.running).map(|task| task.pid);
+        let new = writer.is_some_and(|pid| self.files.dirty_pages.add(pid, file, pages));
+        if new {
+            self.files.tree.get_mut(file).touch(now_ns);
+        }
+    }
+
     /// After a process ran: moves the pages back into the files.
     pub(crate) fn store_views(&mut self, memory: &mut Memory) {
+        self.note_writes(memory);
         memory.for_each_view(|view| {
             if let Some(bytes) = self.mapped_bytes(view.file) {
                 put_back(bytes, view);
@@ -99,6 +124,7 @@ impl HostState {
     /// At the start of a system call: copies changed pages into the files; the process still sees them in its
     /// memory.
     pub(crate) fn flush_views(&mut self, memory: &mut Memory) {
+        self.note_writes(memory);
         let alone: Vec<bool> = memory
             .views()
             .map(|view| views_of(memory, view.file) == 1)
@@ -167,6 +193,13 @@ impl HostState {
                 }
                 None => self.files.retain(DescriptionId(holder)),
             }
+        }
+        if !self.files.dirty_pages.is_empty()
+            && let Some(task) = self.tasks.get(self.schedule.running)
+        {
+            let mapped = memory.shared_files();
+            let is_mapped = |file: InodeId| mapped.contains(&file.0);
+            self.files.dirty_pages.keep(task.pid, is_mapped);
         }
         for holder in gone {
             self.release(DescriptionId(holder));

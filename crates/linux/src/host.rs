@@ -195,6 +195,20 @@ impl HostState {
         let tasks = self.tasks.iter().map(|task| &**task);
         tasks.filter(move |task| task.pid == pid && task.run_state != RunState::Ended)
     }
+
+    /// The pid of the process whose memory a process uses: mostly its own.
+    pub fn memory_owner(&self, pid: u32) -> u32 {
+        let process = self.process_by_pid(pid);
+        process.and_then(|process| process.lender).unwrap_or(pid)
+    }
+
+    /// The live tasks that use the memory of a process.
+    pub fn tasks_in_memory_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
+        let owner = self.memory_owner(pid);
+        let tasks = self.tasks.iter().map(|task| &**task);
+        let live = tasks.filter(|task| task.run_state != RunState::Ended);
+        live.filter(move |task| self.memory_owner(task.pid) == owner)
+    }
 }
 
 /// A step of SplitMix64.
@@ -222,6 +236,14 @@ impl Host {
         let pid = self.state.tasks.get(task)?.pid;
         let processes = &self.state.processes;
         processes.iter().position(|process| process.pid == pid)
+    }
+
+    /// Where the memory of a process is.
+    pub(crate) fn memory_index(&self, process: usize) -> usize {
+        let processes = &self.state.processes;
+        let lender = processes.get(process).and_then(|process| process.lender);
+        let of = |lender: u32| processes.iter().position(|process| process.pid == lender);
+        lender.and_then(of).unwrap_or(process)
     }
 
     /// Supplies bytes for a live stdin. No bytes mean end of file.
@@ -296,8 +318,9 @@ impl Host {
 
     /// Memory and threads of each process.
     pub fn processes(&self) -> impl Iterator<Item = (&Memory, Vec<&Thread>)> {
-        let processes = self.state.processes.iter().zip(&self.memories);
-        processes.map(|(process, memory)| {
+        let processes = self.state.processes.iter().enumerate();
+        processes.map(|(at, process)| {
+            let memory = &self.memories[self.memory_index(at)];
             let tasks = self.state.tasks.iter().zip(&self.threads);
             let threads = tasks.filter(|(task, _)| task.pid == process.pid);
             (memory, threads.map(|(_, thread)| &**thread).collect())
@@ -317,7 +340,8 @@ impl Host {
 
     /// The memory of the running process.
     pub fn memory(&self) -> &Memory {
-        &self.memories[self.process_index(self.state.schedule.running).unwrap_or(0)]
+        let process = self.process_index(self.state.schedule.running);
+        &self.memories[self.memory_index(process.unwrap_or(0))]
     }
 
     /// The call stack of the running thread, innermost frame first.

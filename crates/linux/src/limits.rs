@@ -11,7 +11,11 @@ const CORE: usize = 4;
 pub const DESCRIPTORS: usize = 7;
 /// `RLIMIT_MEMLOCK`: bytes of locked memory.
 pub const LOCKED_MEMORY: usize = 8;
+/// `RLIMIT_AS`: bytes of the address space.
+pub const ADDRESS_SPACE: usize = 9;
 const RESOURCES: usize = 16;
+/// What a program takes of the address space by itself: its code, data, stack and the pages of the kernel.
+const OWN_ADDRESS_SPACE: u64 = 512 << 10;
 
 /// A soft and a hard limit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -48,6 +52,14 @@ impl Limits {
     /// The soft limit of a resource.
     pub fn soft(&self, resource: usize) -> u64 {
         self.all.get(resource).map_or(UNLIMITED, |limit| limit.soft)
+    }
+
+    /// The most bytes that blocks and mappings may take.
+    pub fn address_space(&self) -> u64 {
+        match self.soft(ADDRESS_SPACE) {
+            UNLIMITED => UNLIMITED,
+            limit => limit.saturating_sub(OWN_ADDRESS_SPACE),
+        }
     }
 
     /// Sets a limit.

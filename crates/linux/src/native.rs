@@ -4,11 +4,13 @@
 use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
 use triomphe::Arc;
 
+use crate::capabilities::IPC_LOCK;
 use crate::dispatch::{SliceEnd, TimeSlice};
 use crate::files::Disk;
 use crate::guest::{Guest, Injected};
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop};
+use crate::limits::{ADDRESS_SPACE, LOCKED_MEMORY, UNLIMITED};
 use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, RunState, TaskName};
 use crate::signals::{Signal, bit};
@@ -303,6 +305,72 @@ impl Host {
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);
         process.map_or(u64::MAX, |process| process.max_heap)
+    }
+
+    /// Whether the limits of a process refuse it more memory: `mapped` bytes it has, of a mapping that is locked or not.
+    pub fn refuses_memory(
+        &self,
+        pid: u32,
+        mapped: u64,
+        more: u64,
+        is_locked: bool,
+    ) -> Option<Errno> {
+        let process = self.state.process_by_pid(pid)?;
+        let is_locked = is_locked || process.locked_memory.future;
+        if is_locked && !process.capabilities.has(IPC_LOCK) {
+            let limit = process.limits.soft(LOCKED_MEMORY);
+            if limit == 0 {
+                return Some(Errno::EPERM);
+            }
+            if process.locked_memory.bytes().saturating_add(more) > limit {
+                return Some(Errno::EAGAIN);
+            }
+        }
+        let limit = process.limits.soft(ADDRESS_SPACE);
+        (mapped.saturating_add(more) > limit).then_some(Errno::ENOMEM)
+    }
+
+    /// Whether a process uses the memory of the one that created it.
+    pub fn borrows_memory(&self, pid: u32) -> bool {
+        let process = self.state.process_by_pid(pid);
+        process.is_some_and(|process| process.lender.is_some())
+    }
+
+    /// Whether a process has a limit that `refuses_memory` looks at.
+    pub fn limits_memory(&self, pid: u32) -> bool {
+        let process = self.state.process_by_pid(pid);
+        process.is_some_and(|process| {
+            process.limits.soft(ADDRESS_SPACE) != UNLIMITED
+                || process.limits.soft(LOCKED_MEMORY) != UNLIMITED
+        })
+    }
+
+    /// Whether a process has locked a part of a range.
+    pub fn is_memory_locked(&self, pid: u32, start: u64, end: u64) -> bool {
+        let process = self.state.process_by_pid(pid);
+        process.is_some_and(|process| {
+            let locked = &process.locked_memory;
+            !locked.all && locked.overlaps(start, end)
+        })
+    }
+
+    /// A process has unmapped memory natively.
+    pub fn unlock_mapped(&mut self, pid: u32, start: u64, size: u64) {
+        if let Some(process) = self.state.process_by_pid_mut(pid) {
+            let end = start.saturating_add(size.next_multiple_of(everett_vm::PAGE as u64));
+            process.locked_memory.unlock(start, end);
+        }
+    }
+
+    /// A process has mapped memory natively; it is locked where the call or `mlockall` says so.
+    pub fn lock_mapped(&mut self, pid: u32, start: u64, size: u64, is_locked: bool) {
+        if let Some(process) = self.state.process_by_pid_mut(pid)
+            && (is_locked || process.locked_memory.future)
+        {
+            process
+                .locked_memory
+                .lock(start, start.saturating_add(size));
+        }
     }
 
     /// Random bytes for `AT_RANDOM` at the start of a program.

@@ -1,7 +1,7 @@
 //! Files that native processes map. The real kernel holds the mappings, the model holds the contents of the
 //! files, and the native driver keeps the two consistent.
 
-use everett_vm::{ExecContext, Value};
+use everett_vm::{Buffer, ExecContext, Value};
 
 use crate::files::InodeKind;
 use crate::guest::{MappedFile, MemoryChange};
@@ -102,11 +102,19 @@ impl Host {
         }
     }
 
-    /// Contents of a file, for changing them.
-    pub fn mapped_bytes_mut(&mut self, inode: u32) -> Option<&mut Bytes> {
-        match &mut self.state.files.tree.get_mut(InodeId(inode)).kind {
-            InodeKind::Regular(bytes) => Some(bytes),
-            _ => None,
+    /// The running process has changed a file through a mapping.
+    pub fn write_mapped(&mut self, inode: u32, changes: &[(u64, Vec<u8>)]) {
+        let id = InodeId(inode);
+        let page = |at: u64| at / everett_vm::PAGE as u64;
+        let ranges = changes
+            .iter()
+            .map(|(at, change)| (*at, change.len() as u64));
+        let pages = ranges.flat_map(|(at, len)| page(at)..=page(at + len.saturating_sub(1)));
+        self.state.note_mapped_writes(id, pages);
+        if let InodeKind::Regular(bytes) = &mut self.state.files.tree.get_mut(id).kind {
+            for (at, change) in changes {
+                bytes.write(*at, &Buffer::with_bytes(change, change.len()));
+            }
         }
     }
 
@@ -124,6 +132,12 @@ impl Host {
     /// Releases the file of a removed mapping.
     pub fn release_mapped(&mut self, file: MappedFile) {
         self.state.release(DescriptionId(file.holder));
+    }
+
+    /// A process has no shared mapping of a file any more: the next write to one is a page fault.
+    pub fn forget_mapped_writes(&mut self, pid: u32, file: MappedFile) {
+        let is_other = |other: InodeId| other.0 != file.inode;
+        self.state.files.dirty_pages.keep(pid, is_other);
     }
 
     /// Takes the memory changes that the last calls of the running process requested.

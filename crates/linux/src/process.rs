@@ -80,6 +80,8 @@ pub struct TaskState {
     pub stop_asked: bool,
     /// The child of the current `vfork`.
     pub vforked: Option<u32>,
+    /// Stack slots that it has from the thread that created it, which goes on to use them.
+    pub lent_slots: usize,
     /// Which of the stacks of its process it runs on.
     pub stack: u32,
     /// Signal mask: bit `n - 1` blocks signal `n`.
@@ -171,6 +173,7 @@ impl TaskState {
             fault_asked: false,
             stop_asked: false,
             vforked: None,
+            lent_slots: 0,
             stack: 0,
             blocked: 0,
             pending: Pending::default(),
@@ -284,6 +287,8 @@ pub struct ProcessState {
     pub exit_state: ExitState,
     /// It was created by `vfork`, and its parent is blocked until it exits or calls `execve`.
     pub borrows_memory: bool,
+    /// The pid of the process whose memory it uses (`vfork`, `CLONE_VM`); `None` if it has its own.
+    pub lender: Option<u32>,
     /// Signal sent to its parent when it exits.
     pub exit_signal: i32,
     /// User ids: real, effective, saved.
@@ -389,6 +394,8 @@ pub struct LockedMemory {
     pub(crate) ranges: Arc<Vec<(u64, u64)>>,
     /// All that was mapped at the time (`mlockall`).
     pub(crate) all: bool,
+    /// So is all that will be mapped.
+    pub(crate) future: bool,
 }
 
 impl LockedMemory {

@@ -26,6 +26,8 @@ const RESTRICTED: [(u32, &[u32]); 3] = [
             0,
             SET_TLS as u32,
             SIBLING as u32,
+            BORROWER as u32,
+            (BORROWER | SET_TLS) as u32,
             THREAD as u32,
             (THREAD | SET_TLS) as u32,
         ],
@@ -38,6 +40,8 @@ const RESTRICTED: [(u32, &[u32]); 3] = [
 
 /// Flags of `clone` for a thread: `CLONE_VM`, `FS`, `FILES`, `SIGHAND`, `THREAD` and `SYSVSEM`.
 pub const THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000;
+/// `CLONE_VM`: a process that uses the memory of its parent, which waits.
+pub const BORROWER: u64 = 0x100;
 /// `CLONE_SETTLS`.
 pub const SET_TLS: u64 = 0x8_0000;
 /// `CLONE_PARENT`.

@@ -10,10 +10,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use everett_expr::Arena;
 use everett_linux::{Bytes, Host, MappedFile};
-use everett_vm::{Buffer, PAGE};
+use everett_vm::PAGE;
 
 use crate::oracle::Inputs;
-use crate::tracee::memory_file;
+use crate::tracee::{RealMapping, memory_file};
 
 const PAGE_SIZE: u64 = PAGE as u64;
 /// Bytes compared at once.
@@ -85,16 +85,27 @@ impl SharedFiles {
         }
     }
 
-    /// Removes all mappings of a process but those of these real inodes.
-    pub fn keep_only(&mut self, host: &mut Host, pid: u32, left: &BTreeSet<u64>) {
+    /// A process has only these mappings any more.
+    pub fn keep_only(&mut self, host: &mut Host, pid: u32, left: &[RealMapping]) {
         let Some(mapped) = self.mapped.get_mut(&pid) else {
             return;
         };
-        let is_left = |file: &MappedFile| {
+        let real_inode = |file: &MappedFile| {
             let real = self.files.get(&file.inode);
-            let number = real.and_then(|shared| shared.real.metadata().ok());
-            number.is_some_and(|number| left.contains(&number.ino()))
+            let data = real.and_then(|shared| shared.real.metadata().ok());
+            data.map(|data| data.ino())
         };
+        let is_left = |file: &MappedFile| {
+            let number = real_inode(file);
+            left.iter().any(|mapping| Some(mapping.inode) == number)
+        };
+        for file in mapped.iter() {
+            let number = real_inode(file);
+            let mut all = left.iter();
+            if !all.any(|mapping| Some(mapping.inode) == number && mapping.is_shared) {
+                host.forget_mapped_writes(pid, *file);
+            }
+        }
         let gone: Vec<MappedFile> = mapped
             .iter()
             .filter(|file| !is_left(file))
@@ -123,12 +134,8 @@ impl SharedFiles {
                 continue;
             };
             let changes = shared.changes(bytes.len())?;
-            if !changes.is_empty()
-                && let Some(bytes) = host.mapped_bytes_mut(*inode)
-            {
-                for (offset, change) in changes {
-                    bytes.write(offset, &Buffer::with_bytes(&change, change.len()));
-                }
+            if !changes.is_empty() {
+                host.write_mapped(*inode, &changes);
             }
             if let Some(bytes) = host.mapped_bytes(*inode) {
                 shared.push(bytes, arena, inputs)?;
@@ -256,6 +263,7 @@ fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> 
 mod tests {
     use super::*;
     use everett_expr::ArrayId;
+    use everett_vm::Buffer;
 
     fn shared() -> SharedFile {
         SharedFile {

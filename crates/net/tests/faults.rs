@@ -397,3 +397,21 @@ fn what_is_late_arrives_behind_a_time_out() {
         [DeliveryOutcome::Deliver, late]
     );
 }
+
+#[test]
+fn packets_of_a_window_are_held_back_behind_those_that_follow() {
+    let mut any_order = fault("permutation");
+    assert!(any_order.set("window", Value::Count(3)));
+    any_order.max_count = 2;
+    let faults = Faults::new(vec![any_order]);
+    let mut counters = FaultCounters::default();
+    let sent = packet(A, B, 80, 0);
+    let choices: Vec<usize> = (0..8)
+        .map(|_| {
+            let outcomes = delivery_outcomes(&faults, &sent, &counters);
+            take(&faults, &sent, DeliveryOutcome::Deliver, &mut counters);
+            outcomes.len()
+        })
+        .collect();
+    assert_eq!(choices, [3, 2, 1, 3, 2, 1, 1, 1]);
+}

@@ -23,6 +23,8 @@ pub struct Arrival {
     pub decided: bool,
     /// It is held back until this many other packets have arrived, or until its time.
     pub held_behind: u32,
+    /// When it was held back, as the number of events before; later packets are those that came after that.
+    pub held_since: Option<u64>,
     /// How often TCP has retransmitted it.
     pub retransmissions: u32,
     /// Host faults at this arrival were already decided.
@@ -71,8 +73,10 @@ impl Arrival {
     }
 
     /// The order in which arrivals happen.
-    pub(crate) fn order(&self) -> (u64, HostIndex, u64) {
-        (self.at_ns, self.from, self.number)
+    pub(crate) fn order(&self) -> (u64, u64, HostIndex, u64) {
+        // Of those that were held back until now, the one that has waited longest comes first.
+        let since = self.held_since.unwrap_or(u64::MAX);
+        (self.at_ns, since, self.from, self.number)
     }
 }
 

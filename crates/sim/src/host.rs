@@ -648,8 +648,10 @@ fn arrive_packet<M: Machine>(
         let at = (here, run_state);
         deliver(oracle, arena, &network.faults, at, &arrival, counters)
     })?;
+    let came_at = arrival.held_since.unwrap_or(sim.inbox.clock().removed);
     sim.inbox.pop();
-    if let Some(later) = &delivery.later {
+    if let Some(later) = &mut delivery.later {
+        later.held_since = (later.held_behind > 0).then_some(came_at);
         sim.inbox.push(later.clone());
     }
     sim.errors.extend(delivery.bounce.take());
@@ -666,7 +668,7 @@ fn arrive_packet<M: Machine>(
             sim.run_state = RunState::Running;
         }
         let now_ns = sim.clock_ns(machine.host());
-        sim.inbox.release_held(now_ns);
+        sim.inbox.release_held(now_ns, came_at);
     }
     Ok(Step::Delivered(arrival, Box::new(delivery)))
 }

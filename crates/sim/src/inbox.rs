@@ -202,13 +202,16 @@ impl Inbox {
         }
     }
 
-    /// A packet has arrived: those held back behind it may become due.
-    pub fn release_held(&mut self, now_ns: u64) {
+    /// A packet has arrived that came, or was held back, at this event: those held back behind it may become due.
+    pub fn release_held(&mut self, now_ns: u64, came_at: u64) {
         if self.arriving.iter().all(|arrival| arrival.held_behind == 0) {
             return;
         }
         let list = Arc::make_mut(&mut self.arriving);
-        for arrival in list.iter_mut().filter(|arrival| arrival.held_behind > 0) {
+        let is_behind = |arrival: &Arrival| {
+            arrival.held_behind > 0 && arrival.held_since.is_none_or(|since| since < came_at)
+        };
+        for arrival in list.iter_mut().filter(|arrival| is_behind(arrival)) {
             arrival.held_behind -= 1;
             if arrival.held_behind == 0 {
                 arrival.at_ns = arrival.at_ns.min(now_ns);
@@ -292,6 +295,7 @@ mod tests {
             packet: Arc::new(packet),
             decided: false,
             held_behind: 0,
+            held_since: None,
             retransmissions: 0,
             host_faults_decided: false,
             known: Arc::default(),
@@ -373,5 +377,43 @@ mod tests {
         all.pop();
         all.count_waits(1);
         assert_eq!(all.events(), 2);
+    }
+
+    /// The order in which packets come whose numbers are these, each held back behind so many of the later ones.
+    fn permuted(behind: [u32; 4]) -> Vec<u64> {
+        let mut inbox =
+            inbox((0..4).map(|number| datagram(1 + number as u32 % 2, number, 10 * number)));
+        let mut order = Vec::new();
+        while let Some(NextEvent::Packet(arrival)) = inbox.next() {
+            let came_at = arrival.held_since.unwrap_or(inbox.clock().removed);
+            inbox.pop();
+            let held_behind = behind[arrival.number as usize];
+            if !arrival.decided && held_behind > 0 {
+                inbox.push(Arrival {
+                    at_ns: arrival.at_ns + 1_000,
+                    decided: true,
+                    held_behind,
+                    held_since: Some(came_at),
+                    ..arrival
+                });
+                continue;
+            }
+            order.push(arrival.number);
+            inbox.release_held(arrival.at_ns, came_at);
+        }
+        order
+    }
+
+    #[test]
+    fn packets_held_behind_later_ones_in_all_ways_come_in_all_orders_once() {
+        let mut orders = std::collections::BTreeSet::new();
+        for (first, second) in (0..4).flat_map(|first| (0..3).map(move |second| (first, second))) {
+            for third in 0..2 {
+                orders.insert(permuted([first, second, third, 0]));
+            }
+        }
+        assert_eq!(orders.len(), 24);
+        assert!(orders.iter().all(|order| order.len() == 4));
+        assert_eq!(permuted([2, 2, 0, 0]), [2, 3, 0, 1]);
     }
 }

@@ -274,6 +274,7 @@ mod tests {
             }),
             decided: false,
             held_behind: 0,
+            held_since: None,
             retransmissions: 0,
             host_faults_decided: false,
             known: Arc::default(),

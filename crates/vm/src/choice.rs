@@ -58,6 +58,11 @@ pub enum ChoiceSite {
         /// Last part of the file's path.
         name: Arc<str>,
     },
+    /// Which times a file has: its own, far in the past, or far in the future.
+    FileTimes {
+        /// Last part of the file's path.
+        name: Arc<str>,
+    },
 }
 
 /// Names of faults, in the order of the alternatives that they stand for; shared.
@@ -150,6 +155,11 @@ impl ChoiceSite {
                 let call = self.fault_target().unwrap_or_default();
                 format!("{call} fails: {name}")
             }
+            (ChoiceSite::FileTimes { name }, None) => {
+                let when = ["as they are", "in the past", "in the future"];
+                let when = when.get(picked as usize).unwrap_or(&"unknown");
+                format!("the times of {name} are {when}")
+            }
             (ChoiceSite::Preemption, None) => format!("preempt: {picked} of {alternatives}"),
             (_, None) => format!("{self}: {picked} of {alternatives}"),
         }
@@ -169,7 +179,8 @@ impl ChoiceSite {
             | ChoiceSite::Preemption
             | ChoiceSite::StreamPiece
             | ChoiceSite::ArgumentCount
-            | ChoiceSite::FileSize { .. } => return None,
+            | ChoiceSite::FileSize { .. }
+            | ChoiceSite::FileTimes { .. } => return None,
         })
     }
 }
@@ -191,6 +202,7 @@ const PREEMPTION: &str = "preempt:";
 const STREAM_PIECE: &str = "fragment";
 const ARGUMENT_COUNT: &str = "n_args";
 const FILE_SIZE: &str = "size of ";
+const FILE_TIMES: &str = "times of ";
 
 impl fmt::Display for ChoiceSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,6 +213,7 @@ impl fmt::Display for ChoiceSite {
             ChoiceSite::StreamPiece => f.write_str(STREAM_PIECE),
             ChoiceSite::ArgumentCount => f.write_str(ARGUMENT_COUNT),
             ChoiceSite::FileSize { name } => write!(f, "{FILE_SIZE}{name}"),
+            ChoiceSite::FileTimes { name } => write!(f, "{FILE_TIMES}{name}"),
             ChoiceSite::CallFault { .. }
             | ChoiceSite::AllocationFault
             | ChoiceSite::PacketFault { .. }
@@ -236,10 +249,13 @@ impl FromStr for ChoiceSite {
             PREEMPTION => Ok(ChoiceSite::Preemption),
             STREAM_PIECE => Ok(ChoiceSite::StreamPiece),
             ARGUMENT_COUNT => Ok(ChoiceSite::ArgumentCount),
-            _ => match text.strip_prefix(FILE_SIZE) {
-                Some(name) => Ok(ChoiceSite::FileSize { name: name.into() }),
-                None => Err(UnknownSite(text.to_owned())),
-            },
+            _ => {
+                let name = |prefix: &str| text.strip_prefix(prefix).map(Arc::from);
+                let size = name(FILE_SIZE).map(|name| ChoiceSite::FileSize { name });
+                let times = || name(FILE_TIMES).map(|name| ChoiceSite::FileTimes { name });
+                let site = size.or_else(times);
+                site.ok_or_else(|| UnknownSite(text.to_owned()))
+            }
         }
     }
 }
@@ -406,6 +422,7 @@ mod tests {
                 fault: fault.into()
             }),
             any::<String>().prop_map(|name| ChoiceSite::FileSize { name: name.into() }),
+            any::<String>().prop_map(|name| ChoiceSite::FileTimes { name: name.into() }),
             prop::sample::select(sites()).prop_map(|(site, _)| site),
         ]
     }

@@ -42,7 +42,8 @@ pub use image::{Image, ImageError};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
-    MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection, made_bytes,
+    MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection, WrittenPages,
+    made_bytes,
 };
 pub use oracle::{ConcreteOracle, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};

@@ -73,6 +73,13 @@ impl Races {
         self.clocks.entry(parent).or_default().advance(parent);
     }
 
+    /// Records that a thread goes on after the end of another.
+    pub fn join(&mut self, thread: u32, ended: u32) {
+        if let Some(clock) = self.clocks.get(&ended).cloned() {
+            self.clocks.entry(thread).or_default().join(&clock);
+        }
+    }
+
     /// Records an access that orders threads.
     pub(crate) fn synchronise(&mut self, thread: u32, granule: u64, write: bool) {
         self.atomic.insert(granule);

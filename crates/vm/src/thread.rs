@@ -140,8 +140,8 @@ pub struct Thread {
     /// Other threads had the chance to run before the next instruction: it is not a preemption
     /// point again.
     pub passed_preemption_point: bool,
-    /// The alternate stack that the thread runs on.
-    pub alternate_stack: Option<AlternateStack>,
+    /// The alternate stacks that the thread runs on, outermost first.
+    pub alternate_stacks: Vec<AlternateStack>,
 }
 
 /// An alternate signal stack: extra room beyond the end of the thread's stack.
@@ -153,6 +153,11 @@ pub struct AlternateStack {
     pub used: u64,
     /// Its size in bytes.
     pub size: u64,
+    /// Number of slots when it was entered; those above are on it.
+    pub first_slot: usize,
+    /// Its lowest address, where the program's memory has it: slots are placed there, and are no objects of their
+    /// own. Otherwise they are placed as all others are.
+    pub start: Option<u64>,
 }
 
 impl Thread {
@@ -170,8 +175,26 @@ impl Thread {
             next_serial: 0,
             unwinding: None,
             passed_preemption_point: false,
-            alternate_stack: None,
+            alternate_stacks: Vec::new(),
         }
+    }
+
+    /// Where the slot with this index is, or will be, if it is placed on an alternate stack: the lowest address of that
+    /// stack, and the end of the room for the slot.
+    pub fn place_of(&self, slot: usize) -> Option<(u64, u64)> {
+        let mut stacks = self.alternate_stacks.iter().rev();
+        let stack = stacks.find(|stack| stack.first_slot <= slot)?;
+        let start = stack.start?;
+        let above = match slot > stack.first_slot {
+            true => self.slots.get(slot - 1).copied(),
+            false => None,
+        };
+        Some((start, above.unwrap_or(start + stack.size)))
+    }
+
+    /// Leaves the alternate stacks that were entered with this many frames or more.
+    pub fn leave_alternate_stacks(&mut self, depth: usize) {
+        self.alternate_stacks.retain(|stack| stack.depth < depth);
     }
 
     /// The top frame.

@@ -286,6 +286,8 @@ pub struct Vm<'a> {
     pub instructions: u64,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
+    /// They do so, too, when blocks and mappings take this much of the address space.
+    pub max_address_space: u64,
     /// They have, or a mapping was refused for that.
     pub reached_max_heap: bool,
     /// How many calls of malloc and its family may still be made to fail.
@@ -357,6 +359,7 @@ impl<'a> Vm<'a> {
             thread,
             instructions: 0,
             max_heap: options.max_heap,
+            max_address_space: u64::MAX,
             reached_max_heap: false,
             malloc_faults: 0,
             failed_allocations: Vec::new(),
@@ -578,7 +581,7 @@ impl<'a> Vm<'a> {
 
     /// Maximal call depth, and maximal stack size in slots and frames.
     fn stack_limits(&self) -> (usize, u64) {
-        match self.thread.alternate_stack {
+        match self.thread.alternate_stacks.last() {
             None => (self.options.max_frames, self.options.max_stack_bytes),
             Some(second) => (
                 second.depth + (second.size / FRAME_BYTES) as usize,
@@ -587,11 +590,21 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Runs the next call on an alternate stack of this size.
-    pub fn enter_alternate_stack(&mut self, size: u64) {
+    /// Runs the next call on an alternate stack.
+    pub fn enter_alternate_stack(&mut self, start: u64, size: u64) {
         let depth = self.thread.frames.len();
         let used = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
-        self.thread.alternate_stack = Some(AlternateStack { depth, used, size });
+        let object = self.memory.object_at(start, size);
+        let is_there = object.is_some_and(|object| {
+            object.kind != ObjectKind::Constant && object.allows(start - object.start, size, true)
+        });
+        self.thread.alternate_stacks.push(AlternateStack {
+            depth,
+            used,
+            size,
+            first_slot: self.thread.slots.len(),
+            start: is_there.then_some(start),
+        });
     }
 
     /// Pops the top frame and its stack slots.
@@ -607,16 +620,37 @@ impl<'a> Vm<'a> {
     /// Pops the newest stack slot.
     pub fn pop_slot(&mut self) {
         if let Some(slot) = self.thread.slots.pop() {
-            let size = self.memory.pop_stack(slot);
+            let size = match self.thread.place_of(self.thread.slots.len()) {
+                Some((_, end)) => end - slot,
+                None => self.memory.pop_stack(slot),
+            };
             self.thread.stack_bytes = self.thread.stack_bytes.saturating_sub(size);
         }
     }
 
     /// Allocates a stack slot of the top frame.
     pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
+        if let Some(placed) = self.place_slot(size, align)? {
+            return Ok(placed);
+        }
         let start = self.push_zeroed_slot(size, align)?;
         self.mark_uninitialised(start, 0);
         Ok(start)
+    }
+
+    /// Allocates a stack slot on the alternate stack that the thread runs on, if it does.
+    fn place_slot(&mut self, size: u64, align: u64) -> Result<Option<u64>, Interrupt> {
+        let Some((lowest, end)) = self.thread.place_of(self.thread.slots.len()) else {
+            return Ok(None);
+        };
+        let at = end.checked_sub(size).map(|at| at & !(align.max(1) - 1));
+        let Some(at) = at.filter(|at| *at >= lowest) else {
+            let message = format!("no room for {}", crate::bug::bytes(size));
+            return Err(Bug::new(BugKind::StackOverflow, message).into());
+        };
+        self.thread.stack_bytes = self.thread.stack_bytes.saturating_add(end - at);
+        self.thread.slots.push(at);
+        Ok(Some(at))
     }
 
     fn push_zeroed_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
@@ -641,6 +675,9 @@ impl<'a> Vm<'a> {
 
     /// Allocates a stack slot of the top frame for its variadic arguments.
     pub(crate) fn push_arguments(&mut self, size: u64) -> Result<u64, Interrupt> {
+        if let Some(placed) = self.place_slot(size, 64)? {
+            return Ok(placed);
+        }
         let start = self.push_zeroed_slot(size, 64)?;
         if let Some(object) = self.memory.object_at_mut(start, 0) {
             object.kind = ObjectKind::Arguments;

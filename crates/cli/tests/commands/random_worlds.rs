@@ -108,6 +108,7 @@ fn scenario(seed: u64) -> String {
         "kind = \"duplication\"\nafter = \"2ms\"",
         "kind = \"delay\"\nby = \"3ms\"",
         "kind = \"reordering\"",
+        "kind = \"permutation\"\nwindow = 2",
         "kind = \"late\"",
         "kind = \"partition\"\nbetween = [\"h0\"]\nheal = \"4ms\"",
         "kind = \"corruption\"",

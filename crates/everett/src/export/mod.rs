@@ -105,6 +105,8 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
             )
         } else if choice.site == ChoiceSite::StreamPiece {
             "it needs bytes that arrive in pieces".to_owned()
+        } else if let ChoiceSite::FileTimes { .. } = choice.site {
+            format!("it needs files with other times ({})", choice.describe())
         } else {
             format!(
                 "it needs a certain order of threads ({})",

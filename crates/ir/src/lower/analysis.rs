@@ -61,8 +61,12 @@ impl Analysis {
             self.find_candidates(cx, function);
         }
         let returns_twice = self.count_uses(cx, function);
+        if returns_twice {
+            // A child of `vfork` shares the memory of its parent, not its registers.
+            self.promoted.fill(false);
+        }
         if promote {
-            self.find_aliases(cx, function, returns_twice);
+            self.find_aliases(cx, function);
         }
     }
 
@@ -152,8 +156,8 @@ impl Analysis {
     }
 
     /// Finds loads of promoted slots whose uses can read the slot's register directly.
-    fn find_aliases(&mut self, cx: &mut Context, function: &Function, returns_twice: bool) {
-        if returns_twice || !self.promoted.contains(&true) {
+    fn find_aliases(&mut self, cx: &mut Context, function: &Function) {
+        if !self.promoted.contains(&true) {
             return;
         }
         for at in 0..self.order.len() {

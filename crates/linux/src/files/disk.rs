@@ -5,6 +5,7 @@ use everett_expr::ExprId;
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
+use super::dirty_pages::DirtyPages;
 use super::inode::InodeKind;
 use super::tree::{PROC, ROOT, Tree};
 use super::{Files, Input, Locks};
@@ -33,6 +34,8 @@ impl Disk {
             stdins: vec![Input::default()],
             locks: Locks::default(),
             synced: Synced::default(),
+            dirty_pages: DirtyPages::default(),
+            dated: Arc::default(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         };
@@ -44,6 +47,7 @@ impl Disk {
 impl Files {
     /// Makes the contents of a file durable.
     pub fn sync(&mut self, id: InodeId) {
+        self.dirty_pages.clean(id);
         if let InodeKind::Regular(bytes) = &self.tree.get(id).kind {
             Arc::make_mut(&mut self.synced).insert(id, bytes.clone());
         }
@@ -51,6 +55,7 @@ impl Files {
 
     /// Makes the contents of all files durable.
     pub fn sync_all(&mut self) {
+        self.dirty_pages = DirtyPages::default();
         for (id, _) in self.unsynced() {
             self.sync(id);
         }

@@ -3,6 +3,7 @@
 mod access;
 mod changes;
 mod description;
+mod dirty_pages;
 mod disk;
 mod generated;
 mod inode;
@@ -19,8 +20,10 @@ pub use changes::{ChangedFile, FileChange};
 pub use description::{
     Description, Descriptor, Descriptors, Input, OpenFlags, Owner, Receiver, Target,
 };
+pub use dirty_pages::DirtyPages;
 pub use disk::Disk;
 use everett_expr::ExprId;
+use std::collections::BTreeSet;
 use triomphe::Arc;
 
 use crate::errno::Errno;
@@ -46,6 +49,10 @@ pub struct Files {
     pub locks: Locks,
     /// Contents of files at their last synchronisation.
     synced: Synced,
+    /// Pages of mapped files that processes have written.
+    pub dirty_pages: DirtyPages,
+    /// Files whose times were chosen.
+    pub dated: Arc<BTreeSet<InodeId>>,
     /// Open FIFOs, with their pipes.
     fifos: Arc<Vec<(InodeId, ObjectId)>>,
     /// Open file descriptions; several descriptors can share one.
@@ -64,6 +71,8 @@ impl Files {
             stdins: vec![Input::default()],
             locks: Locks::default(),
             synced: Synced::default(),
+            dirty_pages: DirtyPages::default(),
+            dated: Arc::default(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         })

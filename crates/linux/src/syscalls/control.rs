@@ -29,7 +29,8 @@ pub const ROWS: &[Row] = &[
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const ENFORCED: &str = "only RLIMIT_NOFILE, RLIMIT_FSIZE and RLIMIT_MEMLOCK are enforced";
+const ENFORCED: &str =
+    "only RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS and RLIMIT_MEMLOCK are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -90,9 +91,8 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, processes, address space, pending signals, message queues,
-        /// real-time processor time.
-        const NOT_ENFORCED: [usize; 8] = [0, 2, 3, 6, 9, 11, 12, 15];
+        /// Processor time, data, stack, processes, pending signals, message queues, real-time processor time.
+        const NOT_ENFORCED: [usize; 7] = [0, 2, 3, 6, 11, 12, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
@@ -106,6 +106,9 @@ impl Kernel<'_, '_> {
         Arc::make_mut(&mut process.limits).set(resource, to);
         if resource == DESCRIPTORS {
             process.descriptors.set_limit(to.soft);
+        }
+        if pid == self.process().pid {
+            self.vm.max_address_space = self.process().limits.address_space();
         }
         if to.soft < old.soft && NOT_ENFORCED.contains(&resource) {
             self.refuse("setrlimit", format!("resource limit {resource}"));

@@ -1,6 +1,7 @@
 //! Files by path name: resolving, opening and `stat`.
 
-use everett_vm::Value;
+use everett_vm::{ChoiceSite, Value};
+use triomphe::Arc;
 
 use crate::bytes::Bytes;
 use crate::errno::Errno;
@@ -153,6 +154,7 @@ fn statx(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let target = kernel.target(call.int(0), call.args[1], call.args[2])?;
+    kernel.choose_times(target)?;
     let status = kernel.host.status(target);
     kernel.write_bytes(call.args[4], &status.to_statx())?;
     Ok(Value::ZERO)
@@ -284,7 +286,36 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
+    /// Where the run asks for it, a program that asks for the times of a file for the first time finds its own ones, old
+    /// ones or future ones. What it has changed itself has its own.
+    fn choose_times(&mut self, target: Target) -> Result<(), Stop> {
+        /// The second day of 1970, and the first of 2100.
+        const OTHERS: [i64; 2] = [86_400_000_000_000, 4_102_444_800_000_000_000];
+        let Target::Inode(id) = target else {
+            return Ok(());
+        };
+        let is_wanted = self.host.options.symbolic_file_times && !self.host.internal_call;
+        let inode = self.host.files.tree.get(id);
+        let is_own = inode.modified_ns > i64::try_from(self.host.start_time_ns).unwrap_or(i64::MAX);
+        if !is_wanted || is_own || !inode.is_regular() || self.host.files.dated.contains(&id) {
+            return Ok(());
+        }
+        let path = self.host.files.tree.any_path_of(id).unwrap_or_default();
+        let name = path.rsplit(|byte| *byte == b'/').next();
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        let site = ChoiceSite::FileTimes { name: name.into() };
+        let picked = self.vm.choose(&site, 1 + OTHERS.len() as u32)? as usize;
+        self.vm.commit();
+        Arc::make_mut(&mut self.host.files.dated).insert(id);
+        if let Some(time) = picked.checked_sub(1).and_then(|other| OTHERS.get(other)) {
+            let inode = self.host.files.tree.get_mut(id);
+            (inode.accessed_ns, inode.modified_ns, inode.changed_ns) = (*time, *time, *time);
+        }
+        Ok(())
+    }
+
     fn write_status(&mut self, target: Target, address: u64) -> Answer {
+        self.choose_times(target)?;
         let status = self.host.status(target);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
@@ -292,6 +323,7 @@ impl Kernel<'_, '_> {
 
     /// Writes the status of the link itself, also if it is a magic link.
     fn write_link_status(&mut self, id: InodeId, address: u64) -> Answer {
+        self.choose_times(Target::Inode(id))?;
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)

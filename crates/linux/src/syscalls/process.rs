@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EAGAIN, Errno::ENOMEM],
         clone,
     )
-    .without("namespaces; processes that share memory or files without being threads"),
+    .without("namespaces; processes that share files, or memory beyond CLONE_VFORK, without being threads"),
     Row::new(
         "clone3",
         435,
@@ -31,8 +31,7 @@ pub const ROWS: &[Row] = &[
     )
     .without("threads, processes that share memory, stacks, pids, cgroups"),
     Row::new("fork", 57, &[], &[Errno::EAGAIN, Errno::ENOMEM], fork),
-    Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork)
-        .without("memory is not shared"),
+    Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork),
     Row::new(
         "execve",
         59,

@@ -51,7 +51,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row::new("rt_sigsuspend", 130, &[Pointer, Int], &[], rt_sigsuspend),
     Row::new("sigaltstack", 131, &[Pointer, Pointer], &[], sigaltstack)
-        .without("variables of handlers are not placed on it"),
+        .without("an overrun of a variable that is on it is found only where it leaves the stack"),
     Row::new("tkill", 200, &[Int, Int], &[], tkill),
     Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill),
     Row::new(

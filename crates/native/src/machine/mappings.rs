@@ -6,16 +6,17 @@ use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, T
 use everett_vm::{Buffer, ExecContext, PAGE};
 use nix::unistd::Pid;
 
-use super::{Call, NativeEnd, NativeError, NativeMachine, call_numbers};
+use super::{Call, NativeEnd, NativeError, NativeMachine, NativeThread, call_numbers};
 use crate::gate;
 use crate::sandbox::{MAX_MAPPED, resident};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
-use crate::tracee::mappings_of;
+use crate::tracee::{RealMapping, mappings_of};
 
 const PAGE_SIZE: u64 = PAGE as u64;
 const TYPE: u64 = 0xf;
 const SHARED: u64 = 1;
 const PRIVATE: u64 = 2;
+const FIXED: u64 = 0x10;
 const ANONYMOUS: u64 = 0x20;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `MAP_POPULATE` and `MAP_LOCKED`.
@@ -25,6 +26,9 @@ const LOCKED: u64 = 0x2000;
 const POPULATING: [u64; 2] = [22, 23];
 /// `PROT_WRITE`.
 const WRITE: u64 = 2;
+
+/// End of the addresses of programs.
+const ADDRESSES: u64 = 0x8000_0000_0000;
 
 /// Whether `shmat` would put a segment over the gate. Addresses are rounded down where the call allows that.
 pub(super) fn shares_gate(host: &Host, call: &Call) -> bool {
@@ -54,6 +58,12 @@ impl NativeMachine<'_> {
             call_numbers::MMAP => self.map_or_fail(name, call)?,
             _ => self.change_memory(name, call)?,
         };
+        if call.number == call_numbers::MUNMAP
+            && matches!(served, CallOutcome::Done(result, _) if !is_error(result))
+        {
+            self.host
+                .unlock_mapped(name.pid, call.args[0], call.args[1]);
+        }
         if matches!(
             call.number,
             call_numbers::MMAP | call_numbers::MUNMAP | call_numbers::MREMAP
@@ -73,6 +83,9 @@ impl NativeMachine<'_> {
             return Ok(served);
         }
         let Some(errno) = self.ask_memory_call_fault(name, call) else {
+            let is_locked = call.args[3] & LOCKED != 0;
+            self.host
+                .lock_mapped(name.pid, start, call.args[1], is_locked);
             return Ok(served);
         };
         if let Some(native) = self.threads.get_mut(&name) {
@@ -114,6 +127,9 @@ impl NativeMachine<'_> {
             call_numbers::BRK if first != 0 => 0,
             _ => return Ok(None),
         };
+        if let Some(refusal) = self.address_space_error(name, call, more)? {
+            return Ok(Some(refusal));
+        }
         let populates = match call.number {
             call_numbers::MMAP => fourth & (POPULATE | LOCKED) != 0,
             call_numbers::MADVISE => true,
@@ -140,6 +156,70 @@ impl NativeMachine<'_> {
             .tracee
             .inject_call_preserving(call_numbers::BRK, [0; 6])?;
         Ok((first > end).then_some(end))
+    }
+
+    /// Refuses memory that the limits of the process itself do not allow.
+    fn address_space_error(
+        &mut self,
+        name: TaskName,
+        call: &Call,
+        more: u64,
+    ) -> Result<Option<u64>, NativeError> {
+        let is_checked = |native: &NativeThread| native.tracee.is_checked;
+        // A checked build maps terabytes of its own.
+        if self.threads.get(&name).is_none_or(is_checked)
+            || !self.host.limits_memory(name.pid)
+            || call.number == call_numbers::MADVISE
+        {
+            return Ok(None);
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let end = match call.number {
+            call_numbers::BRK => native
+                .tracee
+                .inject_call_preserving(call_numbers::BRK, [0; 6])?,
+            _ => 0,
+        };
+        let more = match call.number {
+            call_numbers::BRK => call.args[0].saturating_sub(end),
+            _ => more.next_multiple_of(PAGE_SIZE),
+        };
+        let replaced = match call.number {
+            call_numbers::MMAP if call.args[3] & FIXED != 0 => call.args[0]..call.args[0] + more,
+            _ => 0..0,
+        };
+        // What the kernel and this program have put there is not the program's.
+        let is_own = |mapping: &RealMapping| {
+            mapping.start < ADDRESSES && !gate::overlaps(mapping.start, mapping.end - mapping.start)
+        };
+        let mappings = mappings_of(native.tracee.process)?;
+        let own = mappings.iter().filter(|mapping| is_own(mapping));
+        let bytes = |mapping: &RealMapping| {
+            let inside = mapping
+                .end
+                .min(replaced.end)
+                .saturating_sub(mapping.start.max(replaced.start));
+            mapping.end - mapping.start - inside
+        };
+        let mapped = own.map(bytes).sum();
+        let [first, second, ..] = call.args;
+        let is_locked = match call.number {
+            call_numbers::MMAP => call.args[3] & LOCKED != 0,
+            call_numbers::MREMAP => {
+                let end = first.saturating_add(second);
+                self.host.is_memory_locked(name.pid, first, end)
+            }
+            _ => false,
+        };
+        let refusal = self.host.refuses_memory(name.pid, mapped, more, is_locked);
+        Ok(match (refusal, call.number) {
+            (None, _) => None,
+            (Some(_), call_numbers::BRK) => Some(end),
+            (Some(_), _) if more == 0 => None,
+            (Some(errno), _) => Some(errno.result()),
+        })
     }
 
     /// Checks the time always, since a single call can move much memory, and the rest from time to time, more often the
@@ -350,14 +430,11 @@ impl NativeMachine<'_> {
         self.sync_files()?;
         let mut threads = self.threads.iter();
         let native = threads.find(|(name, _)| name.pid == pid);
-        let left = match native {
-            Some((_, native)) => {
-                let mappings = mappings_of(native.tracee.process)?;
-                mappings.iter().map(|mapping| mapping.inode).collect()
-            }
-            None => BTreeSet::new(),
+        let mappings = match native {
+            Some((_, native)) => mappings_of(native.tracee.process)?,
+            None => Vec::new(),
         };
-        self.shared_files.keep_only(&mut self.host, pid, &left);
+        self.shared_files.keep_only(&mut self.host, pid, &mappings);
         Ok(())
     }
 }
@@ -376,8 +453,6 @@ fn is_error(result: u64) -> bool {
 
 /// The error of a call that would change the gate.
 fn gate_error(call: &Call) -> Option<Errno> {
-    /// `MAP_FIXED`.
-    const FIXED: u64 = 0x10;
     /// `MREMAP_FIXED`.
     const TO_FIXED: u64 = 2;
     let [first, second, third, fourth, fifth, _] = call.args;

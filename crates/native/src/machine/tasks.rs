@@ -22,13 +22,19 @@ impl NativeMachine<'_> {
     ) -> Result<(), NativeError> {
         let is_thread = parent.pid == child.pid;
         // The model has decided what the child is; of what the guest asks for, only the stack and the TLS base count.
-        let kind = if is_thread { sandbox::THREAD } else { 0 };
+        let kind = match is_thread {
+            true => sandbox::THREAD,
+            false if self.host.borrows_memory(child.pid) => sandbox::BORROWER,
+            false => 0,
+        };
         let args = match call.number {
             call_numbers::CLONE => {
                 let tls = call.args[0] & sandbox::SET_TLS;
                 [kind | tls, call.args[1], 0, 0, call.args[4], 0]
             }
-            call_numbers::FORK | call_numbers::VFORK | call_numbers::CLONE3 => [0; 6],
+            call_numbers::FORK | call_numbers::VFORK | call_numbers::CLONE3 => {
+                [kind, 0, 0, 0, 0, 0]
+            }
             other => {
                 let message = format!("system call {other} created a process");
                 return Err(NativeError::NotReplayable(message));

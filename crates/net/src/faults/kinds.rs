@@ -97,6 +97,8 @@ pub struct Kind {
     pub always: bool,
     /// Whether it is decided once per world, for all hosts alike.
     pub per_world: bool,
+    /// Whether it puts a window of packets into all orders, which is a choice for each of them.
+    pub permutes: bool,
     /// The outcome for a packet; `None` if the fault does not apply.
     pub(super) packet: fn(&Fault, &Packet) -> Option<DeliveryOutcome>,
     /// The effect on a host.
@@ -126,6 +128,7 @@ const PACKET: Kind = Kind {
     protocols: &[],
     always: false,
     per_world: false,
+    permutes: false,
     packet: |_, _| None,
     host: |_| HostFaultEffect::Continue,
 };
@@ -191,6 +194,18 @@ pub const KINDS: &[Kind] = &[
             let packets = fault.number("window").min(u32::MAX.into()) as u32;
             (packets > 0).then_some(DeliveryOutcome::HoldBack { packets })
         },
+        ..PACKET
+    },
+    Kind {
+        name: "permutation",
+        help: "packets that follow each other arrive in any order",
+        parameters: &[parameter(
+            "window",
+            ParameterKind::Count(2),
+            "how many packets",
+        )],
+        protocols: UDP,
+        permutes: true,
         ..PACKET
     },
     Kind {

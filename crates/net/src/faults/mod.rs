@@ -272,6 +272,16 @@ impl Faults {
             if !self.is_possible(index, fault, packet, at, counters) {
                 continue;
             }
+            if fault.kind.permutes {
+                let behind = 1..=self.window(index, fault, at, counters).1;
+                let held = behind.map(|packets| DeliveryOutcome::HoldBack { packets });
+                let alternatives = held.map(|effect| Alternative {
+                    fault: Some(index),
+                    effect,
+                });
+                all.extend(alternatives);
+                continue;
+            }
             let Some(effect) = (fault.kind.packet)(fault, packet) else {
                 continue;
             };
@@ -328,6 +338,10 @@ impl Faults {
         counters: &FaultCounters,
     ) -> bool {
         let number = counters.seen(index, at) + 1;
+        if fault.kind.permutes {
+            let is_left = self.window(index, fault, at, counters).0 < fault.max_count;
+            return is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number);
+        }
         // A per-world fault is decided once, however many packets it applies to.
         let used = match fault.kind.per_world {
             true => 0,
@@ -335,6 +349,24 @@ impl Faults {
         };
         let is_left = used < fault.max_count;
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
+    }
+
+    /// For the next packet that a fault can put into another order: the number of its window on this host, and how many
+    /// packets of the window come behind it. Each packet that is held back behind some of those that come later, in all
+    /// ways, makes all orders, each once.
+    fn window(
+        &self,
+        index: FaultIndex,
+        fault: &Fault,
+        at: HostIndex,
+        counters: &FaultCounters,
+    ) -> (u32, u32) {
+        let size = u32::try_from(fault.number("window"))
+            .unwrap_or(u32::MAX)
+            .max(1);
+        let skipped = fault.filter.numbers.0.start().saturating_sub(1);
+        let position = counters.seen(index, at).saturating_sub(skipped);
+        (position / size, size - 1 - position % size)
     }
 
     /// Counts a packet with the alternative that was chosen and the ranges that became symbolic.
@@ -373,7 +405,8 @@ impl Faults {
     pub fn world_bounds(&self, hosts: usize) -> Vec<(FaultIndex, u32)> {
         let all = self.list.iter().zip((0..).map(FaultIndex));
         let bounded = all.filter(|(fault, _)| {
-            let is_bounded = fault.scope == Scope::World && fault.max_count < u32::MAX;
+            let is_bounded =
+                fault.scope == Scope::World && fault.max_count < u32::MAX && !fault.kind.permutes;
             let can_hit = (0..hosts as u32).filter(|host| fault.can_hit(HostIndex(*host)));
             is_bounded && fault.is_choice() && can_hit.take(2).count() > 1
         });

@@ -107,6 +107,9 @@ impl Vm<'_> {
             self.reached_max_heap = true;
             return Ok(self.exhausted());
         }
+        if self.memory.address_space().saturating_add(bytes) > self.max_address_space {
+            return Ok(self.exhausted());
+        }
         let stack = self.stack();
         match self.memory.allocate(bytes, align, ObjectKind::Heap) {
             Some(object) => {

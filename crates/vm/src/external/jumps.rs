@@ -111,13 +111,7 @@ impl Vm<'_> {
             self.pop_slot();
         }
         let depth = self.thread.frames.len();
-        if self
-            .thread
-            .alternate_stack
-            .is_some_and(|second| depth <= second.depth)
-        {
-            self.thread.alternate_stack = None;
-        }
+        self.thread.leave_alternate_stacks(depth);
         self.thread.unwinding = None;
         self.jump(jump.pc);
         self.finish_call(&[jump.value]);

@@ -4,11 +4,13 @@
 //! Plain anonymous memory of moderate size gets a slot like any object. All other mappings are page
 //! runs in two objects outside of the slots, one below and one above them.
 
+use std::collections::BTreeSet;
+
 use everett_ir::address::{CLASS_SHIFT, FUNCTION_BASE, MAX_CLASS, Slot};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
-use super::object::{Object, ObjectKind};
+use super::object::{Footprint, Object, ObjectKind};
 use super::region::{AccessDenial, Backing, FileView, MappingTraits, PageRun, Region};
 use super::{AccessFault, Memory, Protection, locate, position};
 use crate::bug::{Bug, BugKind, bytes};
@@ -259,7 +261,7 @@ impl Memory {
         if object.region().is_none() {
             object.make_region();
         }
-        let before = object.counted_bytes();
+        let before = object.footprint();
         let first = (start - object.start) / PAGE_SIZE;
         let region = object.region_mut()?;
         region.map(PageRun {
@@ -271,8 +273,8 @@ impl Memory {
         if let Some(view) = view {
             region.add_view(view);
         }
-        let (base, counted) = (object.start, object.counted_bytes());
-        self.heap_bytes = self.heap_bytes - before + counted;
+        let (base, after) = (object.start, object.footprint());
+        self.account(before, after);
         let is_same = |viewer: &u64| {
             self.near(*viewer)
                 .is_some_and(|object| object.start == base)
@@ -352,14 +354,20 @@ impl Memory {
                 continue;
             }
             let (first, end) = pages_of(object, part);
-            let before = object.counted_bytes();
+            let before = object.footprint();
             if first < end {
                 change(object, first, end);
             }
-            let after = object.counted_bytes();
-            self.heap_bytes = self.heap_bytes - before + after;
+            let after = object.footprint();
+            self.account(before, after);
         }
         Some(())
+    }
+
+    /// An object takes more or less memory than before.
+    fn account(&mut self, before: Footprint, after: Footprint) {
+        self.heap_bytes = self.heap_bytes - before.counted + after.counted;
+        self.reserved_bytes = self.reserved_bytes - before.reserved + after.reserved;
     }
 
     /// Unmaps pages.
@@ -469,6 +477,18 @@ impl Memory {
     pub fn views(&self) -> impl Iterator<Item = &FileView> {
         let objects = self.viewers.iter().filter_map(|start| self.near(*start));
         objects.flat_map(|object| object.region().map_or(&[][..], Region::files))
+    }
+
+    /// The files of which shared mappings exist.
+    pub fn shared_files(&self) -> BTreeSet<u32> {
+        let objects = self.viewers.iter().filter_map(|start| self.near(*start));
+        let regions = objects.filter_map(Object::region);
+        let runs = regions.flat_map(Region::runs);
+        let shared = runs.filter_map(|run| match run.traits.backing {
+            Backing::Shared { file, .. } => Some(file),
+            _ => None,
+        });
+        shared.collect()
     }
 
     /// Calls `visit` with a mutable reference to each mapped file.

@@ -13,7 +13,7 @@ pub(crate) use buffer::MEMORY_OF_SYMBOLIC;
 pub use buffer::{Buffer, PAGE, made_bytes};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
-pub use region::{Backing, FileView, MappingTraits, Pages, Protection};
+pub use region::{Backing, FileView, MappingTraits, Pages, Protection, WrittenPages};
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
@@ -66,6 +66,8 @@ pub struct Memory {
     tables: Arc<Tables>,
     /// Total size of live heap blocks and mappings.
     heap_bytes: u64,
+    /// Bytes of mappings that do not count as memory in use: reserved, or of files.
+    reserved_bytes: u64,
     /// Addresses of the objects that map files.
     viewers: Vec<u64>,
     /// New mappings above the slots are placed below this address.
@@ -130,6 +132,7 @@ impl Memory {
                 fixed: Vec::new(),
             }),
             heap_bytes: 0,
+            reserved_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
@@ -148,6 +151,7 @@ impl Memory {
                 fixed: Vec::new(),
             }),
             heap_bytes: 0,
+            reserved_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
@@ -166,6 +170,11 @@ impl Memory {
     /// Total size of live heap blocks and mappings.
     pub fn heap_bytes(&self) -> u64 {
         self.heap_bytes
+    }
+
+    /// Bytes of the address space that blocks and mappings take.
+    pub fn address_space(&self) -> u64 {
+        self.heap_bytes + self.reserved_bytes
     }
 
     #[inline(always)]
@@ -252,6 +261,13 @@ impl Memory {
             self.heap_bytes += size;
         }
         self.near_mut(start)
+    }
+
+    /// A thread goes on after another has ended: what that did comes before what it does.
+    pub fn join_threads(&mut self, thread: u32, ended: u32) {
+        if thread != ended {
+            Arc::make_mut(&mut self.races).join(thread, ended);
+        }
     }
 
     /// Allocates a stack slot of a thread. `None` if its stack is full.

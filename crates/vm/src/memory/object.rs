@@ -48,6 +48,15 @@ impl ObjectKind {
     }
 }
 
+/// The memory that an object takes, in bytes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Footprint {
+    /// What counts as memory in use.
+    pub counted: u64,
+    /// What is mapped beyond that.
+    pub reserved: u64,
+}
+
 #[derive(Clone, Debug)]
 enum Content {
     /// At most one page.
@@ -240,6 +249,19 @@ impl Object {
             (Content::Region(region), ObjectKind::Mapping) => region.counted_bytes(),
             (_, ObjectKind::Heap | ObjectKind::Mapping) => self.size,
             _ => 0,
+        }
+    }
+
+    /// The memory that it takes.
+    pub(super) fn footprint(&self) -> Footprint {
+        let counted = self.counted_bytes();
+        let mapped = match (&self.content, self.kind) {
+            (Content::Region(region), ObjectKind::Mapping) => region.mapped_bytes(),
+            _ => counted,
+        };
+        Footprint {
+            counted,
+            reserved: mapped - counted,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Pages that were never written cost nothing, so a region can span the whole address space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everett_expr::ExprId;
 use triomphe::Arc;
@@ -175,6 +175,32 @@ pub struct FileView {
     pub base: Option<Pages>,
     /// Size of the file in bytes.
     pub len: u64,
+    /// Pages of the file that were written through shared mappings since someone looked.
+    pub written: WrittenPages,
+}
+
+/// Pages that were written.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenPages {
+    pages: BTreeSet<u64>,
+    /// The last one: most writes are to the page of the write before.
+    last: Option<u64>,
+}
+
+impl WrittenPages {
+    #[inline]
+    fn add(&mut self, page: u64) {
+        if self.last != Some(page) {
+            self.last = Some(page);
+            self.pages.insert(page);
+        }
+    }
+
+    /// Takes them out; none is written then.
+    pub fn take(&mut self) -> BTreeSet<u64> {
+        self.last = None;
+        std::mem::take(&mut self.pages)
+    }
 }
 
 /// A run that was unmapped.
@@ -381,6 +407,7 @@ impl Region {
             && let Some(view) = self.files.iter().position(|view| view.file == file)
         {
             let index = (start + page - first) as usize;
+            self.files[view].written.add(index as u64);
             let pages = &mut self.files[view].pages;
             let pages = Arc::make_mut(pages.get_or_insert_with(|| Arc::new(Vec::new())));
             if pages.len() <= index {
@@ -557,6 +584,12 @@ impl Region {
         counted.map(|run| run.count * PAGE as u64).sum()
     }
 
+    /// Number of bytes that are mapped.
+    pub fn mapped_bytes(&self) -> u64 {
+        let pages: u64 = self.runs.iter().map(|run| run.count).sum();
+        pages * PAGE as u64
+    }
+
     /// Visits all terms in the region, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for (_, page) in self.own_pages(0, u64::MAX) {
@@ -634,6 +667,7 @@ mod tests {
             pages: None,
             base: None,
             len: 3 * page + 1,
+            written: WrittenPages::default(),
         });
         assert!(region.allows(0, 3 * page, true));
         assert!(!region.allows(0, 3 * page + 1, true));
@@ -661,6 +695,7 @@ mod tests {
             pages: Some(Arc::new(vec![page])),
             base: None,
             len: 2,
+            written: WrittenPages::default(),
         });
         region.page_mut(0).write(0, b"x");
         assert_eq!(&region.page(0).unwrap().bytes()[..2], b"xb");

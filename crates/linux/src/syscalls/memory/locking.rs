@@ -58,9 +58,9 @@ pub(super) fn mlockall(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & CURRENT != 0 && limit < kernel.vm.memory.heap_bytes().max(AT_LEAST) {
         return Err(Errno::ENOMEM.into());
     }
-    if flags & CURRENT != 0 {
-        kernel.process_mut().locked_memory.all = true;
-    }
+    let locked = &mut kernel.process_mut().locked_memory;
+    locked.all |= flags & CURRENT != 0;
+    locked.future = flags & FUTURE != 0;
     Ok(Value::ZERO)
 }
 
@@ -78,7 +78,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `RLIMIT_MEMLOCK`: the most bytes that the process may lock. `EPERM` if it may lock none.
-    fn lock_limit(&self) -> Result<u64, Errno> {
+    pub(super) fn lock_limit(&self) -> Result<u64, Errno> {
         if self.is_capable(IPC_LOCK) {
             return Ok(UNLIMITED);
         }

@@ -1,6 +1,6 @@
 //! Creating and removing mappings, and page protection.
 
-use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value};
+use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value, WrittenPages};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
@@ -16,6 +16,7 @@ const PRIVATE: u64 = 2;
 const SHARED_VALIDATE: u64 = 3;
 const FIXED: u64 = 0x10;
 const ANONYMOUS: u64 = 0x20;
+const LOCKED: u64 = 0x2000;
 const NO_RESERVE: u64 = 0x4000;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
@@ -195,6 +196,14 @@ impl Kernel<'_, '_> {
         if counted && request.protection & PROTECTION != 0 {
             self.check_heap(request.size)?;
         }
+        let is_locked = request.flags & LOCKED != 0 || self.process().locked_memory.future;
+        let replaced = match placement {
+            Placement::At(address) => self.vm.memory.mappings_in(address, request.size),
+            Placement::Anywhere => None,
+        };
+        let replaced = replaced.unwrap_or_default();
+        let replaced = replaced.iter().map(|mapping| mapping.size).sum();
+        self.check_space(request.size, replaced, is_locked)?;
         let allocated = self.vm.stack();
         let before = holders(self.vm.memory);
         if let Placement::At(address) = placement {
@@ -225,7 +234,12 @@ impl Kernel<'_, '_> {
         if let Some((_, holder, _)) = anonymous {
             self.host.release(crate::ids::DescriptionId(holder));
         }
-        Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
+        let start = start.ok_or(Errno::ENOMEM)?;
+        if is_locked {
+            let locked = &mut self.process_mut().locked_memory;
+            locked.lock(start, start + request.size);
+        }
+        Ok(Value::concrete(start))
     }
 
     /// The pages of a file as a system call sees them.
@@ -239,6 +253,7 @@ impl Kernel<'_, '_> {
                     base: Some(pages.clone()),
                     pages: Some(pages),
                     len: bytes.len(),
+                    written: WrittenPages::default(),
                 })
             }
             _ => None,

@@ -162,6 +162,22 @@ impl Kernel<'_, '_> {
         pages.any(|page| !guest.read(page, &mut [0]))
     }
 
+    /// Checks that the process may map more (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if it is locked), of which `replaced` is
+    /// mapped already.
+    fn check_space(&mut self, size: u64, replaced: u64, is_locked: bool) -> Result<(), Stop> {
+        let is_locked = is_locked || self.process().locked_memory.future;
+        if is_locked
+            && self.process().locked_memory.bytes().saturating_add(size) > self.lock_limit()?
+        {
+            return Err(Errno::EAGAIN.into());
+        }
+        let others = self.vm.memory.address_space().saturating_sub(replaced);
+        if others.saturating_add(size) > self.vm.max_address_space {
+            return Err(Errno::ENOMEM.into());
+        }
+        Ok(())
+    }
+
     /// Checks that more memory may be used.
     fn check_heap(&mut self, more: u64) -> Result<(), Stop> {
         let heap = self.vm.memory.heap_bytes().saturating_add(more);

@@ -100,7 +100,8 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (from, to) = (pages_end(current.end), pages_end(wanted));
     if to > from {
         let free = kernel.vm.memory.is_free(from, to - from);
-        if !free || kernel.check_heap(to - from).is_err() {
+        let fits = kernel.check_space(to - from, 0, false).is_ok();
+        if !free || !fits || kernel.check_heap(to - from).is_err() {
             return unchanged;
         }
         let traits = MappingTraits {
@@ -150,14 +151,23 @@ impl Kernel<'_, '_> {
         if end != mapping.end() || !room || !self.vm.memory.is_free(end, more) {
             return Ok(None);
         }
-        if mapping.traits.counted {
-            self.check_heap(more)?;
-        }
+        self.check_growth(&mapping, more)?;
         let traits = traits_at(&mapping, end - mapping.start);
         let view = self.view_for(&mapping, request.old);
         let memory = &mut self.vm.memory;
         let grown = memory.map(Placement::At(end), more, traits, view);
         Ok(grown.map(|_| Value::concrete(request.old)))
+    }
+
+    /// Checks that a mapping may have so many bytes more.
+    fn check_growth(&mut self, mapping: &Mapping, more: u64) -> Result<(), Stop> {
+        let locked = &self.process().locked_memory;
+        let is_locked = !locked.all && locked.overlaps(mapping.start, mapping.end());
+        self.check_space(more, 0, is_locked)?;
+        match mapping.traits.counted {
+            true => self.check_heap(more),
+            false => Ok(()),
+        }
     }
 
     fn view_for(&self, mapping: &Mapping, address: u64) -> Option<everett_vm::FileView> {
@@ -188,9 +198,7 @@ impl Kernel<'_, '_> {
 
     fn move_mapping(&mut self, mapping: Mapping, request: Move) -> Answer {
         let more = request.new_size - request.old_size;
-        if mapping.traits.counted {
-            self.check_heap(more)?;
-        }
+        self.check_growth(&mapping, more)?;
         let before = holders(self.vm.memory);
         let target = self.free_addresses(&mapping, request)?;
         let memory = &mut self.vm.memory;
@@ -219,6 +227,7 @@ impl Kernel<'_, '_> {
         if request.flags & MAY_MOVE == 0 {
             return Err(Errno::ENOMEM.into());
         }
+        self.check_space(request.new_size, 0, false)?;
         let before = holders(self.vm.memory);
         let traits = traits_at(&mapping, request.old - mapping.start);
         let view = self.view_for(&mapping, request.old);
