@@ -56,8 +56,7 @@ impl Distances {
                     continue;
                 }
                 Inst::Jump { target } => vec![*target],
-                Inst::Branch { then, other, .. } => vec![*then, *other],
-                Inst::CompareBranch { target, .. } => {
+                Inst::Branch { target, .. } | Inst::CompareBranch { target, .. } => {
                     let targets = code.branches[*target as usize];
                     vec![targets.then, targets.other]
                 }

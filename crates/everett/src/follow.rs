@@ -218,9 +218,10 @@ impl<'i> Model<'i> {
         segments.clone_from(covered);
         let mut last = LastWorld(SavedFiles::new());
         explorer.run(&AtomicBool::new(false), &mut last);
-        let after = &explorer.coverage().segments;
-        let grew = after.iter().zip(&*covered).any(|(new, old)| new > old);
-        covered.clone_from(after);
+        let after = explorer.coverage();
+        let blocks = after.blocks().iter();
+        let grew = blocks.zip(&*covered).any(|(new, old)| new > old);
+        covered.clone_from(&after.segments);
         Ok((grew, last.0))
     }
 

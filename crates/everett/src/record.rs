@@ -722,7 +722,7 @@ fn progress(
     let statistics = explorer.statistics();
     let instructions = statistics.instructions + statistics.replayed;
     let solver = explorer.solver_statistics();
-    let segments = &explorer.coverage().segments;
+    let segments = explorer.coverage().blocks();
     Progress {
         elapsed: now,
         paths: statistics.paths_completed + statistics.paths_partial,

@@ -86,13 +86,41 @@ impl WorldFigures {
 }
 
 /// Line coverage of the user's code, without libraries.
-fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
+fn line_coverage(images: &[Image], marks: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
     for image in images {
         let first = image.first_segment() as usize;
-        add_lines(image.program(), &segments[first..], &mut coverage);
+        add_lines(image.program(), &marks[first..], &mut coverage);
+        let edges = marks.get(image.first_edge() as usize..);
+        add_branches(image.program(), edges.unwrap_or_default(), &mut coverage);
     }
     coverage
+}
+
+/// Adds the two sides of each conditional branch, in the order of the code.
+fn add_branches(program: &Program, edges: &[u8], coverage: &mut LineCoverage) {
+    for function in &program.functions {
+        let Body::Code(code) = &function.body else {
+            continue;
+        };
+        for (inst, location) in code.instructions.iter().zip(&code.locations) {
+            let (Inst::Branch { target, .. } | Inst::CompareBranch { target, .. }) = inst else {
+                continue;
+            };
+            let Some(place) = location.map(|location| program.location(location)) else {
+                continue;
+            };
+            let file = program.string(place.file);
+            let sides = 2 * (code.first_branch + target) as usize;
+            let taken = edges.get(sides..sides + 2);
+            if place.line > 0
+                && !program.library.contains(file)
+                && let Some([then, other]) = taken
+            {
+                coverage.add_branch(file, place.line, [*then != 0, *other != 0]);
+            }
+        }
+    }
 }
 
 fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
@@ -139,8 +167,9 @@ impl Summary {
         let tested = against.map_or(explorer.images().len(), |other| usize::from(other.image.0));
         let images = &explorer.images()[..tested];
         let segments = images.iter().map(|image| image.program().segments.len());
-        let segments = &explorer.coverage().segments[..segments.sum()];
-        let line_coverage = line_coverage(images, segments);
+        let marks = &explorer.coverage().segments;
+        let segments = &marks[..segments.sum()];
+        let line_coverage = line_coverage(images, marks);
         let statistics = explorer.statistics();
         let solver = explorer.solver_statistics();
         let limits = explorer.limits_hit().iter();

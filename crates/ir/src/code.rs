@@ -270,8 +270,10 @@ pub struct Code {
     pub calls: Vec<Call>,
     /// Switches.
     pub switches: Vec<SwitchTable>,
-    /// Targets of fused compares.
+    /// Targets of conditional branches.
     pub branches: Vec<BranchTargets>,
+    /// Number of conditional branches in the functions before it.
+    pub first_branch: u32,
     /// Landing pads.
     pub landing_pads: Vec<LandingPad>,
     /// Targets of the `blockaddress`es of this function.
@@ -382,6 +384,8 @@ pub struct Program {
     pub optimised_file: Option<String>,
     /// Function and first instruction of each segment.
     pub segments: Vec<(FunctionId, Pc)>,
+    /// Number of conditional branches in all functions.
+    pub branches: u32,
     /// Number of slots that globals use, by class: the vm allocates further slots.
     pub slots_used: Vec<u32>,
     /// Addresses by symbol: functions, globals, linker-defined symbols.

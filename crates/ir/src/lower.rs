@@ -187,11 +187,22 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
     };
     program.optimised_file = optimised_file(module, &program.library);
     program.functions = lower_functions(&mut cx, names, &locations.functions);
+    number_branches(&mut program);
     add_symbols(&mut cx, &mut program);
     program.externals = cx.externals;
     program.assembly = cx.assembly;
     program.segments = cx.segments;
     Ok(program)
+}
+
+/// Numbers the conditional branches of all functions.
+fn number_branches(program: &mut Program) {
+    for function in &mut program.functions {
+        if let code::Body::Code(code) = &mut function.body {
+            code.first_branch = program.branches;
+            program.branches += code.branches.len() as u32;
+        }
+    }
 }
 
 /// A file of the user that the compiler optimised. Rust says so for what it compiles at once; C says it of all that is

@@ -1,4 +1,4 @@
-//! Coverage of lines and functions in lcov's format.
+//! Coverage of lines, branches and functions in lcov's format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,6 +20,9 @@ pub struct FileCoverage {
     pub lines: BTreeMap<u32, bool>,
     /// Functions by name.
     pub functions: BTreeMap<String, FunctionCoverage>,
+    /// Sides of conditional branches, by line, number of the branch in the line, and side; whether they were taken, or
+    /// `None` where the branch was never reached.
+    pub branches: BTreeMap<(u32, u32, u32), Option<bool>>,
 }
 
 /// The coverage of a function.
@@ -81,6 +84,18 @@ impl FileCoverage {
         (hit, self.lines.len())
     }
 
+    /// The number of sides of branches that were taken, and of all sides.
+    pub fn branch_totals(&self) -> (usize, usize) {
+        let taken = self.branches.values().filter(|side| **side == Some(true));
+        (taken.count(), self.branches.len())
+    }
+
+    fn add_side(&mut self, side: (u32, u32, u32), taken: Option<bool>) {
+        let known = self.branches.entry(side).or_insert(taken);
+        // Never reached is less than not taken, and that less than taken.
+        *known = (*known).max(taken);
+    }
+
     /// The number of executed functions and of all functions.
     pub fn function_totals(&self) -> (usize, usize) {
         let hit = self
@@ -106,6 +121,19 @@ impl LineCoverage {
         }
     }
 
+    /// Adds a conditional branch, behind those of the line that were added before, with the sides that were taken.
+    pub fn add_branch(&mut self, file: &str, line: u32, taken: [bool; 2]) {
+        let file = self.file(file);
+        let of_line = file
+            .branches
+            .range((line, 0, 0)..=(line, u32::MAX, u32::MAX));
+        let number = of_line.last().map_or(0, |((_, number, _), _)| number + 1);
+        let is_reached = taken.contains(&true);
+        for (side, taken) in (0..).zip(taken) {
+            file.add_side((line, number, side), is_reached.then_some(taken));
+        }
+    }
+
     /// Counts an instruction, if it is one of a line that counts.
     pub fn count_instruction(&mut self, counts: bool, executed: bool) {
         self.instructions += u64::from(counts);
@@ -127,6 +155,9 @@ impl LineCoverage {
             for (name, function) in &added.functions {
                 file.add_function(name, function.line, function.executed);
             }
+            for (side, taken) in &added.branches {
+                file.add_side(*side, *taken);
+            }
         }
     }
 
@@ -145,7 +176,14 @@ impl LineCoverage {
                 let function = file.function_of(*line);
                 function.is_some_and(|name| functions.iter().any(|chosen| chosen == name))
             });
-            file.lines = lines.collect();
+            let lines: BTreeMap<u32, bool> = lines.collect();
+            let is_in = |line: u32| {
+                let function = file.function_of(line);
+                function.is_some_and(|name| functions.iter().any(|chosen| chosen == name))
+            };
+            let sides = file.branches.iter().filter(|((line, ..), _)| is_in(*line));
+            file.branches = sides.map(|(side, taken)| (*side, *taken)).collect();
+            file.lines = lines;
             file.functions.retain(|name, _| functions.contains(name));
         }
         self.files.retain(|_, file| !file.functions.is_empty());
@@ -159,6 +197,11 @@ impl LineCoverage {
     /// The number of executed functions and of all functions.
     pub fn function_totals(&self) -> (usize, usize) {
         sum(self.files.values().map(FileCoverage::function_totals))
+    }
+
+    /// The number of sides of branches that were taken, and of all sides.
+    pub fn branch_totals(&self) -> (usize, usize) {
+        sum(self.files.values().map(FileCoverage::branch_totals))
     }
 
     /// The text of an lcov file.
@@ -176,6 +219,12 @@ impl LineCoverage {
             }
             let (hit, all) = file.function_totals();
             let _ = writeln!(text, "FNF:{all}\nFNH:{hit}");
+            for ((line, number, side), taken) in &file.branches {
+                let taken = taken.map_or("-", |taken| if taken { "1" } else { "0" });
+                let _ = writeln!(text, "BRDA:{line},{number},{side},{taken}");
+            }
+            let (hit, all) = file.branch_totals();
+            let _ = writeln!(text, "BRF:{all}\nBRH:{hit}");
             for (line, executed) in &file.lines {
                 let _ = writeln!(text, "DA:{line},{}", u32::from(*executed));
             }
@@ -198,7 +247,7 @@ impl LineCoverage {
             if kind == "SF" {
                 name = Some(rest);
             }
-            if !["DA", "FN", "FNDA"].contains(&kind) {
+            if !["DA", "FN", "FNDA", "BRDA"].contains(&kind) {
                 continue;
             }
             let file = coverage.file(name.ok_or_else(wrong)?);
@@ -211,6 +260,10 @@ impl LineCoverage {
                     function.executed = true;
                 }
                 "FNDA" => {}
+                "BRDA" => {
+                    let (side, taken) = parse_side(rest).ok_or_else(wrong)?;
+                    file.add_side((number, side.0, side.1), taken);
+                }
                 _ => {
                     // A checksum of the line may follow.
                     let count = rest
@@ -223,6 +276,19 @@ impl LineCoverage {
         }
         Ok(coverage)
     }
+}
+
+/// Reads `NUMBER,SIDE,TAKEN` of a branch.
+fn parse_side(text: &str) -> Option<((u32, u32), Option<bool>)> {
+    let mut words = text.split(',');
+    // Some tools mark branches of exceptions with an `e`.
+    let number = words.next()?.trim_start_matches('e').parse().ok()?;
+    let side = words.next()?.parse().ok()?;
+    let taken = match words.next()? {
+        "-" => None,
+        count => Some(count.parse::<u64>().ok()? > 0),
+    };
+    Some(((number, side), taken))
 }
 
 fn sum(parts: impl Iterator<Item = (usize, usize)>) -> (usize, usize) {
@@ -239,13 +305,16 @@ fn is_path_end(path: &str, end: &str) -> bool {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "TN:\nSF:/s/a.c\nFN:3,f\nFN:7,g\nFNDA:1,f\nFNDA:0,g\nFNF:2\nFNH:1\nDA:3,1\nDA:4,0\nDA:8,0\n\
+    const TEXT: &str = "TN:\nSF:/s/a.c\nFN:3,f\nFN:7,g\nFNDA:1,f\nFNDA:0,g\nFNF:2\nFNH:1\n\
+                        BRDA:3,0,0,1\nBRDA:3,0,1,0\nBRDA:3,1,0,-\nBRDA:3,1,1,-\nBRF:4\nBRH:1\nDA:3,1\nDA:4,0\nDA:8,0\n\
                         LF:3\nLH:1\nend_of_record\n";
 
     fn example() -> LineCoverage {
         let mut coverage = LineCoverage::default();
         coverage.add("/s/a.c", 3, "f", false);
         coverage.add("/s/a.c", 3, "f", true);
+        coverage.add_branch("/s/a.c", 3, [true, false]);
+        coverage.add_branch("/s/a.c", 3, [false, false]);
         coverage.add("/s/a.c", 4, "f", false);
         coverage.add("/s/a.c", 8, "g", false);
         coverage.add("/s/a.c", 7, "g", false);
@@ -267,7 +336,10 @@ mod tests {
         let mut other = LineCoverage::default();
         other.add("/s/a.c", 8, "g", true);
         other.add("/s/b.c", 1, "h", true);
+        other.add_branch("/s/a.c", 3, [false, true]);
+        other.add_branch("/s/a.c", 8, [false, true]);
         all.merge(&other);
+        assert_eq!(all.branch_totals(), (3, 6));
         assert_eq!((all.totals(), all.function_totals()), ((3, 4), (3, 3)));
         let mut chosen = all.clone();
         chosen.choose(&["a.c".to_owned()], &["f".to_owned()]);
@@ -275,6 +347,7 @@ mod tests {
             (chosen.totals(), chosen.function_totals()),
             ((1, 2), (1, 1))
         );
+        assert_eq!(chosen.branch_totals(), (2, 4));
         let (_, file) = chosen.files().next().unwrap();
         assert_eq!(file.lines_of("f"), (1, 2));
         all.choose(&[".c".to_owned()], &[]);
@@ -283,7 +356,13 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_refused_with_its_line() {
-        for text in ["DA:3,1", "SF:a\nDA:3", "SF:a\nDA:x,1", "SF:a\nFNDA:1,f"] {
+        for text in [
+            "DA:3,1",
+            "SF:a\nDA:3",
+            "SF:a\nDA:x,1",
+            "SF:a\nFNDA:1,f",
+            "SF:a\nBRDA:1,0,0",
+        ] {
             let line = text.lines().count();
             let error = LineCoverage::from_lcov(text).unwrap_err();
             assert_eq!(error.line, line, "{text}");

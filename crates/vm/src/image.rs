@@ -15,6 +15,8 @@ pub struct Image {
     /// Segments are numbered consecutively over all programs of a run; this is the index of the
     /// first one here.
     first_segment: u32,
+    /// The sides of conditional branches follow the segments of all programs; this is the index of the first one here.
+    first_edge: u32,
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
     memory: Memory,
@@ -41,6 +43,7 @@ impl Image {
     ) -> Image {
         Image {
             memory: Memory::new(&program),
+            first_edge: program.segments.len() as u32,
             program,
             number: ImageId::default(),
             first_segment: 0,
@@ -54,10 +57,15 @@ impl Image {
     /// Assigns consecutive indices to the programs of a run and to their segments.
     pub fn number_all(images: &mut [Image]) {
         let mut first_segment = 0;
-        for (number, image) in (0..).zip(images) {
+        for (number, image) in (0..).zip(&mut *images) {
             image.number = ImageId(number);
             image.first_segment = first_segment;
             first_segment += image.program.segments.len() as u32;
+        }
+        let mut first_edge = first_segment;
+        for image in images {
+            image.first_edge = first_edge;
+            first_edge += 2 * image.program.branches;
         }
     }
 
@@ -69,6 +77,11 @@ impl Image {
     /// Index of the first segment in [`crate::Coverage::segments`].
     pub fn first_segment(&self) -> u32 {
         self.first_segment
+    }
+
+    /// Index of the sides of its first conditional branch in [`crate::Coverage::segments`].
+    pub fn first_edge(&self) -> u32 {
+        self.first_edge
     }
 
     /// The program.

@@ -14,6 +14,8 @@ use crate::vm::{Exit, Interrupt, Vm};
 #[derive(Copy, Clone)]
 struct Cursor<'a> {
     code: &'a Code,
+    /// Index of the sides of its first conditional branch in the coverage.
+    first_edge: u32,
     instructions: *const Inst,
     constants: *const u64,
     registers: *mut Value,
@@ -81,6 +83,7 @@ impl<'a> Vm<'a> {
         let registers = &mut self.thread.registers[frame.base as usize..];
         let cursor = Cursor {
             code,
+            first_edge: self.image.first_edge() + 2 * code.first_branch,
             instructions: code.instructions.as_ptr(),
             constants: code.constants.as_ptr(),
             registers: registers.as_mut_ptr(),
@@ -189,6 +192,7 @@ impl<'a> Vm<'a> {
                         attempt!(self.decide(condition))
                     };
                     let targets = at.code.branches[target as usize];
+                    self.coverage.mark_edge(at.first_edge + 2 * target, holds);
                     pc = if holds { targets.then } else { targets.other };
                     continue;
                 }
@@ -196,13 +200,15 @@ impl<'a> Vm<'a> {
                     pc = target;
                     continue;
                 }
-                Inst::Branch { cond, then, other } => {
+                Inst::Branch { cond, target } => {
                     let cond = at.read(cond);
                     let holds = match cond.term {
                         None => cond.bits & 1 != 0,
                         Some(_) => attempt!(self.decide(cond)),
                     };
-                    pc = if holds { then } else { other };
+                    let targets = at.code.branches[target as usize];
+                    self.coverage.mark_edge(at.first_edge + 2 * target, holds);
+                    pc = if holds { targets.then } else { targets.other };
                     continue;
                 }
                 Inst::Load {

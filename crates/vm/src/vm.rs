@@ -231,8 +231,10 @@ fn width_of(ty: Option<ValueType>) -> u32 {
 /// Coverage: the segments that were executed.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// One byte per segment, so that marking is a single store.
+    /// One byte per segment, so that marking is a single store. Behind them are the two sides of each conditional branch.
     pub segments: Vec<u8>,
+    /// How many of them are segments.
+    blocks: usize,
     /// Set when a segment is executed for the first time; the reader clears it.
     pub grew: bool,
 }
@@ -241,14 +243,32 @@ impl Coverage {
     /// Empty coverage for all segments of these programs.
     pub fn of(images: &[Image]) -> Coverage {
         let segments = images.iter().map(|image| image.program().segments.len());
-        Coverage::new(segments.sum())
+        let branches = images.iter().map(|image| image.program().branches as usize);
+        let mut coverage = Coverage::new(segments.sum());
+        let edges = 2 * branches.sum::<usize>();
+        coverage.segments.resize(coverage.blocks + edges, 0);
+        coverage
     }
 
     /// Empty coverage for this many segments.
     pub fn new(segments: usize) -> Coverage {
         Coverage {
             segments: vec![0; segments],
+            blocks: segments,
             grew: false,
+        }
+    }
+
+    /// The marks of segments, without those of branches.
+    pub fn blocks(&self) -> &[u8] {
+        &self.segments[..self.blocks]
+    }
+
+    /// Marks a side of a conditional branch, which is no growth: its segments are.
+    #[inline(always)]
+    pub(crate) fn mark_edge(&mut self, edges: u32, holds: bool) {
+        if let Some(mark) = self.segments.get_mut(edges as usize + usize::from(!holds)) {
+            *mark = 1;
         }
     }
 

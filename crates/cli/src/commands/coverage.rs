@@ -49,7 +49,10 @@ fn show(coverage: &LineCoverage) {
     };
     for (name, file) in coverage.files() {
         let (lines, functions) = (share(file.totals()), share(file.function_totals()));
-        print(&format!("{name}: lines {lines}, functions {functions}"));
+        let branches = share(file.branch_totals());
+        print(&format!(
+            "{name}: lines {lines}, functions {functions}, branches {branches}"
+        ));
         let mut functions: Vec<_> = file.functions.iter().collect();
         functions.sort_by_key(|(_, function)| function.line);
         for (name, function) in functions {
@@ -62,5 +65,8 @@ fn show(coverage: &LineCoverage) {
         }
     }
     let (lines, functions) = (share(coverage.totals()), share(coverage.function_totals()));
-    print(&format!("all: lines {lines}, functions {functions}"));
+    let branches = share(coverage.branch_totals());
+    print(&format!(
+        "all: lines {lines}, functions {functions}, branches {branches}"
+    ));
 }

@@ -198,6 +198,9 @@ __attribute__((noinline)) int right(int x) {
   return x - 1;
 }
 int main(int count, char **words) {
+  volatile int seen = 0;
+  if (words[1][0] == '1')
+    seen = 1;
   return atoi(words[1]) ? left(0) : right(1);
 }
 "#;
@@ -217,9 +220,18 @@ int main(int count, char **words) {
         "FNDA:1,left\n",
         "FNDA:0,right\n",
         "FNF:3\nFNH:2\n",
+        "BRF:4\nBRH:2\n",
     ] {
         assert!(lcov.contains(record), "{lcov}");
     }
+    // Where the condition held, its other side was not taken, though the code behind it was executed.
+    let sides: Vec<&str> = lcov
+        .lines()
+        .filter(|line| line.starts_with("BRDA:11,0,"))
+        .collect();
+    assert_eq!(sides.len(), 2, "{lcov}");
+    assert!(sides.iter().any(|side| side.ends_with(",0")), "{lcov}");
+    assert!(sides.iter().any(|side| side.ends_with(",1")), "{lcov}");
     let shown = |arguments: &[&str]| {
         let output = expect(everett(&folder).arg("coverage").args(arguments), 0);
         text(&output)
@@ -227,7 +239,10 @@ int main(int count, char **words) {
     let one = shown(&["one"]);
     assert!(one.contains("right: not executed"), "{one}");
     let both = shown(&["one", "two", "--lcov", "both.lcov"]);
-    assert!(both.contains("functions 3 of 3 (100.0 %)"), "{both}");
+    assert!(
+        both.ends_with("functions 3 of 3 (100.0 %), branches 4 of 4 (100.0 %)\n"),
+        "{both}"
+    );
     let chosen = shown(&[
         "both.lcov",
         "--functions",
@@ -236,7 +251,9 @@ int main(int count, char **words) {
         "sides.c",
     ]);
     assert!(
-        chosen.ends_with("all: lines 2 of 2 (100.0 %), functions 2 of 2 (100.0 %)\n"),
+        chosen.ends_with(
+            "all: lines 2 of 2 (100.0 %), functions 2 of 2 (100.0 %), branches 0 of 0 (0.0 %)\n"
+        ),
         "{chosen}"
     );
     let unknown = expect(

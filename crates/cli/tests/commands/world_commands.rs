@@ -307,6 +307,88 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
     );
 }
 
+/// A host with two processes, one of which executes another program, that dies for some input.
+const STARTER: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  char byte = 0;
+  int status;
+  if (read(0, &byte, 1) != 1)
+    return 9;
+  if (fork() == 0) {
+    char text[] = {byte, 0};
+    execl("tools/judge", "judge", text, (char *)0);
+    _exit(8);
+  }
+  wait(&status);
+  printf("%s %d\n", argv[1], WIFSIGNALED(status));
+  return 0;
+}
+"#;
+const JUDGE: &str = r#"
+int main(int argc, char **argv) {
+  static int *volatile nowhere;
+  if (argv[1][0] == 'x')
+    *nowhere = 1;
+  return 0;
+}
+"#;
+const SEVERAL: &str = r#"
+[host.machine]
+program = "./starter"
+args = ["first"]
+stdin = "a"
+programs = { "tools/judge" = "./judge" }
+process.second = { program = "./starter", args = ["second"], stdin = { symbolic = 1 } }
+"#;
+
+#[test]
+fn hosts_with_several_programs_are_exported() {
+    let folder = folder("exporting-several");
+    build(&folder, "starter", STARTER, &["-g"]);
+    build(&folder, "judge", JUDGE, &["-g"]);
+    fs::write(folder.join("several.toml"), SEVERAL).expect("a scenario");
+    said(&folder, &["run", "--out", "out", "several.toml"], 1);
+    let export = [
+        "export",
+        "netns",
+        "--out",
+        "several.sh",
+        "out/findings/0001",
+    ];
+    said(&folder, &export, 0);
+    let script = fs::read_to_string(folder.join("several.sh")).expect("a script");
+    assert!(script.contains("/judge' 'tools/judge'"), "{script}");
+    if has_namespaces() {
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.arg("several.sh").current_dir(&folder).output();
+        let seen = text(&output.expect("a shell"));
+        assert!(seen.contains("machine: first 0"), "{seen}");
+        assert!(seen.contains("machine: second 1"), "{seen}");
+    }
+    // The same of one program, without a network.
+    let words = ["run", "--out", "one", "--program", "tools/judge=judge"];
+    let command = ["./starter", "one", "--sym-stdin", "1"];
+    said(&folder, &[&words[..], &command].concat(), 1);
+    said(
+        &folder,
+        &["export", "--out", "one.sh", "one/findings/0001"],
+        0,
+    );
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.arg("one.sh").current_dir(&folder).output();
+    let seen = text(&output.expect("a shell"));
+    assert!(seen.contains("one 1"), "{seen}");
+    // A place that is not the program's.
+    let words = ["run", "--out", "far", "--program", "/opt/judge=judge"];
+    said(&folder, &[&words[..], &["./starter", "far"]].concat(), 0);
+    let refused = said(&folder, &["export", "far/tests/000001.trace"], 2);
+    assert!(refused.contains("it executes /opt/judge"), "{refused}");
+}
+
 #[test]
 fn worlds_are_made_simpler() {
     let folder = example("raft", "shrink", &["raft"]);

@@ -1,6 +1,7 @@
 //! `export`: writes a shell script that reproduces a finding without Everett.
 
 mod netns;
+mod programs;
 
 use everett_engine::{Trace, TraceChoice, TraceEnd, TraceInput};
 use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::compare::signals_of;
 use crate::config::{explorer_config, program_host};
 use crate::error::{Context, Result, bail};
+use crate::export::programs::place;
 use crate::native_world::{NativeWorld, Replayed};
 use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
@@ -165,6 +167,15 @@ impl Given {
         }
     }
 
+    /// What a process reads from standard input.
+    fn stdin(&mut self, stdin: &Stdin) -> Result<Vec<u8>> {
+        Ok(match stdin {
+            Stdin::Symbolic { .. } => self.input("stdin")?,
+            Stdin::Concrete(bytes) => bytes.to_vec(),
+            Stdin::Empty | Stdin::Live => Vec::new(),
+        })
+    }
+
     /// The inputs that the program requests by its own calls, as a file that its native build reads; `None` if there
     /// are none.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
@@ -248,9 +259,9 @@ impl Given {
     }
 }
 
-/// The path of a file relative to the program's start directory; `None` if it lies elsewhere.
-fn below_start(spec: &FileSpec, cwd: &[u8]) -> Option<Vec<u8>> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
+/// A path of a guest relative to the program's start directory; `None` if it lies elsewhere.
+fn below_start(path: &[u8], cwd: &[u8]) -> Option<Vec<u8>> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let start = Path::new(std::ffi::OsStr::from_bytes(cwd));
     let path = match path.is_absolute() {
         true if cwd == b"/" => return None,
@@ -283,12 +294,6 @@ fn script(
     session: &Session,
 ) -> Result<String> {
     forbid_deviations(trace)?;
-    if !host.programs.is_empty() {
-        bail!(
-            NotExportable,
-            "the run has several programs, which a shell does not put where they are looked for"
-        );
-    }
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     let replayed = world.replay(&WorldTrace::of_program(trace.clone()))?;
     let program = build_of(&run.native_programs()[0], &replayed)?;
@@ -316,6 +321,8 @@ fn script(
         program: "\"$program\"",
         words: run.words(),
     };
+    let checks = replayed.confirming_checks();
+    place(host, &run.native_programs(), checks, &mut text)?;
     start.write(host.files.iter(), &mut text)?;
     finish(
         &mut text,
@@ -363,22 +370,30 @@ pub(crate) struct HostStart<'s> {
 
 impl HostStart<'_> {
     /// Creates files and inputs, and makes the program with its arguments and environment the positional parameters.
+    /// Returns what further processes of the host start with.
     pub(crate) fn write<'f>(
         self,
         files: impl Iterator<Item = &'f FileSpec>,
         text: &mut String,
-    ) -> Result<()> {
+    ) -> Result<Vec<ProcessStart>> {
         let (host, folder) = (self.host, self.folder);
         let mut given = Given::of(self.trace);
         let mut numbers = 0;
         // The host creates its inputs in this order.
         let args = given.strings(&host.args, &mut numbers)?;
         let env = given.strings(&host.env, &mut numbers)?;
-        let stdin = match &host.stdin {
-            Stdin::Symbolic { .. } => given.input("stdin")?,
-            Stdin::Concrete(bytes) => bytes.to_vec(),
-            Stdin::Empty | Stdin::Live => Vec::new(),
-        };
+        let mut others = Vec::new();
+        for other in &host.others {
+            others.push(ProcessStart {
+                args: given.strings(&other.args, &mut numbers)?,
+                env: given.strings(&other.env, &mut numbers)?,
+                stdin: Vec::new(),
+            });
+        }
+        let stdin = given.stdin(&host.stdin)?;
+        for (start, other) in others.iter_mut().zip(&host.others) {
+            start.stdin = given.stdin(&other.stdin)?;
+        }
         for spec in files {
             write_file(text, spec, host, &mut given)?;
         }
@@ -395,8 +410,18 @@ impl HostStart<'_> {
         for arg in args.iter().skip(1) {
             add_word(text, arg);
         }
-        Ok(())
+        Ok(others)
     }
+}
+
+/// What a further process of a host starts with.
+pub(crate) struct ProcessStart {
+    /// Its command line, program name first.
+    pub args: Vec<Vec<u8>>,
+    /// Its environment.
+    pub env: Vec<Vec<u8>>,
+    /// What it reads from standard input.
+    pub stdin: Vec<u8>,
 }
 
 /// The exit status that `timeout` reports for a program that does not end.
@@ -518,7 +543,7 @@ pub(crate) fn write_file(
     given: &mut Given,
 ) -> Result<()> {
     let contents = given.contents(spec)?;
-    let Some(path) = below_start(spec, &host.cwd) else {
+    let Some(path) = below_start(&spec.path, &host.cwd) else {
         let shown = String::from_utf8_lossy(&spec.path).into_owned();
         if is_here(spec, &contents) {
             let _ = writeln!(

@@ -14,7 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Context, Result, bail};
-use crate::export::{EXIT_CODES, HostStart, Sign, build_of, confirmed_by, word, write_contents};
+use crate::export::programs::{build_with, further_process, place};
+use crate::export::{EXIT_CODES, HostStart, Sign, confirmed_by, word, write_contents};
 use crate::native_world::{NativeWorld, Replayed};
 use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
@@ -49,11 +50,8 @@ pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<St
             .finding
             .as_ref()
             .is_some_and(|wrong| wrong.host == host.name);
-        let program = match is_its {
-            true => build_of(&host.config.programs[0], &replayed)?,
-            false => std::path::absolute(&host.config.programs[0])?,
-        };
-        start(number, (host, &program), topology, &given, &mut text)
+        let checks = is_its.then(|| replayed.confirming_checks()).flatten();
+        start(number, (host, checks), topology, &given, &mut text)
             .with_context(|| format!("host {}", host.name))?;
     }
     finish(&world, &trace, replayed.confirming_checks(), &mut text);
@@ -265,21 +263,17 @@ fn connect(
     }
 }
 
-/// Starts the program of a host in the background once the earlier ones wait.
+/// Starts the programs of a host in the background once the earlier ones wait.
 fn start(
     number: usize,
-    (host, program): (&NativeHost, &Path),
+    (host, checks): (&NativeHost, Option<Checks>),
     topology: &Topology,
     trace: &Trace,
     text: &mut String,
 ) -> Result<()> {
     let config = &host.config.host;
-    if !config.programs.is_empty() || !config.others.is_empty() {
-        bail!(
-            NotExportable,
-            "it has several programs, which a script does not put where they are looked for"
-        );
-    }
+    let natives = &host.config.programs;
+    let program = build_with(&natives[0], checks)?;
     let _ = writeln!(
         text,
         "# {} starts\nmkdir -p \"$folder/h{number}/cwd\" /etc/netns/$p-h{number} && cd \"$folder/h{number}/cwd\" || exit 2",
@@ -287,6 +281,7 @@ fn start(
     );
     let hosts = topology.hosts_file().into_bytes();
     write_contents(text, &hosts, &format!("/etc/netns/$p-h{number}/hosts"));
+    place(config, natives, checks, text)?;
     let files = config.files.iter();
     let start = HostStart {
         host: config,
@@ -295,12 +290,27 @@ fn start(
         program: &word(program.as_os_str().as_bytes()),
         words: vec![host.name.clone()],
     };
-    start.write(files.filter(|spec| spec.path != b"/etc/hosts"), text)?;
-    let _ = writeln!(
-        text,
-        "ip netns exec $p-h{number} \"$@\" < \"$folder/h{number}/stdin\" > \"$folder/h{number}/out\" 2>&1 &\n\
-         job{number}=$!\njobs=\"$jobs $!\"\nsleep 0.3"
-    );
+    let others = start.write(files.filter(|spec| spec.path != b"/etc/hosts"), text)?;
+    let run = |job: &str, stdin: &str, text: &mut String| {
+        let _ = writeln!(
+            text,
+            "ip netns exec $p-h{number} \"$@\" < \"$folder/h{number}/{stdin}\" >> \"$folder/h{number}/out\" 2>&1 &\n\
+             {job}=$!\njobs=\"$jobs $!\""
+        );
+    };
+    run(&format!("job{number}"), "stdin", text);
+    for ((at, other), start) in config.others.iter().enumerate().zip(&others) {
+        let Some(native) = natives.get(usize::from(other.image.0)) else {
+            bail!(NotExportable, "a process has no native program");
+        };
+        let program = build_with(native, checks)?;
+        let stdin = format!("stdin-{at}");
+        let cwd = format!("$folder/h{number}/cwd");
+        let places = (cwd.as_str(), &*format!("$folder/h{number}/{stdin}"));
+        further_process((config, other), &program, start, places, text)?;
+        run(&format!("job{number}_{at}"), &stdin, text);
+    }
+    text.push_str("sleep 0.3\n");
     Ok(())
 }
 
@@ -318,6 +328,13 @@ fn finish(world: &NativeWorld, trace: &WorldTrace, checks: Option<Checks>, text:
     let at = found.and_then(|wrong| world.hosts.iter().position(|host| host.name == wrong.host));
     if let Some(at) = at {
         let _ = writeln!(text, "ended $job{at}\nwrong=$status");
+        // Another process of the host may have been the one that a signal ended.
+        for other in 0..world.hosts[at].config.host.others.len() {
+            let _ = writeln!(
+                text,
+                "if [ $wrong -lt 128 ]; then ended $job{at}_{other}; [ $status -lt 128 ] || wrong=$status; fi"
+            );
+        }
     }
     for (number, host) in world.hosts.iter().enumerate() {
         if at.is_none() {

@@ -467,14 +467,12 @@ pub enum Inst {
         /// The target.
         target: Pc,
     },
-    /// Jumps to `then` if the bit is set, else to `other`.
+    /// Jumps as [`super::Code::branches`]`[target]` says.
     Branch {
         /// The condition, one bit.
         cond: Operand,
-        /// Target if it is set.
-        then: Pc,
-        /// Target otherwise.
-        other: Pc,
+        /// Index in [`super::Code::branches`].
+        target: u32,
     },
     /// Compare and branch in one.
     CompareBranch {

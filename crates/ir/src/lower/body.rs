@@ -340,13 +340,8 @@ impl<'a> Body<'a, '_> {
         let labels = &self.labels;
         let resolve = |pc: &mut Pc| *pc = labels.get(*pc as usize).copied().unwrap_or(0);
         for instruction in &mut self.code.instructions {
-            match instruction {
-                Inst::Jump { target } => resolve(target),
-                Inst::Branch { then, other, .. } => {
-                    resolve(then);
-                    resolve(other);
-                }
-                _ => {}
+            if let Inst::Jump { target } = instruction {
+                resolve(target);
             }
         }
         for targets in &mut self.code.branches {

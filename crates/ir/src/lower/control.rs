@@ -319,8 +319,7 @@ impl<'a> Body<'a, '_> {
                 let width = self.narrow_lane(lhs).map_or(64, |lane| lane.bits()) as u8;
                 let (a, b) = (self.single(lhs), self.single(rhs));
                 let (then, other) = (self.edge(then).0, self.edge(otherwise).0);
-                let target = self.code.branches.len() as u32;
-                self.code.branches.push(BranchTargets { then, other });
+                let target = self.branch_targets(then, other);
                 let pred = int_predicate(predicate);
                 self.emit(Inst::CompareBranch {
                     pred,
@@ -333,9 +332,16 @@ impl<'a> Body<'a, '_> {
             None => {
                 let cond = self.single(condition);
                 let (then, other) = (self.edge(then).0, self.edge(otherwise).0);
-                self.emit(Inst::Branch { cond, then, other });
+                let target = self.branch_targets(then, other);
+                self.emit(Inst::Branch { cond, target });
             }
         }
+    }
+
+    /// Adds the labels that a conditional branch goes to, and returns their index.
+    fn branch_targets(&mut self, then: u32, other: u32) -> u32 {
+        self.code.branches.push(BranchTargets { then, other });
+        self.code.branches.len() as u32 - 1
     }
 
     /// Whether an instruction belongs to the current block.
@@ -369,11 +375,8 @@ impl<'a> Body<'a, '_> {
                 });
                 let (then, other) = (self.edge(case.target), self.new_label());
                 let cond = Operand::register(dst);
-                self.emit(Inst::Branch {
-                    cond,
-                    then: then.0,
-                    other: other.0,
-                });
+                let target = self.branch_targets(then.0, other.0);
+                self.emit(Inst::Branch { cond, target });
                 self.bind(other);
             }
             self.emit(Inst::Jump { target: default.0 });

@@ -50,7 +50,7 @@ fn describe(program: &Program, code: &Code, inst: &Inst) -> String {
             .switches
             .get(*table as usize)
             .map(|table| format!("{table:?}")),
-        Inst::CompareBranch { target, .. } => code
+        Inst::Branch { target, .. } | Inst::CompareBranch { target, .. } => code
             .branches
             .get(*target as usize)
             .map(|targets| format!("{targets:?}")),

@@ -76,6 +76,13 @@ impl Checker<'_> {
         Ok(())
     }
 
+    fn branch(&self, target: u32) -> Result<(), String> {
+        let targets = self.code.branches.get(target as usize);
+        let targets = targets.ok_or("no targets")?;
+        self.target(targets.then)?;
+        self.target(targets.other)
+    }
+
     fn inst(&self, pc: Pc, inst: &Inst) -> Result<(), String> {
         match *inst {
             Inst::Segment { id, .. } => match self.program.segments.get(id.0 as usize) {
@@ -232,10 +239,9 @@ impl Checker<'_> {
             }
             Inst::Fence | Inst::Unreachable => Ok(()),
             Inst::Jump { target } => self.target(target),
-            Inst::Branch { cond, then, other } => {
+            Inst::Branch { cond, target } => {
                 self.io(0, 0, &[(cond, 1)])?;
-                self.target(then)?;
-                self.target(other)
+                self.branch(target)
             }
             Inst::CompareBranch {
                 width,
@@ -246,13 +252,7 @@ impl Checker<'_> {
             } => {
                 narrow(width)?;
                 self.io(0, 0, &[(a, 1), (b, 1)])?;
-                let targets = self
-                    .code
-                    .branches
-                    .get(target as usize)
-                    .ok_or("no targets")?;
-                self.target(targets.then)?;
-                self.target(targets.other)
+                self.branch(target)
             }
             Inst::Switch {
                 width,

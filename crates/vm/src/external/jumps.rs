@@ -165,8 +165,8 @@ fn bad_jump(message: &str) -> Interrupt {
 mod tests {
     use everett_ir::address::{Slot, class_for};
     use everett_ir::code::{
-        Body, Call, Callee, Code, ExternalId, Function, FunctionId, Global, Inst, Operand, Program,
-        SegmentId, ValueType,
+        Body, BranchTargets, Call, Callee, Code, ExternalId, Function, FunctionId, Global, Inst,
+        Operand, Program, SegmentId, ValueType,
     };
 
     use crate::bug::BugKind;
@@ -200,6 +200,7 @@ mod tests {
             instructions,
             constants,
             operands: vec![Operand::register(0)],
+            branches: vec![BranchTargets { then: 6, other: 3 }],
             calls,
             registers: 1,
             result: Some(ValueType::Int(32)),
@@ -241,8 +242,7 @@ mod tests {
             Inst::Call { call: 0 },
             Inst::Branch {
                 cond: Operand::register(0),
-                then: 6,
-                other: 3,
+                target: 0,
             },
             segment(1),
             Inst::Call { call: 1 },

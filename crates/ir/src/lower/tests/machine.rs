@@ -134,9 +134,10 @@ impl Machine<'_> {
                 self.memory[at..at + bytes as usize].copy_from_slice(&word[..bytes as usize]);
             }
             Inst::Jump { target } => self.pc = target as usize,
-            Inst::Branch { cond, then, other } => {
-                let taken = if self.get(cond) == 1 { then } else { other };
-                self.pc = taken as usize;
+            Inst::Branch { cond, target } => {
+                let targets = self.code.branches[target as usize];
+                let holds = self.get(cond) == 1;
+                self.pc = if holds { targets.then } else { targets.other } as usize;
             }
             Inst::CompareBranch {
                 pred,
