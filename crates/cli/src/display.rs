@@ -193,7 +193,10 @@ impl Observer for Display {
             Event::Finding {
                 number, finding, ..
             } => self.finding(finding, *number),
-            Event::Difference { entry, .. } => self.difference(entry),
+            Event::Difference { entry, .. } | Event::WorldsDiffer { entry } => {
+                self.difference(entry)
+            }
+            Event::Compared { comparison } => self.say(&comparison_text(comparison)),
             Event::DifferenceReplayed { entry, verdict } => {
                 let why = verdict.reason().map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::finding::FindingEntry;
 use crate::repeat::Repeats;
-use crate::summary::{DifferenceEntry, Summary};
+use crate::summary::{Comparison, DifferenceEntry, Summary};
 use crate::trace::Ending;
 use crate::trojans::summary::TrojanEntry;
 use crate::verdict::Verdict;
@@ -57,6 +57,16 @@ pub enum Event<'e> {
         entry: &'e DifferenceEntry,
         /// The verdict.
         verdict: &'e Verdict,
+    },
+    /// Two scenarios do not do the same in a world, on their native programs.
+    WorldsDiffer {
+        /// Its entry in the summary.
+        entry: &'e DifferenceEntry,
+    },
+    /// All worlds of two scenarios were compared.
+    Compared {
+        /// What that comes to.
+        comparison: &'e Comparison,
     },
     /// A finding is being replayed natively, which takes long where a checked build must be made first.
     Confirming {

@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod against;
 mod bootstrap;
 mod budget;
 mod capture;
@@ -59,6 +60,7 @@ mod verdict;
 mod watched;
 mod world;
 
+pub use against::explore;
 pub use budget::{Budget, Work};
 pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
@@ -67,7 +69,7 @@ pub use disk::{DiskContents, DiskEntry};
 pub use error::{Error, Result};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
-pub use explore::{RunResult, explore, prepare, resume};
+pub use explore::{RunResult, prepare, resume};
 pub use export::{ExportSpec, Script, export};
 pub use finding::FindingEntry;
 pub use follow::{FollowResult, follow, strace};

@@ -561,7 +561,7 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("against", against, Takes::Path("OLD"), path)
         .help(
             "Explore another build of the program on the same input, and report where the two differ: in how they end, in \
-             output, or in files (differences/).",
+             output, or in files (differences/). Of a scenario: another scenario with the same hosts.",
         )
         .scope(Scope::Booting),
     switch!("dtest", dtest).help("Scenarios only: also write findings and tests as .dtest, each with a .ktest for every host."),

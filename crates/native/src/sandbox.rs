@@ -261,7 +261,7 @@ mod tests {
         for bit in 0..64 {
             let flag = 1u64 << bit;
             let expected = match flag {
-                SET_TLS | SIBLING => ALLOW,
+                SET_TLS | SIBLING | BORROWER => ALLOW,
                 _ => KILL_PROCESS,
             };
             assert_eq!(clone(flag), expected, "{flag:#x}");
@@ -270,6 +270,8 @@ mod tests {
             }
         }
         assert_eq!(clone(THREAD | SET_TLS), ALLOW);
+        assert_eq!(clone(BORROWER | SET_TLS), ALLOW);
+        assert_eq!(clone(BORROWER | SIBLING), KILL_PROCESS);
     }
 
     #[test]

@@ -234,3 +234,77 @@ fn a_comparison_that_was_stopped_goes_on() {
     );
     assert_eq!(summary["findings"].as_array().map(Vec::len), Some(1));
 }
+
+/// A server that answers a number, and a client that asks with a symbolic byte.
+const SERVER: &str = r#"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+int main(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7000)}, from;
+  socklen_t size = sizeof from;
+  unsigned char byte = 0;
+  bind(fd, (void *)&at, sizeof at);
+  if (recvfrom(fd, &byte, 1, 0, (void *)&from, &size) != 1)
+    return 1;
+  if (LIMIT)
+    byte = 0;
+  sendto(fd, &byte, 1, 0, (void *)&from, size);
+  return 0;
+}
+"#;
+const CLIENT: &str = r#"
+#include <arpa/inet.h>
+#include <everett.h>
+#include <sys/socket.h>
+int main(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7000)};
+  unsigned char byte = everett_symbolic_u8("byte");
+  inet_pton(AF_INET, "10.0.0.1", &at.sin_addr);
+  sendto(fd, &byte, 1, 0, (void *)&at, sizeof at);
+  return recv(fd, &byte, 1, 0) == 1 ? byte == 0 : 2;
+}
+"#;
+
+#[test]
+fn scenarios_are_compared_world_by_world() {
+    let folder = folder("against-worlds");
+    build(&folder, "client", CLIENT, &[]);
+    for (name, limit) in [
+        ("new", "byte > 200"),
+        ("same", "byte >= 201"),
+        ("old", "byte > 250"),
+    ] {
+        build(&folder, name, &SERVER.replace("LIMIT", limit), &[]);
+        let scenario = format!(
+            "[host.server]\nprogram = \"./{name}\"\n[host.client]\nprogram = \"./client\"\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), scenario).expect("a scenario");
+    }
+    let compare = |old: &str, out: &str, code: i32| {
+        let args = ["run", "--out", out, "--against", old, "new.toml"];
+        let said = text(&expect(everett(&folder).args(args), code));
+        (said, summary(&folder.join(out))["against"].clone())
+    };
+    let (said, against) = compare("old.toml", "out", 1);
+    assert_ne!(against["pairs_different"], 0, "{said}");
+    let (aspects, ..) = first(&against);
+    assert!(
+        aspects.contains(&"messages from server to client"),
+        "{aspects:?}"
+    );
+    assert!(aspects.contains(&"the end of client"), "{aspects:?}");
+    let dir = against["differences"][0]["dir"].as_str().expect("a folder");
+    let described = std::fs::read_to_string(folder.join("out").join(dir).join("difference.txt"));
+    assert!(described.expect("a description").contains(".world"));
+    let (said, against) = compare("same.toml", "equal", 0);
+    assert_eq!(against["pairs_different"], 0, "{said}");
+    assert!(
+        said.contains("no difference of the builds was found"),
+        "{said}"
+    );
+    let wrong = ["run", "--against", "old", "new.toml"];
+    let said = text(&expect(everett(&folder).args(wrong), 2));
+    assert!(said.contains("old is no scenario"), "{said}");
+}

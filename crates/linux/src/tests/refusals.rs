@@ -59,7 +59,7 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("clone", &[0x4000_0011], "a namespace of clone"),
         ("clone", &[0x1011], "CLONE_PIDFD"),
         ("clone", &[0x411], "a process that shares its files"),
-        ("setrlimit", &[9, little], "resource limit 9"),
+        ("setrlimit", &[2, little], "resource limit 2"),
         (
             "arch_prctl",
             &[0x1001, block],
