@@ -129,7 +129,10 @@ impl Guest for Tracee {
     }
 
     fn is_mapped(&mut self, address: u64) -> bool {
+        // Behind the end of a mapped file there is nothing to read.
+        let is_there = |mapping: &RealMapping| (mapping.start..mapping.end).contains(&address);
         self.peek(address, &mut [0])
+            || mappings_of(self.process).is_ok_and(|mappings| mappings.iter().any(is_there))
     }
 
     fn stack_pointer(&mut self) -> u64 {

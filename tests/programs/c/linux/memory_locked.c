@@ -31,6 +31,13 @@ int main(void) {
   TRY(msync(pages, 8192, MS_SYNC));
   TRY(munlock(pages + 4096, 10));
   TRY(msync(pages, 8192, MS_ASYNC | MS_INVALIDATE));
+  // A mapping that can be written only.
+  char *blind = mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0);
+  TRY(msync(blind, 4096, MS_SYNC));
+  // One behind the end of its file.
+  int empty = open("empty", O_RDWR | O_CREAT, 0600);
+  char *nothing = mmap(NULL, 4096, PROT_READ, MAP_SHARED, empty, 0);
+  TRY(msync(nothing, 4096, MS_SYNC));
   fflush(stdout);
   if (fork() == 0) {
     struct rlimit limit = {8192, 8192};

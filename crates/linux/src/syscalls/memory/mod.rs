@@ -159,7 +159,7 @@ impl Kernel<'_, '_> {
             return range.has_hole() && !self.is_own_object(range.start);
         };
         let mut pages = (range.start..range.start + range.size).step_by(PAGE);
-        pages.any(|page| !guest.read(page, &mut [0]))
+        pages.any(|page| !guest.is_mapped(page))
     }
 
     /// Checks that the process may map more (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if it is locked), of which `replaced` is
