@@ -136,7 +136,7 @@ fn options_that_make_no_sense() {
             &["--search", "deepest"],
             &["\"deepest\" is not a searcher", "random-path"],
         ),
-        (&["--search", ""], &["no searcher"]),
+        (&["--search", ""], &["is not a searcher"]),
         (&["--max-time", "soon"], &["\"soon\"", "--max-time"]),
         (
             &["--max-time", "3y"],

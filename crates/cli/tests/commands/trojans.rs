@@ -360,7 +360,7 @@ fn what_cannot_be_analysed_is_said() {
     wrong(&["trojans.server=\"client\""], "is the server");
     wrong(
         &["trojans.accept={ calls = [\"nonsense\"] }"],
-        "no system call",
+        "is not a system call",
     );
     wrong(
         &["trojans.accept={ reply = \"a*\" }"],

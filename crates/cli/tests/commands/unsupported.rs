@@ -39,7 +39,7 @@ fn refusals_are_said() {
     for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
         let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
         let said = text(&output);
-        assert!(said.contains("unsupported: 5 things"), "{said}");
+        assert!(said.contains("unsupported: 5 requests"), "{said}");
         assert!(said.contains("in main at "), "{said}");
         let summary = summary(&folder.join(out));
         let listed = summary["unsupported"].as_array().expect("a list");
