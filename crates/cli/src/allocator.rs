@@ -81,15 +81,18 @@ mod tests {
                 for _ in 0..9 {
                     // SAFETY: the layout is not empty.
                     let block = unsafe { Allocator.alloc(layout) };
-                    assert!(block as usize % align == 0, "{layout:?}");
+                    assert!((block as usize).is_multiple_of(align), "{layout:?}");
                     for other in [size + 40, size / 2 + 1] {
                         // SAFETY: it was just allocated with this layout, and is freed again.
                         unsafe {
                             let zeroed = Allocator.alloc_zeroed(layout);
-                            assert!(zeroed as usize % align == 0, "{layout:?}");
+                            assert!((zeroed as usize).is_multiple_of(align), "{layout:?}");
                             assert!((0..size).all(|at| zeroed.add(at).read() == 0));
                             let moved = Allocator.realloc(zeroed, layout, other);
-                            assert!(moved as usize % align == 0, "{layout:?} to {other}");
+                            assert!(
+                                (moved as usize).is_multiple_of(align),
+                                "{layout:?} to {other}"
+                            );
                             let after = Layout::from_size_align(other, align).unwrap();
                             Allocator.dealloc(moved, after);
                         }

@@ -615,3 +615,35 @@ fn commands_whose_output_nobody_reads_do_their_work() {
         }
     }
 }
+
+/// A folder that has mounts below it, as /tmp may have, can be written to by tests all the same, and nothing stays.
+#[test]
+fn folders_with_mounts_below_them_are_written_to() {
+    let place = Place::new("mounts", &[]);
+    let folder = Path::new("/tmp").join(format!("faults-mounts-{}", std::process::id()));
+    let inner = folder.join("inner/mounted");
+    fs::create_dir_all(&inner).unwrap();
+    fs::write(folder.join("file"), "here").unwrap();
+    let search = format!(
+        "space = \"n : {{ 1, 2 }} ;\"\ninjector = \"script\"\n\
+         test = '''grep here {0}/file && echo > {0}/new && echo > {0}/inner/new && echo > {0}/inner/mounted/new \
+         && test ! -e {0}/old && touch {0}/old && true $@'''\n[impact]\nexit = 5\n",
+        folder.display()
+    );
+    fs::write(place.0.join("s.toml"), search).unwrap();
+    let mount = format!(
+        "mount -t tmpfs none {} && exec \"$0\" \"$@\"",
+        inner.display()
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urm", "sh", "-c", &mount, env!("CARGO_BIN_EXE_everett")])
+        .args(["faults", "run", "s.toml", "--out", "out"])
+        .current_dir(&place.0);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let made = folder.join("new").exists() || folder.join("inner/new").exists();
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(!made, "files of a test stayed");
+}

@@ -186,18 +186,16 @@ fn mounted(job: &Job) -> Step<Place> {
         &root,
         mount(Some(&root), &root, NONE, MsFlags::MS_BIND, NONE),
     )?;
-    let mut written = Vec::new();
-    for (point, number) in top_level(&root)?.iter().chain(&points).zip(0..) {
-        let target = root.join(point.strip_prefix("/").unwrap_or(point));
-        // What cannot be laid over is at least not written to.
-        match point
-            .is_dir()
-            .then(|| overlay(base, number, point, &target))
-        {
-            Some(Ok(layer)) => written.push(layer),
-            _ => read_only(point, &target),
-        }
+    let mut layers = Layers {
+        base,
+        points: &points,
+        count: 0,
+        written: Vec::new(),
+    };
+    for point in top_level(&root)?.iter().chain(&points) {
+        layers.add(point, &root.join(point.strip_prefix("/").unwrap_or(point)));
     }
+    let written = layers.written;
     for (name, flags) in [("dev", MsFlags::MS_REC), ("sys", MsFlags::MS_REC)] {
         let (from, to) = (top.join(name), root.join(name));
         let _ = mount(Some(&from), &to, NONE, MsFlags::MS_BIND | flags, NONE);
@@ -263,6 +261,71 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
     }
     folders.sort();
     Ok(folders)
+}
+
+/// Files up to this size are copied where their folder cannot be laid over; larger ones are read-only.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Memory that is laid over folders.
+struct Layers<'l> {
+    base: &'l Path,
+    /// The mount points that are laid over on their own.
+    points: &'l [PathBuf],
+    count: usize,
+    /// Folders, and where what is written to them lies.
+    written: Vec<(PathBuf, File)>,
+}
+
+impl Layers<'_> {
+    /// Lays memory over a folder. What cannot be laid over is at least not written to.
+    fn add(&mut self, point: &Path, target: &Path) {
+        if !point.is_dir() {
+            return read_only(point, target);
+        }
+        self.count += 1;
+        if let Ok(layer) = overlay(self.base, self.count, point, target) {
+            self.written.push(layer);
+            return;
+        }
+        let is_below = |other: &PathBuf| other != point && other.starts_with(point);
+        let is_divided = self.points.iter().any(is_below) && self.divide(point, target).is_ok();
+        if !is_divided {
+            read_only(point, target);
+        }
+    }
+
+    /// A user namespace may not copy a mount that has others below it: memory is laid over what lies in the folder, one by
+    /// one, and the folder itself is made of memory.
+    fn divide(&mut self, point: &Path, target: &Path) -> Step<()> {
+        make_folder(target)?;
+        if let Ok(seen) = fs::metadata(point) {
+            let _ = fs::set_permissions(target, seen.permissions());
+        }
+        let entries = fs::read_dir(point).into_iter().flatten().flatten();
+        for entry in entries {
+            let (path, to) = (entry.path(), target.join(entry.file_name()));
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            // What is missing is missed by whoever needs it.
+            if kind.is_symlink() {
+                let _ = fs::read_link(&path).and_then(|link| std::os::unix::fs::symlink(link, &to));
+            } else if kind.is_dir() {
+                make_folder(&to)?;
+                if !self.points.contains(&path) && !self.base.starts_with(&path) {
+                    self.add(&path, &to);
+                }
+            } else if kind.is_file() {
+                match entry.metadata().is_ok_and(|seen| seen.len() <= MAX_FILE) {
+                    true => drop(fs::copy(&path, &to)),
+                    false if File::create(&to).is_ok() => read_only(&path, &to),
+                    false => {}
+                }
+            }
+        }
+        self.written.push((point.to_owned(), open(target)?));
+        Ok(())
+    }
 }
 
 /// Lays memory over a mount point.
