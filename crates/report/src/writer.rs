@@ -2,7 +2,7 @@
 //! the content.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -77,14 +77,21 @@ impl Unwritten {
             false => self.dropped += 1,
         }
     }
+
+    /// The same for a job, which need not be done where its files would not be kept.
+    fn keep_made(&mut self, make: impl FnOnce() -> Vec<NamedFile>) {
+        match self.dropped {
+            0 => make().into_iter().for_each(|file| self.keep(file)),
+            _ => self.dropped += 1,
+        }
+    }
 }
 
 impl Writer {
     /// A writer for a folder.
     pub fn new(folder: Folder) -> Writer {
         let (sender, receiver) = sync_channel(WAITING);
-        // All threads end when one does, because they share the receiver.
-        let jobs = Arc::new(Mutex::new(Some(receiver)));
+        let jobs = Arc::new(Mutex::new(receiver));
         let failed = Arc::new(AtomicBool::new(false));
         let unwritten = Arc::new(Mutex::new(Unwritten::default()));
         let thread = |_| {
@@ -113,22 +120,16 @@ impl Writer {
 
     /// Queues a job that produces files. Returns `false` if writing has already failed.
     pub fn write_made(&self, make: impl FnOnce() -> Vec<NamedFile> + Send + 'static) -> bool {
+        if self.has_failed() {
+            lock(&self.unwritten).keep_made(make);
+            return false;
+        }
         let job = Job {
             make: Box::new(make),
             _counted: Counted::new(&self.waiting),
         };
         let sender = self.sender.as_ref();
-        let Some(Err(SendError(job))) = sender.map(|sender| sender.send(job)) else {
-            return sender.is_some();
-        };
-        let mut unwritten = lock(&self.unwritten);
-        match unwritten.dropped {
-            0 => (job.make)()
-                .into_iter()
-                .for_each(|file| unwritten.keep(file)),
-            _ => unwritten.dropped += 1,
-        }
-        false
+        sender.is_some_and(|sender| sender.send(job).is_ok())
     }
 
     /// Waits until everything that was queued so far is written, or writing has failed.
@@ -159,31 +160,32 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops at the first failure: on a full disk, trying again for every test does not help. What is queued is kept.
+/// After the first failure nothing more is written: on a full disk, trying again for every test does not help. What is
+/// queued is kept. The threads go on taking jobs all the same, since whoever flushes waits for each.
 fn write_all(
     folder: &Folder,
-    jobs: &Mutex<Option<Receiver<Job>>>,
+    jobs: &Mutex<Receiver<Job>>,
     failed: &AtomicBool,
     unwritten: &Mutex<Unwritten>,
 ) -> Option<WriteError> {
+    let mut failure = None;
     loop {
-        let job = lock(jobs).as_ref()?.recv().ok()?;
-        let Job { make, _counted } = job;
+        let Ok(Job { make, _counted }) = lock(jobs).recv() else {
+            return failure;
+        };
+        if failed.load(Ordering::Acquire) {
+            lock(unwritten).keep_made(make);
+            continue;
+        }
         let mut files = make().into_iter();
         while let Some((name, bytes)) = files.next() {
-            let Err(error) = folder.write(&name, &bytes) else {
-                continue;
-            };
-            failed.store(true, Ordering::Release);
-            let queued = lock(jobs).take();
-            let mut unwritten = lock(unwritten);
-            unwritten.keep((name, bytes));
-            files.for_each(|file| unwritten.keep(file));
-            for job in queued.iter().flat_map(Receiver::try_iter) {
-                let files = (job.make)().into_iter();
-                files.for_each(|file| unwritten.keep(file));
+            if let Err(error) = folder.write(&name, &bytes) {
+                failed.store(true, Ordering::Release);
+                failure.get_or_insert(error);
+                let mut unwritten = lock(unwritten);
+                unwritten.keep((name, bytes));
+                files.by_ref().for_each(|file| unwritten.keep(file));
             }
-            return Some(error);
         }
     }
 }
@@ -207,6 +209,28 @@ mod tests {
             [4999u32 as u8]
         );
         assert_eq!(std::fs::read_dir(root.join("tests")).unwrap().count(), 5000);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// The thread that fails does not wait for one that waits for the next job, which may never come.
+    #[test]
+    fn a_failure_does_not_stop_whoever_flushes() {
+        let root = std::env::temp_dir().join(format!("everett-writer-stop-{}", std::process::id()));
+        let folder = Folder::open(&root).unwrap();
+        folder.write("file", b"").unwrap();
+        for number in 1..200 {
+            let writer = Writer::new(folder.clone());
+            for at in 0..number % 4 {
+                writer.write(format!("file/below{at}"), vec![7]);
+                writer.flush();
+            }
+            writer.write("file/last".to_owned(), Vec::new());
+            writer.flush();
+            assert!(writer.has_failed());
+            let kept = writer.take_unwritten();
+            assert_eq!((kept.files.len(), kept.dropped), (number % 4 + 1, 0));
+            assert!(writer.finish().is_err());
+        }
         std::fs::remove_dir_all(&root).unwrap();
     }
 

@@ -567,6 +567,20 @@ fn a_cancelled_run_can_be_finished_on_one_machine() {
     assert_eq!(endings(&dir), whole.endings);
 }
 
+/// A broker of `everett cluster up`. It is interrupted at the end of the test: killed, it could not end its server.
+pub(crate) struct Up(pub(crate) Child);
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let id = nix::unistd::Pid::from_raw(self.0.id() as i32);
+        // It has been waited for already, or is there still.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
+            let _ = self.0.wait();
+        }
+    }
+}
+
 /// A process that ends with the test.
 pub(crate) struct Process(pub(crate) Child);
 
@@ -693,12 +707,12 @@ fn explore_over(folder: &Path, url: &str) {
 }
 
 /// A server, and its address.
-pub(crate) fn start_server(folder: &Path) -> (Process, String) {
+pub(crate) fn start_server(folder: &Path) -> (Up, String) {
     let mut up = everett(folder);
     let up = up
         .args(["cluster", "up", "--dir", "broker"])
         .stdout(Stdio::piped());
-    let mut up = Process(up.spawn().expect("it starts"));
+    let mut up = Up(up.spawn().expect("it starts"));
     let mut url = String::new();
     let lines = up.0.stdout.take().expect("its output");
     BufReader::new(lines)
