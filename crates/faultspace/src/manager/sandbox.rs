@@ -312,7 +312,7 @@ impl Layers<'_> {
                 let _ = fs::read_link(&path).and_then(|link| std::os::unix::fs::symlink(link, &to));
             } else if kind.is_dir() {
                 make_folder(&to)?;
-                if !self.points.contains(&path) && !self.base.starts_with(&path) {
+                if !self.points.contains(&path) {
                     self.add(&path, &to);
                 }
             } else if kind.is_file() {
