@@ -500,7 +500,7 @@ mod tests {
         let inline = GOOD.replace("[1,3]", "[3,1]");
         assert_eq!(
             error(&inline),
-            "s.toml:1:14: there is not a number from 3 to 1"
+            "s.toml:1:14: there is no number from 3 to 1"
         );
         let lines = GOOD.replace("\"a : [1,3];\"", "\"\"\"\na : [1,3]\n  b : {}\"\"\"");
         assert_eq!(

@@ -218,7 +218,7 @@ mod tests {
     fn a_folder_has_one_user_and_a_reserve() {
         let root = std::env::temp_dir().join(format!("everett-folder-{}", std::process::id()));
         let folder = Folder::create(&root).unwrap();
-        let error = Folder::open(&root).unwrap_err().to_string();
+        let error = Folder::open(&root).unwrap_err().source.to_string();
         assert!(error.ends_with("another run is writing to it"), "{error}");
         {
             let reserve = folder.reserve.lock().unwrap();
@@ -235,7 +235,7 @@ mod tests {
         drop(inherited);
         folder.write("summary.json", b"{}").unwrap();
         drop(folder);
-        let error = Folder::create(&root).unwrap_err().to_string();
+        let error = Folder::create(&root).unwrap_err().source.to_string();
         assert!(error.ends_with("it holds an earlier run"), "{error}");
         fs::remove_dir_all(&root).unwrap();
     }

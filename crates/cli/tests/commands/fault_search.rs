@@ -289,7 +289,7 @@ fn mistakes_are_told_before_anything_is_run() {
         (
             "[1,2]",
             "[2,1]",
-            "s.toml:1:43: there is not a number from 2 to 1",
+            "s.toml:1:43: there is no number from 2 to 1",
         ),
         ("read", "strdup", "strdup is not a system call"),
         (

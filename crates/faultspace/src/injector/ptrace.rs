@@ -81,7 +81,7 @@ mod tests {
         assert!(
             plan("function read callNumber x")
                 .unwrap_err()
-                .contains("x is not a number")
+                .contains("x is not the number")
         );
         assert!(plan("errno EIO").unwrap_err().contains("function"));
     }

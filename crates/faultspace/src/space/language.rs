@@ -367,10 +367,7 @@ impl Parser {
 fn interval(place: Place, first: i64, last: i64, step: u64) -> Result<Interval, SpaceError> {
     match Interval::new(first, last, step) {
         Some(interval) => Ok(interval),
-        None => fail(
-            place,
-            format!("there is not a number from {first} to {last}"),
-        ),
+        None => fail(place, format!("there is no number from {first} to {last}")),
     }
 }
 
@@ -497,7 +494,7 @@ mod tests {
             ),
             (
                 "a : {x}\n  b : [5, 1];",
-                "2:7: there is not a number from 5 to 1",
+                "2:7: there is no number from 5 to 1",
             ),
             ("a : [1,]", "1:8: expected a number, not `]`"),
             (
