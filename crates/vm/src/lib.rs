@@ -24,6 +24,7 @@ mod preemption;
 mod race_checks;
 mod races;
 mod rare_floats;
+mod room;
 mod stacks;
 #[cfg(test)]
 mod testing;

@@ -209,8 +209,18 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     expect(Command::new("mkfifo").arg(&stuck), CLEAN);
     let mut resume = everett(&folder);
     resume.args(["resume", "--max-forks", "50", "run"]);
-    let mut child = resume.stdin(Stdio::null()).spawn().expect("it starts");
-    while !folder.join("run/checkpoint-2.states").exists() {
+    let code = interrupted_twice(resume, &folder.join("run/checkpoint-2.states"));
+    assert_eq!(code, Some(INTERRUPTED));
+    assert_eq!(checkpoint(), good);
+    fs::remove_file(&stuck).expect("removed");
+    check(&folder, "resume --max-forks 50 run", CLEAN);
+    assert_ne!(checkpoint(), good);
+}
+
+/// The exit code of a command that is interrupted twice as soon as a file is there.
+fn interrupted_twice(mut command: Command, file: &Path) -> Option<i32> {
+    let mut child = command.stdin(Stdio::null()).spawn().expect("it starts");
+    while !file.exists() {
         assert!(child.try_wait().expect("a child").is_none());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -218,12 +228,7 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
         let pid = child.id().to_string();
         expect(Command::new("kill").args([signal, &pid]), CLEAN);
     }
-    let status = child.wait().expect("a child");
-    assert_eq!(status.code(), Some(INTERRUPTED));
-    assert_eq!(checkpoint(), good);
-    fs::remove_file(&stuck).expect("removed");
-    check(&folder, "resume --max-forks 50 run", CLEAN);
-    assert_ne!(checkpoint(), good);
+    child.wait().expect("a child").code()
 }
 
 /// A finding counts more than an interrupt, also where a second one ends the run at once.
@@ -251,17 +256,8 @@ fn a_second_interrupt_does_not_hide_findings() {
     );
     let mut run = everett(&folder);
     run.args(["run", "--out", "run", "./aborts", "--sym-stdin", "64"]);
-    let mut child = run.stdin(Stdio::null()).spawn().expect("it starts");
-    while !folder.join("run/findings/0001/finding.txt").exists() {
-        assert!(child.try_wait().expect("a child").is_none());
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    for signal in ["-TERM", "-INT"] {
-        let pid = child.id().to_string();
-        expect(Command::new("kill").args([signal, &pid]), CLEAN);
-    }
-    let status = child.wait().expect("a child");
-    assert_eq!(status.code(), Some(FINDINGS));
+    let code = interrupted_twice(run, &folder.join("run/findings/0001/finding.txt"));
+    assert_eq!(code, Some(FINDINGS));
 }
 
 #[test]

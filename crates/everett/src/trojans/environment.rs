@@ -55,36 +55,43 @@ impl Environment {
 }
 
 impl Analysis<'_> {
-    /// The environment values on which the unmasked bytes of a client's messages depend.
+    /// The environment values on which the unmasked bytes of a client's messages depend, or why this is unknown: the
+    /// client was cut off with other values.
     pub(super) fn depends_on(
         &self,
         client: HostIndex,
         sent: &BTreeSet<Encoded>,
         config: &ExplorerConfig,
         images: &[Image],
-    ) -> Result<Vec<String>> {
+    ) -> Result<Result<Vec<String>, String>> {
         let comparable = |sent: &BTreeSet<Encoded>| {
             let sent = unmasked(sent, &self.layout);
             sent.map_err(|error| Error::Invalid(error.to_string()))
         };
         let usual = comparable(sent)?;
-        let differs = |environment| -> Result<bool> {
+        let differs = |environment| -> Result<Result<bool, String>> {
             let (other, cut_off) = self.client(client, environment, config, images)?;
-            Ok(cut_off.is_some() || comparable(&other.sent)? != usual)
+            Ok(match cut_off {
+                Some(why) => Err(why),
+                None => Ok(comparable(&other.sent)? != usual),
+            })
         };
-        if !differs(Environment::OTHER)? {
-            return Ok(Vec::new());
+        match differs(Environment::OTHER)? {
+            Ok(true) => {}
+            same_or_unknown => return Ok(same_or_unknown.map(|_| Vec::new())),
         }
         let mut names = Vec::new();
         for (number, value) in ALL.iter().enumerate() {
-            if differs(Environment(1 << number))? {
-                names.push(value.name.to_owned());
+            match differs(Environment(1 << number))? {
+                Ok(true) => names.push(value.name.to_owned()),
+                Ok(false) => {}
+                Err(why) => return Ok(Err(why)),
             }
         }
         if names.is_empty() {
             let all = ALL.map(|value| value.name);
             names.push(format!("several of {}", all.join(", ")));
         }
-        Ok(names)
+        Ok(Ok(names))
     }
 }

@@ -282,18 +282,21 @@ impl Analysis<'_> {
         };
         for client in &self.setup.clients {
             let usual = Environment::default();
-            let (listener, explored) = self.client(*client, usual, &config, &images)?;
-            let depends_on = match explored.is_none() {
-                true => self.depends_on(*client, &listener.sent, &config, &images)?,
-                // Nothing is certain anyway.
-                false => Vec::new(),
-            };
+            let (listener, mut cut_off) = self.client(*client, usual, &config, &images)?;
+            let mut depends_on = Vec::new();
+            // Otherwise nothing is certain anyway.
+            if cut_off.is_none() {
+                match self.depends_on(*client, &listener.sent, &config, &images)? {
+                    Ok(names) => depends_on = names,
+                    Err(why) => cut_off = Some(format!("with another environment: {why}")),
+                }
+            }
             sent.figures.push(ClientFigures {
                 name: self.name(*client),
                 messages: listener.messages,
                 predicates: listener.sent.len(),
-                explored: explored.is_none(),
-                cut_off: explored,
+                explored: cut_off.is_none(),
+                cut_off,
                 depends_on,
             });
             sent.origins.push(Origin::of(*client, &listener));

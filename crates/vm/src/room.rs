@@ -1,0 +1,73 @@
+//! Room for what instructions write: an instruction on a large range asks for memory before it takes any, and is suspended
+//! where there is none.
+
+use crate::memory::{MEMORY_OF_SYMBOLIC, Object, PAGE, made_bytes};
+use crate::vm::{Interrupt, Vm};
+
+/// About how many bytes of a range are symbolic: all of a page where one is.
+fn symbolic_bytes(object: &Object, address: u64, len: u64) -> u64 {
+    let mut symbolic = 0;
+    object.for_each_piece(address - object.start, len, |piece, len| {
+        if piece.is_some_and(|(buffer, _)| !buffer.is_concrete()) {
+            symbolic += len as u64;
+        }
+    });
+    symbolic
+}
+
+impl Vm<'_> {
+    /// Suspends an instruction that takes so many bytes of memory if there is no room for them.
+    pub fn need_room(&self, bytes: u64) -> Result<(), Interrupt> {
+        match made_bytes().saturating_add(bytes) > self.options.most_made {
+            true => Err(Interrupt::Suspend),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for an instruction that writes a range of memory: pages that nobody shares are there already.
+    pub(crate) fn need_room_to_write(&self, address: u64, len: u64) -> Result<(), Interrupt> {
+        if len <= PAGE as u64 || self.need_room(len).is_ok() {
+            return Ok(());
+        }
+        match self.memory.object_at(address, len) {
+            Some(object) => self.need_room(object.unowned(address - object.start, len)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for one that fills a range with a symbolic byte.
+    pub(crate) fn need_room_to_fill(&self, address: u64, len: u64) -> Result<(), Interrupt> {
+        if len <= PAGE as u64
+            || self
+                .need_room(len.saturating_mul(MEMORY_OF_SYMBOLIC))
+                .is_ok()
+        {
+            return Ok(());
+        }
+        let Some(object) = self.memory.object_at(address, len) else {
+            return Ok(());
+        };
+        // What is symbolic already takes no more.
+        let concrete = len - symbolic_bytes(object, address, len);
+        let more = concrete.saturating_mul(MEMORY_OF_SYMBOLIC);
+        self.need_room(more.max(object.unowned(address - object.start, len)))
+    }
+
+    /// The same for one that copies a range, symbolic bytes included. Pages that lie the same way are shared, not copied.
+    pub(crate) fn need_room_to_copy(&self, to: u64, from: u64, len: u64) -> Result<(), Interrupt> {
+        let (target, source) = (self.memory.near(to), self.memory.object_at(from, len));
+        let (Some(target), Some(source)) = (target, source) else {
+            return Ok(());
+        };
+        let page = PAGE as u64;
+        let is_shared = (to - target.start) % page == (from - source.start) % page;
+        let most = len.saturating_mul(MEMORY_OF_SYMBOLIC);
+        if is_shared || len <= page || self.need_room(most).is_ok() {
+            return Ok(());
+        }
+        match symbolic_bytes(source, from, len) {
+            0 => self.need_room_to_write(to, len),
+            many => self.need_room(len + many.saturating_mul(MEMORY_OF_SYMBOLIC)),
+        }
+    }
+}
