@@ -14,6 +14,7 @@
 
 mod broker;
 mod connect;
+mod environment;
 mod error;
 mod figures;
 mod grant;
@@ -34,6 +35,7 @@ mod worker;
 
 pub use broker::{Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
 pub use connect::{Secrets, connect};
+pub use environment::{broker_url, worker_name};
 pub use error::{Error, Result};
 pub use grant::grant;
 pub use hash::Hash;

@@ -4,6 +4,7 @@
 use everett::{Budget, WeightSum, Work};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
@@ -95,6 +96,45 @@ pub(crate) struct Open {
     pub is_stopped: bool,
 }
 
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.weights().into_iter();
+        let shown = shown.filter(|(name, weight)| *weight > 0.0 || *name == "finished");
+        let shown: Vec<String> = shown
+            .map(|(name, weight)| format!("{name} {weight:.6}"))
+            .collect();
+        let state = match (self.is_over(), self.is_cancelled) {
+            (true, _) if self.limit().is_some() => "at a limit",
+            (true, _) => "finished",
+            (false, true) => "cancelled",
+            (false, false) => "running",
+        };
+        let (jobs, leased, pending) = (self.jobs, self.jobs_leased, self.jobs_pending);
+        let workers = self.workers.len();
+        writeln!(
+            f,
+            "{state}: {jobs} jobs explored, {leased} with workers, {pending} waiting"
+        )?;
+        let (paths, findings) = (self.work.paths, self.findings);
+        writeln!(
+            f,
+            "{paths} paths, {findings} findings of jobs, {workers} workers"
+        )?;
+        writeln!(f, "weight {} = 1, exactly", shown.join(" + "))?;
+        write!(
+            f,
+            "{} states moved, {} bytes sent, replay {:.1} % of instructions",
+            self.states_moved,
+            self.bytes,
+            100.0 * self.replay_share()
+        )?;
+        let failures = self.failures.iter();
+        failures
+            .map(|failure| write!(f, "\na job could not be explored: {failure}"))
+            .collect()
+    }
+}
+
 impl Status {
     /// Nothing is left that may be explored.
     pub fn is_over(&self) -> bool {
@@ -121,6 +161,18 @@ impl Status {
             0 => 0.0,
             all => self.replayed as f64 / all as f64,
         }
+    }
+
+    /// The progress, in a line for people.
+    pub fn progress(&self) -> String {
+        format!(
+            "{:.3} % explored, {} jobs, {} with workers, {} waiting, {} paths",
+            100.0 * (self.finished.to_f64() + self.excluded.to_f64()),
+            self.jobs,
+            self.jobs_leased,
+            self.jobs_pending,
+            self.work.paths
+        )
     }
 
     fn add(&mut self, outcome: Outcome) -> bool {

@@ -54,6 +54,7 @@ mod shrink;
 mod spec;
 mod summarise;
 mod summary;
+mod text;
 mod trace;
 mod trojans;
 mod verdict;
@@ -97,6 +98,7 @@ pub use summary::{
     ClusterFigures, Comparison, CoverageTotals, DifferenceEntry, Paths, PeerFigures,
     ProgramFigures, Summary, Weights, WorldFigures,
 };
+pub use text::{comparison_text, json_line, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
     ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup,
@@ -112,5 +114,6 @@ pub use everett_linux::Stream;
 pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};
 pub use everett_report::{LineCoverage, Outcome};
 pub use everett_scenario::Scenario;
+pub use everett_scenario::bytes as parse_memory;
 pub use everett_solver::Clock;
 pub use everett_vm::BugKind;

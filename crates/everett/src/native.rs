@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -199,6 +199,32 @@ pub struct NativeSummary {
     pub unsupported: Vec<NativeUnsupported>,
     /// Wall-clock time of all runs.
     pub wall_seconds: f64,
+}
+
+impl NativeSummary {
+    /// How many runs ended in which way, as text for people; `who` names what ends.
+    pub fn text(&self, folder: &Path, findings: u32, who: &str) -> String {
+        let mut lines = Vec::new();
+        lines.push(format!(
+        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
+        self.runs,
+        self.ends.len(),
+        self.wall_seconds,
+        f64::from(self.runs) / self.wall_seconds,
+        self.calls as f64 / self.wall_seconds,
+    ));
+        for ended in &self.ends {
+            let place = match &ended.finding {
+                Some(place) => format!(": {}", folder.join(place).display()),
+                None => String::new(),
+            };
+            lines.push(format!(
+                "{:>8} {who}{} (first with seed {}){place}",
+                ended.runs, ended.end, ended.seed
+            ));
+        }
+        lines.join("\n")
+    }
 }
 
 /// What the kernel model refused or ignored in native runs.

@@ -29,6 +29,7 @@ mod settings;
 mod show;
 pub mod space;
 mod system;
+mod text;
 
 pub use config::SearchFile;
 pub use error::{Error, Result};

@@ -21,6 +21,7 @@ mod runs;
 pub mod select;
 mod steps;
 pub mod survey;
+mod text;
 mod workload;
 
 pub use error::{Error, Result};

@@ -1,14 +1,13 @@
 //! `everett cluster` and `everett worker`: the broker and the workers of a search on several machines.
 
-use anyhow::{Context, Result, bail};
-use everett::parse_time;
+use anyhow::{Result, bail};
+use everett::{parse_memory, parse_time};
 use everett_cluster::{
-    Build, Did, Hash, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec,
-    run_workers,
+    Build, Did, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, broker_url,
+    run_workers, worker_name,
 };
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
@@ -18,69 +17,6 @@ use crate::EXIT_CLEAN;
 use crate::commands::Subcommand;
 use crate::display::print;
 use crate::session::{notice, stoppable_session};
-
-/// The address of the broker, where no option says it.
-const BROKER: &str = "EVERETT_BROKER";
-/// Its token, or the file that holds it.
-const TOKEN: &str = "EVERETT_BROKER_TOKEN";
-const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
-/// The files with the credentials of a user of NATS, and with the seed of an NKey.
-const CREDENTIALS: &str = "EVERETT_BROKER_CREDS";
-const NKEY_FILE: &str = "EVERETT_BROKER_NKEY_FILE";
-/// Certificates of authorities.
-const AUTHORITIES: &str = "EVERETT_BROKER_CA";
-
-/// The text of a file with a secret.
-fn secret_in(path: OsString) -> Result<String> {
-    let text = std::fs::read_to_string(&path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.trim_end().to_owned())
-}
-
-/// What the environment says about the broker's secrets, and the file with credentials that an option names.
-pub fn secrets(credentials: Option<&Path>) -> Result<Secrets> {
-    let token = match std::env::var_os(TOKEN_FILE) {
-        Some(path) => Some(secret_in(path)?),
-        None => std::env::var(TOKEN).ok(),
-    };
-    let credentials = credentials.map(|path| path.as_os_str().to_owned());
-    let credentials = credentials.or_else(|| std::env::var_os(CREDENTIALS));
-    Ok(Secrets {
-        token,
-        credentials: credentials.map(secret_in).transpose()?,
-        nkey: std::env::var_os(NKEY_FILE).map(secret_in).transpose()?,
-        authorities: std::env::var_os(AUTHORITIES).map(PathBuf::from),
-    })
-}
-
-/// The address of the broker: that of an option, or that of the environment.
-pub fn broker_url(option: Option<&str>) -> Result<String> {
-    let Some(url) = option else {
-        return std::env::var(BROKER)
-            .with_context(|| format!("no broker: give its address, or set {BROKER}"));
-    };
-    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = authority.split('/').next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    let is_nats = !url.starts_with("postgres");
-    if user.is_some_and(|user| user.contains(':') || is_nats) {
-        bail!(
-            "others can read command lines: put the token or password into {TOKEN} or a file, {TOKEN_FILE}"
-        );
-    }
-    Ok(url.to_owned())
-}
-
-/// This build, by its version and its bytes.
-pub fn build() -> Result<Build> {
-    let program = std::env::current_exe().context("the path of this program is not known")?;
-    let bytes = std::fs::read(&program);
-    let bytes = bytes.with_context(|| format!("cannot read {}", program.display()))?;
-    Ok(Build {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: Hash::of(&bytes).to_string()[..16].to_owned(),
-    })
-}
 
 /// Arguments of `everett cluster`.
 #[derive(clap::Args)]
@@ -112,7 +48,7 @@ impl Subcommand for ClusterArgs {
         let mut server = LocalServer::start(&ServerSpec {
             dir: args.dir.clone(),
             port: args.port,
-            token: secrets(None)?.token,
+            token: Secrets::from_environment(None)?.token,
         })?;
         print(server.url());
         if !server.syncs_always() {
@@ -167,23 +103,14 @@ pub struct WorkerArgs {
     quiet: bool,
 }
 
-/// Parses a size as `everett run` does.
-fn parse_memory(text: &str) -> Result<u64, String> {
-    let option = everett::option("max-memory").ok_or("there is no such limit")?;
-    let mut spec = everett::RunSpec::default();
-    (option.set)(&mut spec, text.as_ref())?;
-    spec.max_memory
-        .ok_or_else(|| "this is not a limit".to_owned())
-}
-
 impl Subcommand for WorkerArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
         let spec = PoolSpec {
             url: broker_url(self.join.as_deref())?,
-            secrets: secrets(self.nats_creds.as_deref())?,
-            build: build()?,
-            name: self.name.clone().unwrap_or_else(machine_name),
+            secrets: Secrets::from_environment(self.nats_creds.as_deref())?,
+            build: Build::of_this_program(env!("CARGO_PKG_VERSION"))?,
+            name: self.name.clone().unwrap_or_else(worker_name),
             count: self.workers.unwrap_or(session.workers).max(1),
             max_memory: self.max_memory,
             lease: self.lease,
@@ -219,14 +146,4 @@ impl WorkerArgs {
             _ => {}
         }
     }
-}
-
-fn machine_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = if name.trim().is_empty() {
-        "worker"
-    } else {
-        name.trim()
-    };
-    format!("{name}-{}", std::process::id())
 }

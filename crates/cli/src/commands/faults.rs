@@ -1,20 +1,15 @@
 //! `everett faults`.
 
 use anyhow::{Context, Result, bail};
-use everett_faultspace::{
-    FaultSummary, ProfileSpec, Progress, ReplaySpec, RunSpec, Shown, profile, replay, run, show,
-};
+use everett_faultspace::{ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use crate::commands::{Subcommand, exit_code};
 use crate::display::print;
-use crate::session::{session, stoppable_session};
+use crate::session::{notice, session, stoppable_session};
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
-
-/// Failures that are printed at the end.
-const SHOWN: usize = 20;
 
 /// Arguments of `everett faults`.
 #[derive(clap::Args)]
@@ -110,7 +105,7 @@ impl Subcommand for FaultsArgs {
             FaultsCommand::Run(args) => run_search(args),
             FaultsCommand::Profile(args) => run_profile(args),
             FaultsCommand::Show(args) => {
-                print_space(&show(&args.path, args.vicinity)?);
+                print(&show(&args.path, args.vicinity)?.text());
                 Ok(EXIT_CLEAN)
             }
             FaultsCommand::Replay(args) => run_replay(args),
@@ -149,7 +144,8 @@ fn run_search(args: &RunArgs) -> Result<u8> {
     if is_terminal {
         eprintln!();
     }
-    print_summary(&result.summary);
+    print(&result.summary.text());
+    result.summary.notes().iter().for_each(|note| notice(note));
     print(&format!("results: {}", result.folder.display()));
     Ok(match &result.summary {
         summary if summary.failures > 0 => EXIT_FINDINGS,
@@ -157,64 +153,6 @@ fn run_search(args: &RunArgs) -> Result<u8> {
         summary if summary.is_interrupted => EXIT_INTERRUPTED,
         _ => EXIT_CLEAN,
     })
-}
-
-fn print_summary(summary: &FaultSummary) {
-    let failures = summary
-        .results
-        .iter()
-        .filter(|result| result.is_representative);
-    let count = failures.clone().count();
-    if count > 0 {
-        print("impact  precision  relevance  cluster  outcome       scenario");
-    }
-    for result in failures.take(SHOWN) {
-        let precision = match result.precision {
-            Some(precision) => format!("{precision:.3}"),
-            None if result.repeats == "always the same" => "always".to_owned(),
-            None => "-".to_owned(),
-        };
-        print(&format!(
-            "{:>6.2}  {precision:>9}  {:>9.3}  {:>7}  {:<12}  {}: {} ({})",
-            result.impact,
-            result.relevance,
-            result.cluster.unwrap_or_default(),
-            result.outcome.to_string(),
-            result.name,
-            result.scenario,
-            result.why.join(", ")
-        ));
-    }
-    if count > SHOWN {
-        print(&format!("... and {} more clusters", count - SHOWN));
-    }
-    print(&format!(
-        "{} of {} scenarios, {} failures in {} clusters, {:.2} s ({} search, seed {})",
-        summary.scenarios_run,
-        summary.scenarios_total,
-        summary.failures,
-        summary.clusters,
-        summary.wall_seconds,
-        summary.search,
-        summary.seed
-    ));
-    for warning in &summary.warnings {
-        eprintln!("everett: warning: {warning}");
-    }
-    if summary.errors > 0 {
-        let errors = summary.errors;
-        eprintln!("everett: {errors} scenarios could not be run; summary.json says why");
-    }
-    for test in &summary.failing_without_faults {
-        eprintln!("everett: test {test} fails without any fault; its scenarios are not meaningful");
-    }
-    if summary.cleanup_failures > 0 {
-        let failures = summary.cleanup_failures;
-        eprintln!("everett: cleanup failed after {failures} scenarios");
-    }
-    if summary.isolation == everett_faultspace::Isolation::Processes {
-        eprintln!("everett: this machine has no namespaces: tests run on a copy of their folder");
-    }
 }
 
 fn run_profile(args: &ProfileArgs) -> Result<u8> {
@@ -241,44 +179,6 @@ fn run_profile(args: &ProfileArgs) -> Result<u8> {
         None => print(made.space.trim_end()),
     }
     Ok(EXIT_CLEAN)
-}
-
-fn print_space(shown: &Shown) {
-    let holes = shown.positions - shown.size;
-    print(&format!(
-        "{} scenarios; {holes} positions are holes or repetitions",
-        shown.size
-    ));
-    for (number, (subtypes, axes, holes)) in (1..).zip(&shown.subspaces) {
-        let kind = match subtypes.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", subtypes.join(" ")),
-        };
-        print(&format!("subspace {number}{kind}: {holes} holes"));
-        for axis in axes {
-            let [first, last] = &axis.ends;
-            print(&format!(
-                "  {:<14} {:>10} values, {first} to {last}",
-                axis.name, axis.values
-            ));
-        }
-    }
-    if !shown.densities.is_empty() {
-        let results = shown.results;
-        print(&format!(
-            "relative linear density (from {results} scenarios; above 1 it pays to go along an axis)"
-        ));
-        let number =
-            |density: Option<f64>| density.map_or("-".to_owned(), |one| format!("{one:.2}"));
-        for density in &shown.densities {
-            print(&format!(
-                "  {:<14} whole space {:>6}  vicinity {:>6}",
-                density.name,
-                number(density.whole),
-                number(density.vicinity)
-            ));
-        }
-    }
 }
 
 fn run_replay(args: &ReplayArgs) -> Result<u8> {

@@ -3,9 +3,8 @@
 use anyhow::{Context, Result, bail};
 use everett_harden::select::{Aim, Method};
 use everett_harden::{
-    ActivateSpec, EstimateSpec, EstimatesFile, HardFile, HardenSpec, InstrumentSpec, SelectSpec,
-    SelectionFile, SurveySpec, activate, choose, divide, estimate, hard_path, harden,
-    harden_folder, instrument, survey,
+    ActivateSpec, EstimateSpec, HardFile, HardenSpec, InstrumentSpec, SelectSpec, SurveySpec,
+    activate, choose, divide, estimate, hard_path, harden, harden_folder, instrument, survey,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -271,10 +270,12 @@ impl HardenCommand {
                     made.atoms.len()
                 ));
             }
-            HardenCommand::Atoms(args) => print_atoms(&args.program)?,
+            HardenCommand::Atoms(args) => print(&divide(&args.program)?.to_string()),
             HardenCommand::Estimate(args) => {
                 let spec = estimate_spec(&args.program.program, &args.workload, &args.evidence);
-                print_estimates(&estimate(&spec, &notice)?);
+                let made = estimate(&spec, &notice)?;
+                print(&made.to_string());
+                print_notes(&made.notes);
             }
             HardenCommand::Select(args) => {
                 let spec = SelectSpec {
@@ -282,7 +283,7 @@ impl HardenCommand {
                     aim: args.aim.aim()?,
                     method: args.aim.method(),
                 };
-                print_selection(&choose(&spec)?);
+                print(&choose(&spec)?.to_string());
             }
             HardenCommand::Activate(args) => {
                 let spec = ActivateSpec {
@@ -310,102 +311,18 @@ fn code_of(made: &HardFile) -> u8 {
     }
 }
 
-fn percent(part: f64) -> String {
-    format!("{:.1}%", part * 100.0)
-}
-
-fn print_atoms(program: &Path) -> Result<()> {
-    let file = divide(program)?;
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for atom in &file.atoms {
-        *kinds.entry(&atom.kind).or_default() += 1;
-    }
-    let kinds: Vec<String> = kinds
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    print(&format!(
-        "{} atoms, {:.1} for each line that has any: {}",
-        file.atoms.len(),
-        file.granularity,
-        kinds.join(", ")
-    ));
-    Ok(())
-}
-
-fn print_estimates(file: &EstimatesFile) {
-    print(&format!(
-        "overhead {} with all checks, {} with none; elasticity {}",
-        percent(file.overhead_full),
-        percent(file.residual_overhead),
-        percent(file.elasticity)
-    ));
-    print_notes(&file.notes);
-}
-
 fn print_notes(notes: &[String]) {
     for note in notes {
-        eprintln!("everett: note: {note}");
+        notice(&format!("note: {note}"));
     }
-}
-
-fn print_selection(file: &SelectionFile) {
-    let other = match file.method.as_str() {
-        "greedy" => "exact",
-        _ => "greedy",
-    };
-    print(&format!(
-        "{} checks kept: {} of the benefit ({other}: {}), expected overhead {}",
-        file.kept.len(),
-        percent(file.benefit),
-        percent(file.benefit_other),
-        percent(file.expected_overhead)
-    ));
 }
 
 fn print_hard(made: &HardFile, program: &Path, output: Option<&Path>) {
     let output = output.map_or_else(|| hard_path(program), Path::to_owned);
-    let how = match made.is_measured {
-        true => "overhead",
-        false => "guessed overhead",
-    };
-    print(&format!(
-        "{}: {} of {} checks, {} of the benefit",
-        output.display(),
-        made.selected,
-        made.atoms.len(),
-        percent(made.benefit)
-    ));
-    print(&format!(
-        "{how}: {} selected, {} with all checks, {} with none",
-        percent(made.overhead_selected),
-        percent(made.overhead_full),
-        percent(made.residual_overhead)
-    ));
-    for target in made
-        .targets
-        .iter()
-        .filter(|target| target.cost > 0.001)
-        .take(5)
-    {
-        print(&format!(
-            "hot and unchecked: {} in {} ({} of the overhead of all checks)",
-            target.function,
-            target.file,
-            percent(target.cost / made.overhead_full.max(target.cost))
-        ));
-    }
+    print(&made.text(&output));
     print_notes(&made.notes);
-    if !made.is_within_budget {
-        let why = match made.budget {
-            Some(budget) if made.residual_overhead > budget => {
-                "the runtime alone takes more: checks that cost nothing in the workload are kept"
-            }
-            _ => {
-                "the times of the workload vary too much, or its checks cost more than their counts say"
-            }
-        };
-        eprintln!("everett: the budget is exceeded: {why}");
+    if let Some(why) = made.excess() {
+        notice(&format!("the budget is exceeded: {why}"));
     }
 }
 

@@ -166,24 +166,7 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
 
 /// Prints how many runs ended in which way; `who` names what ends.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
-    print(&format!(
-        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
-        summary.runs,
-        summary.ends.len(),
-        summary.wall_seconds,
-        f64::from(summary.runs) / summary.wall_seconds,
-        summary.calls as f64 / summary.wall_seconds,
-    ));
-    for ended in &summary.ends {
-        let place = match &ended.finding {
-            Some(place) => format!(": {}", folder.join(place).display()),
-            None => String::new(),
-        };
-        print(&format!(
-            "{:>8} {who}{} (first with seed {}){place}",
-            ended.runs, ended.end, ended.seed
-        ));
-    }
+    print(&summary.text(folder, findings, who));
     for one in &summary.unsupported {
         let host = one.host.as_ref().map(|host| format!("host {host}: "));
         let host = host.unwrap_or_default();

@@ -3,16 +3,16 @@
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use everett_cluster::{
-    Broker, RunId, Status, Submission, Submitted, cancel, connect, results, status,
+    Broker, Build, RunId, Secrets, Submission, Submitted, broker_url, cancel, connect, results,
+    status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::args::RunArgs;
-use crate::commands::cluster::{broker_url, build, secrets};
 use crate::commands::{Subcommand, code_of};
 use crate::display::{Display, Mode, print};
 use crate::session::stoppable_session;
@@ -35,7 +35,11 @@ struct BrokerArgs {
 impl BrokerArgs {
     fn connect(&self) -> Result<Box<dyn Broker>> {
         let url = broker_url(self.broker.as_deref())?;
-        Ok(connect(&url, &secrets(self.nats_creds.as_deref())?, None)?)
+        Ok(connect(
+            &url,
+            &Secrets::from_environment(self.nats_creds.as_deref())?,
+            None,
+        )?)
     }
 }
 
@@ -84,14 +88,12 @@ impl FromArgMatches for SubmitArgs {
 impl Subcommand for SubmitArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let nonce = format!("{:?} {}", now.unwrap_or_default(), std::process::id());
         let submission = Submission {
             spec: self.run.spec.clone(),
-            build: build()?,
+            build: Build::of_this_program(env!("CARGO_PKG_VERSION"))?,
             work: self.sizes.job_work,
             max_work: self.sizes.max_work,
-            nonce: nonce.into_bytes(),
+            nonce: Submission::fresh_nonce(),
         };
         let mut broker = self.broker.connect()?;
         let (dir, submitted) = Submitted::submit(&mut *broker, submission, &session)?;
@@ -139,42 +141,10 @@ impl Subcommand for StatusArgs {
         let status = status(&mut *self.target.broker.connect()?, &self.target.id()?)?;
         print(&match self.json {
             true => status.to_json().to_string(),
-            false => as_text(&status),
+            false => status.to_string(),
         });
         Ok(EXIT_CLEAN)
     }
-}
-
-fn as_text(status: &Status) -> String {
-    let shown = status.weights().into_iter();
-    let shown = shown.filter(|(name, weight)| *weight > 0.0 || *name == "finished");
-    let shown: Vec<String> = shown
-        .map(|(name, weight)| format!("{name} {weight:.6}"))
-        .collect();
-    let state = match (status.is_over(), status.is_cancelled) {
-        (true, _) if status.limit().is_some() => "at a limit",
-        (true, _) => "finished",
-        (false, true) => "cancelled",
-        (false, false) => "running",
-    };
-    let mut text = format!(
-        "{state}: {} jobs explored, {} with workers, {} waiting\n{} paths, {} findings of jobs, {} workers\n\
-         weight {} = 1, exactly\n{} states moved, {} bytes sent, replay {:.1} % of instructions",
-        status.jobs,
-        status.jobs_leased,
-        status.jobs_pending,
-        status.work.paths,
-        status.findings,
-        status.workers.len(),
-        shown.join(" + "),
-        status.states_moved,
-        status.bytes,
-        100.0 * status.replay_share(),
-    );
-    for failure in &status.failures {
-        text += &format!("\na job could not be explored: {failure}");
-    }
-    text
 }
 
 /// Arguments of `everett watch`.
@@ -194,14 +164,7 @@ impl Subcommand for WatchArgs {
         let mut last = String::new();
         while !session.stop.load(Ordering::SeqCst) {
             let status = status(&mut *broker, &run)?;
-            let line = format!(
-                "{:.3} % explored, {} jobs, {} with workers, {} waiting, {} paths",
-                100.0 * (status.finished.to_f64() + status.excluded.to_f64()),
-                status.jobs,
-                status.jobs_leased,
-                status.jobs_pending,
-                status.work.paths
-            );
+            let line = status.progress();
             if !self.quiet && line != last {
                 print(&line);
             }

@@ -1,7 +1,7 @@
 //! `everett trojans`.
 
 use anyhow::{Result, bail};
-use everett::{Contains, RunSpec, TrojanEntry, TrojansSpec, TrojansSummary, parse_setting};
+use everett::{Contains, RunSpec, TrojansSpec, parse_setting};
 use std::path::PathBuf;
 
 use crate::commands::{Subcommand, exit_code};
@@ -101,7 +101,7 @@ impl TrojansArgs {
         spec.search.by_fields = !self.no_fields;
         let session = stoppable_session()?;
         let result = everett::trojans(&spec, &session, &mut Display::new(Mode::Text))?;
-        self.show(&result.summary);
+        print(&result.summary.text(self.fix_hint));
         print(&format!("results in {}", result.folder.display()));
         if session.stop.load(std::sync::atomic::Ordering::SeqCst) {
             return Ok(EXIT_INTERRUPTED);
@@ -111,102 +111,5 @@ impl TrojansArgs {
             true if !result.summary.undecided.is_empty() => EXIT_ERROR,
             is_clean => exit_code(is_clean),
         })
-    }
-
-    fn show(&self, summary: &TrojansSummary) {
-        for client in &summary.clients {
-            let end = match &client.cut_off {
-                None => "explored to the end".to_owned(),
-                Some(why) => format!("cut off ({why})"),
-            };
-            let (name, predicates) = (&client.name, client.predicates);
-            print(&format!(
-                "client {name}: {predicates} kinds of messages, {end}"
-            ));
-            if !client.depends_on.is_empty() {
-                let values = client.depends_on.join(", ");
-                print(&format!(
-                    "client {name}: its messages depend on its {values}, which were concrete: mask the field"
-                ));
-            }
-        }
-        for length in &summary.lengths {
-            if let Some(why) = &length.cut_off {
-                let (bytes, sender) = (length.length, &length.sender);
-                print(&format!(
-                    "server, {bytes} bytes from {sender}: cut off ({why})"
-                ));
-            }
-        }
-        for entry in &summary.trojans {
-            show_entry(entry, self.fix_hint);
-        }
-        for group in &summary.groups {
-            print(&format!("group {}: {} classes", group.name, group.classes));
-        }
-        for undecided in &summary.undecided {
-            print(&format!("undecided: {undecided}"));
-        }
-        let count = match summary.trojans.len() {
-            0 => "no Trojan messages".to_owned(),
-            1 => "1 class of Trojan messages".to_owned(),
-            count => format!("{count} classes of Trojan messages"),
-        };
-        let complete = match summary.complete {
-            true => "complete: there are no others",
-            false => "not complete",
-        };
-        print(&format!("{count}; {complete}"));
-    }
-}
-
-fn show_entry(entry: &TrojanEntry, with_hint: bool) {
-    let place = match entry.line {
-        0 => format!("{}, {}", entry.file, entry.function),
-        line => format!("{}:{line}", entry.file),
-    };
-    let certain = match entry.certain {
-        true => "no client sends it",
-        false => "not sent by any path explored",
-    };
-    print(&format!(
-        "{}: {} from {} accepted at {place} ({}); {certain} ({}); {}",
-        entry.number,
-        short(&entry.example),
-        entry.senders.join(" or "),
-        entry.why,
-        entry.how,
-        entry.confirmed
-    ));
-    for field in &entry.fields {
-        let value = field
-            .value
-            .map_or(String::new(), |value| format!(" = {value}"));
-        let mask = if field.masked { " (masked)" } else { "" };
-        print(&format!(
-            "    {}: {}{value}{mask}",
-            field.name,
-            short(&field.bytes)
-        ));
-    }
-    if let Some(nearest) = &entry.nearest {
-        let differs = nearest.differs.join(", ");
-        print(&format!(
-            "    nearest message of {}: {}, which differs in {differs}",
-            nearest.client,
-            short(&nearest.message)
-        ));
-    }
-    if with_hint {
-        print(&format!("    hint: {}", entry.fix_hint));
-    }
-}
-
-/// Hexadecimal digits for a line; the summary has all of them.
-fn short(digits: &str) -> String {
-    const MOST: usize = 64;
-    match digits.get(..MOST) {
-        Some(first) if digits.len() > MOST => format!("{first}... ({} bytes)", digits.len() / 2),
-        _ => digits.to_owned(),
     }
 }

@@ -6,6 +6,7 @@ mod confirm;
 mod environment;
 mod stored;
 pub(crate) mod summary;
+mod text;
 
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Argument;

@@ -1,0 +1,101 @@
+//! What a process and its environment say about a cluster: the address of the broker, its secrets, and the names of this
+//! build and this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::connect::Secrets;
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+use crate::run::{Build, Submission};
+
+/// The address of the broker, where no option says it.
+const BROKER: &str = "EVERETT_BROKER";
+/// Its token, or the file that holds it.
+const TOKEN: &str = "EVERETT_BROKER_TOKEN";
+const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
+/// The files with the credentials of a user of NATS, and with the seed of an NKey.
+const CREDENTIALS: &str = "EVERETT_BROKER_CREDS";
+const NKEY_FILE: &str = "EVERETT_BROKER_NKEY_FILE";
+/// Certificates of authorities.
+const AUTHORITIES: &str = "EVERETT_BROKER_CA";
+
+fn cannot_read(path: &Path, error: std::io::Error) -> Error {
+    Error::Usage(format!("cannot read {}: {error}", path.display()))
+}
+
+/// The text of a file with a secret.
+fn secret_in(path: OsString) -> Result<String> {
+    let path = PathBuf::from(path);
+    let text = std::fs::read_to_string(&path).map_err(|error| cannot_read(&path, error))?;
+    Ok(text.trim_end().to_owned())
+}
+
+impl Secrets {
+    /// What the environment says about the broker's secrets; an option may name the file with credentials.
+    pub fn from_environment(credentials: Option<&Path>) -> Result<Secrets> {
+        let token = match std::env::var_os(TOKEN_FILE) {
+            Some(path) => Some(secret_in(path)?),
+            None => std::env::var(TOKEN).ok(),
+        };
+        let credentials = credentials.map(|path| path.as_os_str().to_owned());
+        let credentials = credentials.or_else(|| std::env::var_os(CREDENTIALS));
+        Ok(Secrets {
+            token,
+            credentials: credentials.map(secret_in).transpose()?,
+            nkey: std::env::var_os(NKEY_FILE).map(secret_in).transpose()?,
+            authorities: std::env::var_os(AUTHORITIES).map(PathBuf::from),
+        })
+    }
+}
+
+/// The address of the broker: that of an option, or that of the environment. Others can read command lines, so an option
+/// must not contain a secret.
+pub fn broker_url(option: Option<&str>) -> Result<String> {
+    let Some(url) = option else {
+        return std::env::var(BROKER)
+            .map_err(|_| Error::Usage(format!("no broker: give its address, or set {BROKER}")));
+    };
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let is_nats = !url.starts_with("postgres");
+    if user.is_some_and(|user| user.contains(':') || is_nats) {
+        return Err(Error::Usage(format!(
+            "others can read command lines: put the token or password into {TOKEN} or a file, {TOKEN_FILE}"
+        )));
+    }
+    Ok(url.to_owned())
+}
+
+impl Build {
+    /// The program of this process, by the version of its package and by its bytes.
+    pub fn of_this_program(version: &str) -> Result<Build> {
+        let program = std::env::current_exe()?;
+        let bytes = std::fs::read(&program).map_err(|error| cannot_read(&program, error))?;
+        Ok(Build {
+            version: version.to_owned(),
+            digest: Hash::of(&bytes).to_string()[..16].to_owned(),
+        })
+    }
+}
+
+impl Submission {
+    /// A nonce that no other submission of this machine has.
+    pub fn fresh_nonce() -> Vec<u8> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let nonce = format!("{:?} {}", now.unwrap_or_default(), std::process::id());
+        nonce.into_bytes()
+    }
+}
+
+/// A name for the workers of this process: the machine's and the number of the process.
+pub fn worker_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = match name.trim() {
+        "" => "worker",
+        name => name,
+    };
+    format!("{name}-{}", std::process::id())
+}

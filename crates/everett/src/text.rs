@@ -1,0 +1,210 @@
+//! Events and results in two forms that front ends share: lines of JSON for programs, and text for people.
+
+use everett_engine::{Finding, principal};
+use std::path::Path;
+
+use crate::events::{Event, Progress, WorldProgress};
+use crate::summary::{Comparison, DifferenceEntry, Summary, WorldFigures};
+
+/// Most names of a list that are shown.
+const MOST_SHOWN: usize = 10;
+
+/// An event as a line of JSON, if it is of interest to programs that follow a search.
+pub fn json_line(event: &Event<'_>) -> Option<String> {
+    let value = match event {
+        Event::Progress(progress) => progress_json(progress),
+        Event::Finding {
+            number, finding, ..
+        } => finding_json(*number, finding),
+        Event::Difference { entry, .. } | Event::WorldsDiffer { entry } => difference_json(entry),
+        Event::Warning(text) => serde_json::json!({ "event": "warning", "message": text }),
+        Event::Finished { summary, .. } => return Some(end_json(summary)),
+        _ => return None,
+    };
+    Some(value.to_string())
+}
+
+fn finding_json(number: u64, finding: &Finding) -> serde_json::Value {
+    let place = principal(&finding.stack);
+    let (file, line) = place.map_or(("?", 0), |place| (place.file.as_str(), place.line));
+    serde_json::json!({
+        "event": "finding", "number": number, "kind": finding.kind.name(),
+        "message": finding.message, "file": file, "line": line,
+    })
+}
+
+fn difference_json(entry: &DifferenceEntry) -> serde_json::Value {
+    serde_json::json!({
+        "event": "difference", "aspects": entry.aspects, "new": entry.new, "old": entry.old,
+        "dir": entry.dir,
+    })
+}
+
+/// The last event of a run. A JSON value holds no number of worlds above 64 bits, but JSON text does.
+fn end_json(summary: &Summary) -> String {
+    let summary = serde_json::to_string(summary).unwrap_or_else(|_| "null".to_owned());
+    format!("{{\"event\":\"end\",\"summary\":{summary}}}")
+}
+
+fn progress_json(progress: &Progress) -> serde_json::Value {
+    let seconds = progress.elapsed.as_secs_f64();
+    let Progress {
+        states,
+        findings,
+        instructions,
+        ..
+    } = progress;
+    match &progress.world {
+        None => serde_json::json!({
+            "event": "progress", "seconds": seconds, "paths": progress.paths,
+            "states": states, "findings": findings, "instructions": instructions,
+        }),
+        Some(WorldProgress {
+            virtual_ns,
+            dstates,
+        }) => serde_json::json!({
+            "event": "progress", "seconds": seconds, "virtual_seconds": *virtual_ns as f64 / 1e9,
+            "states": states, "dstates": dstates, "findings": findings,
+            "instructions": instructions,
+        }),
+    }
+}
+
+/// The progress of a search in a line.
+pub fn progress_text(progress: &Progress) -> String {
+    let seconds = progress.elapsed.as_secs_f64();
+    let rate = short(progress.instructions_per_second);
+    let Progress {
+        states, findings, ..
+    } = progress;
+    match &progress.world {
+        None => {
+            let (covered, all) = (progress.segments_covered, progress.segments.max(1));
+            format!(
+                "{seconds:>6.1} s  {} paths  {states} states  {:.1} % covered  {findings} findings  {rate}/s  solver {:.0} %",
+                progress.paths,
+                100.0 * covered as f64 / all as f64,
+                100.0 * progress.solver_time.as_secs_f64() / seconds.max(1e-9),
+            )
+        }
+        Some(world) => format!(
+            "{seconds:>6.1} s  virtual time {:.3} s  {states} states  {} dstates  {findings} findings  {rate}/s",
+            world.virtual_ns as f64 / 1e9,
+            world.dstates,
+        ),
+    }
+}
+
+/// What a search comes to, in lines; `folder` is that of its results.
+pub fn summary_text(summary: &Summary, folder: &Path) -> String {
+    let mut lines = Vec::new();
+    lines.push(totals(summary));
+    if let Some(against) = &summary.against {
+        lines.push(comparison_text(against));
+    }
+    let limits = summary.limits_hit.join(", ");
+    if !limits.is_empty() {
+        lines.push(format!("limits reached: {limits}"));
+    }
+    if !summary.unsupported.is_empty() {
+        lines.push(format!(
+                "unsupported: {} requests that Linux would fulfil were refused or ignored (summary.json lists them)",
+                summary.unsupported.len()
+            ));
+    }
+    if let Some(stalled) = summary.world.as_ref().and_then(stalled_text) {
+        lines.push(stalled);
+    }
+    if !summary.faults_never_fired.is_empty() {
+        let never = &summary.faults_never_fired;
+        let shown = never[..never.len().min(MOST_SHOWN)].join(", ");
+        let more = never.len().saturating_sub(MOST_SHOWN);
+        let more = (more > 0).then(|| format!(" and {more} more"));
+        let more = more.unwrap_or_default();
+        lines.push(format!("faults that never fired: {shown}{more}"));
+    }
+    let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
+    if pending > 0 {
+        lines.push(format!(
+            "{pending} states are left; continue with: everett resume {}",
+            folder.display()
+        ));
+    }
+    lines.join("\n")
+}
+
+fn completeness(complete: bool) -> &'static str {
+    match complete {
+        true => "complete",
+        false => "not complete",
+    }
+}
+
+fn totals(summary: &Summary) -> String {
+    let complete = completeness(summary.complete);
+    let findings = summary.findings.len();
+    let rate = short(summary.instructions as f64 / summary.wall_seconds.max(1e-9));
+    let ran = format!(
+        "{} instructions ({rate}/s), {:.2} s",
+        summary.instructions, summary.wall_seconds
+    );
+    match &summary.world {
+        None => format!(
+            "{complete}: {} paths ({} partial), {findings} findings, {ran}, {} of {} lines covered",
+            summary.paths.completed + summary.paths.partial,
+            summary.paths.partial,
+            summary.coverage.lines_covered,
+            summary.coverage.lines,
+        ),
+        Some(world) => format!(
+            "{complete}: {} worlds of {} states ({}), {findings} findings, {} packets, {ran}",
+            world.worlds, world.states_total, world.mapping, world.packets,
+        ),
+    }
+}
+
+/// What the comparison of two builds comes to.
+pub fn comparison_text(against: &Comparison) -> String {
+    match (against.equivalent, against.pairs_different) {
+        (true, _) => "equivalent: the builds do the same on all inputs".to_owned(),
+        (false, 0) => {
+            "no difference of the builds was found, but not all inputs were explored".to_owned()
+        }
+        (false, pairs) => format!(
+            "{} differences of the builds, on {pairs} pairs of paths",
+            against.differences.len()
+        ),
+    }
+}
+
+/// Worlds at whose end hosts wait for ever that end in others, or all hosts do. A server that only waits is none.
+fn stalled_text(world: &WorldFigures) -> Option<String> {
+    let WorldFigures {
+        worlds,
+        worlds_stalled,
+        worlds_deadlocked,
+        hosts_stalled,
+        ..
+    } = world;
+    if hosts_stalled.is_empty() && *worlds_deadlocked == 0 {
+        return None;
+    }
+    let hosts = match hosts_stalled.join(", ") {
+        hosts if hosts.is_empty() => String::new(),
+        hosts => format!("; hosts that end in other worlds: {hosts}"),
+    };
+    Some(format!(
+        "stalled: a host waits for ever in {worlds_stalled} of {worlds} worlds, all hosts in {worlds_deadlocked}{hosts} \
+         (--check-deadlocks makes that a finding)"
+    ))
+}
+
+/// A number with a unit.
+fn short(number: f64) -> String {
+    match number {
+        n if n >= 1e9 => format!("{:.1} G", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} M", n / 1e6),
+        n if n >= 1e3 => format!("{:.1} k", n / 1e3),
+        n => format!("{n:.0}"),
+    }
+}

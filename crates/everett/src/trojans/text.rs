@@ -1,0 +1,107 @@
+//! The summary of a search for Trojan messages as text for people.
+
+use super::summary::{TrojanEntry, TrojansSummary};
+
+impl TrojansSummary {
+    /// The summary as text for people; with hints what the server should check, if asked for.
+    pub fn text(&self, with_hints: bool) -> String {
+        let mut lines = Vec::new();
+        for client in &self.clients {
+            let end = match &client.cut_off {
+                None => "explored to the end".to_owned(),
+                Some(why) => format!("cut off ({why})"),
+            };
+            let (name, predicates) = (&client.name, client.predicates);
+            lines.push(format!(
+                "client {name}: {predicates} kinds of messages, {end}"
+            ));
+            if !client.depends_on.is_empty() {
+                let values = client.depends_on.join(", ");
+                lines.push(format!(
+                    "client {name}: its messages depend on its {values}, which were concrete: mask the field"
+                ));
+            }
+        }
+        for length in &self.lengths {
+            if let Some(why) = &length.cut_off {
+                let (bytes, sender) = (length.length, &length.sender);
+                lines.push(format!(
+                    "server, {bytes} bytes from {sender}: cut off ({why})"
+                ));
+            }
+        }
+        for entry in &self.trojans {
+            lines.extend(entry_lines(entry, with_hints));
+        }
+        for group in &self.groups {
+            lines.push(format!("group {}: {} classes", group.name, group.classes));
+        }
+        for undecided in &self.undecided {
+            lines.push(format!("undecided: {undecided}"));
+        }
+        let count = match self.trojans.len() {
+            0 => "no Trojan messages".to_owned(),
+            1 => "1 class of Trojan messages".to_owned(),
+            count => format!("{count} classes of Trojan messages"),
+        };
+        let complete = match self.complete {
+            true => "complete: there are no others",
+            false => "not complete",
+        };
+        lines.push(format!("{count}; {complete}"));
+        lines.join("\n")
+    }
+}
+
+fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let place = match entry.line {
+        0 => format!("{}, {}", entry.file, entry.function),
+        line => format!("{}:{line}", entry.file),
+    };
+    let certain = match entry.certain {
+        true => "no client sends it",
+        false => "not sent by any path explored",
+    };
+    lines.push(format!(
+        "{}: {} from {} accepted at {place} ({}); {certain} ({}); {}",
+        entry.number,
+        short(&entry.example),
+        entry.senders.join(" or "),
+        entry.why,
+        entry.how,
+        entry.confirmed
+    ));
+    for field in &entry.fields {
+        let value = field
+            .value
+            .map_or(String::new(), |value| format!(" = {value}"));
+        let mask = if field.masked { " (masked)" } else { "" };
+        lines.push(format!(
+            "    {}: {}{value}{mask}",
+            field.name,
+            short(&field.bytes)
+        ));
+    }
+    if let Some(nearest) = &entry.nearest {
+        let differs = nearest.differs.join(", ");
+        lines.push(format!(
+            "    nearest message of {}: {}, which differs in {differs}",
+            nearest.client,
+            short(&nearest.message)
+        ));
+    }
+    if with_hint {
+        lines.push(format!("    hint: {}", entry.fix_hint));
+    }
+    lines
+}
+
+/// Hexadecimal digits for a line; the summary has all of them.
+fn short(digits: &str) -> String {
+    const MOST: usize = 64;
+    match digits.get(..MOST) {
+        Some(first) if digits.len() > MOST => format!("{first}... ({} bytes)", digits.len() / 2),
+        _ => digits.to_owned(),
+    }
+}
