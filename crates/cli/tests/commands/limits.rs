@@ -351,6 +351,25 @@ fn large_states_are_within_the_memory_limit() {
     }
 }
 
+/// One call of `memset` takes more than the limit, in a host of a world too.
+#[test]
+fn large_hosts_are_within_the_memory_limit() {
+    let folder = folder("limits-large-hosts");
+    build(&folder, "large", &LARGE.replace("SIZE", "400 << 20"), &[]);
+    let host = "program = \"./large\"\nstdin = { symbolic = 2 }\n";
+    let text = format!("[host.a]\n{host}\n[host.b]\n{host}");
+    fs::write(folder.join("world.toml"), text).expect("written");
+    let mut run = everett(&folder);
+    run.args(["run", "--no-confirm", "--max-memory", "200M"]);
+    let peak = watched(run.args(["--workers", "1", "--out", "out", "world.toml"]));
+    assert!(peak < about(200), "{peak} bytes");
+    let summary = summary(&folder.join("out"));
+    check_weights(&summary);
+    assert_eq!(summary["complete"], false, "{summary:#}");
+    let hit = summary["limits_hit"].as_array().expect("limits");
+    assert!(hit.iter().any(|hit| hit == "max-memory"), "{summary:#}");
+}
+
 #[test]
 fn what_pipes_hold_is_within_the_memory_limit() {
     let folder = folder("limits-pipes");

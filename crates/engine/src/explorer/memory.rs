@@ -63,9 +63,7 @@ impl Explorer<'_> {
         let workers = self.member.as_ref().map_or(1, Member::workers);
         self.room = left / workers as u64;
         self.made_at_check = made_bytes();
-        if !self.is_world() {
-            self.worker.vm.most_made = self.made_at_check.saturating_add(self.room);
-        }
+        self.worker.vm.most_made = self.made_at_check.saturating_add(self.room);
     }
 
     /// So much memory was taken since it was looked at that it is time to look again.
@@ -87,9 +85,12 @@ impl Explorer<'_> {
 
     /// An instruction of the state that runs takes more memory than there is. Spills all other states. Returns `false`
     /// if there are none.
-    pub(super) fn clear_room(&mut self) -> bool {
+    pub(crate) fn clear_room(&mut self) -> bool {
         let before = self.room.saturating_sub(made_bytes() - self.made_at_check);
-        let live: Vec<StateId> = live_states(&self.frontier).map(|(id, _)| id).collect();
+        let live: Vec<StateId> = match self.spill {
+            Some(_) => live_states(&self.frontier).map(|(id, _)| id).collect(),
+            None => Vec::new(),
+        };
         for part in live.chunks(BUNDLE) {
             if let Err(error) = self.spill_states(part) {
                 self.warn(format!("states cannot be spilled: {error}"));

@@ -15,20 +15,24 @@ impl Explorer<'_> {
     /// Finishes all settled worlds, as far as dstates need not part for that.
     pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
         while let Some((id, part)) = self.world.table.next_settled() {
-            if !self.finish_worlds(&part, listener) {
+            if !self.report_settled(&part, listener) {
                 return;
             }
+            // Worlds with a spilled state that could not be read are cut off; what is left of the part settles again.
+            if part.members().any(|id| self.frontier.get(id).is_none()) {
+                continue;
+            }
+            self.count_settled(&part, listener);
             let gone = self.world.table.finish(id, &part);
             self.drop_states(&gone);
         }
     }
 
-    /// Finishes worlds that are at their end. Returns `false` if the run is stopped meanwhile: it finishes them when it
-    /// goes on.
-    fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
+    /// Reports worlds that are at their end: what is wrong with them, and tests. Returns `false` if the run is stopped
+    /// meanwhile: it reports them when it goes on.
+    fn report_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
-        let tally = self.tally(&hosts);
-        if tally.worlds > 0 {
+        if self.tally(&hosts).worlds > 0 {
             self.note_standing(None);
             self.check_expectations(part, listener);
             self.check_at_end(part, listener);
@@ -36,6 +40,17 @@ impl Explorer<'_> {
         if self.world.has_open_questions {
             return false;
         }
+        if self.config.all_tests {
+            self.report_worlds(part, listener);
+        } else if !self.config.no_tests {
+            self.report_new(part, listener);
+        }
+        true
+    }
+
+    fn count_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) {
+        let hosts: Vec<_> = part.hosts().collect();
+        let tally = self.tally(&hosts);
         if listener.wants_settled() {
             let states = hosts.iter().map(|(_, states)| {
                 let answers = states.iter().filter_map(|id| self.frontier.answers(*id));
@@ -48,12 +63,6 @@ impl Explorer<'_> {
         self.world.counted.worlds = self.world.counted.worlds.saturating_add(tally.worlds);
         let worlds = u64::try_from(tally.worlds).unwrap_or(u64::MAX);
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
-        if self.config.all_tests {
-            self.report_worlds(part, listener);
-        } else if !self.config.no_tests {
-            self.report_new(part, listener);
-        }
-        true
     }
 
     /// Counts worlds in which hosts wait for ever. That need not be wrong: a server does when its clients have gone.

@@ -228,7 +228,16 @@ impl Explorer<'_> {
                     }
                     state.clock_ns()
                 }
-                Err(None) | Ok((Step::Blocked, _)) => return true,
+                Ok((Step::Blocked, _)) => return true,
+                // The time is over and a question is open.
+                Err(None) if self.is_stopping() => return true,
+                // An instruction waits for memory.
+                Err(None) if self.clear_room() => state.clock_ns(),
+                Err(None) => {
+                    self.note_limit("max-memory");
+                    self.cut_worlds_with(id);
+                    return false;
+                }
                 Ok((step, now_ns)) => {
                     if !self.handle(id, state, step, listener)
                         || !self.tell_wait(id, state, listener)

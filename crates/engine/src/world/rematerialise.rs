@@ -59,7 +59,11 @@ impl Explorer<'_> {
             received.extend(part.map_err(|error| error.to_string())?);
         }
         let mut state = self.at_its_start(&stored)?;
-        self.run_again(&mut state, &stored.net.position, &received)?;
+        // It had room before, and others that are needed at the same time must not be spilled for it.
+        let most = std::mem::replace(&mut self.worker.vm.most_made, u64::MAX);
+        let run_again = self.run_again(&mut state, &stored.net.position, &received);
+        self.worker.vm.most_made = most;
+        run_again?;
         self.restore(&mut state, stored, received)?;
         Ok(state)
     }
