@@ -2,8 +2,8 @@
 
 use crate::common::samples::{FORK_FOR_EVER, FORKS, FORKS_PATHS, LARGE_STATES, SPIN, WORDS};
 use crate::common::{
-    build, check_weights, count, endings, everett, expect, files, folder, stop_at, summary,
-    summary_without_measures, text, traces, watched,
+    build, check_weights, count, endings, everett, expect, files, folder, is_at_its_end, stop_at,
+    summary, summary_without_measures, text, traces, watched,
 };
 use serde_json::Value;
 use std::fs;
@@ -381,7 +381,7 @@ fn a_run_killed_again_and_again_and_resumed_finds_the_same() {
             command = everett(&folder);
             command.args(["resume", &name]);
         }
-        if !folder.join(&name).join("summary.json").exists() {
+        if !is_at_its_end(&folder.join(&name)) {
             resume(&folder, &name, &[], FINDINGS);
         }
         check_same_as_whole(&folder, &name, "whole");

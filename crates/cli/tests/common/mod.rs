@@ -144,6 +144,11 @@ pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize)
     child.wait().expect("its end").code()
 }
 
+/// A run has come to its end. One that is killed between its summary and the removal of its checkpoint is resumed again.
+pub fn is_at_its_end(out: &Path) -> bool {
+    out.join("summary.json").exists() && !out.join("checkpoint.json").exists()
+}
+
 /// Runs a command and watches the most memory that it took, in bytes.
 pub fn watched(command: &mut Command) -> u64 {
     command.stdout(Stdio::null()).stderr(Stdio::null());
