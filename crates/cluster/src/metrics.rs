@@ -11,7 +11,7 @@ use everett::Work;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::error::{Error, Result};
-use crate::worker::Did;
+use crate::worker::WorkerStep;
 
 /// How long the server waits for a request before it looks whether it is to end.
 const WAIT: Duration = Duration::from_millis(200);
@@ -51,12 +51,12 @@ impl Metrics {
     }
 
     /// A worker did something.
-    pub(crate) fn count(&self, did: &Did) {
+    pub(crate) fn count(&self, did: &WorkerStep) {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         match did {
-            Did::Nothing => sums.idle += 1,
-            Did::Dropped => sums.dropped += 1,
-            Did::Explored(outcome) => {
+            WorkerStep::Nothing => sums.idle += 1,
+            WorkerStep::Dropped => sums.dropped += 1,
+            WorkerStep::Explored(outcome) => {
                 sums.explored += 1;
                 sums.failed += u64::from(outcome.failure.is_some());
                 sums.left += outcome.children.len() as u64;
@@ -226,8 +226,8 @@ mod tests {
             findings: 2,
             ..Outcome::default()
         };
-        metrics.count(&Did::Explored(Box::new(outcome)));
-        metrics.count(&Did::Nothing);
+        metrics.count(&WorkerStep::Explored(Box::new(outcome)));
+        metrics.count(&WorkerStep::Nothing);
         let text = get(server.address(), "/metrics");
         assert!(text.starts_with("HTTP/1.1 200"), "{text}");
         assert!(text.contains(TYPE), "{text}");

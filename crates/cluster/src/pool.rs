@@ -11,7 +11,7 @@ use crate::connect::{Secrets, connect};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::run::Build;
-use crate::worker::{Did, Worker, WorkerSpec};
+use crate::worker::{Worker, WorkerSpec, WorkerStep};
 
 /// The begin of the names of folders for spilled states.
 const SCRATCH: &str = "everett-worker-";
@@ -38,7 +38,7 @@ pub struct PoolSpec {
 }
 
 /// A worker of a pool, by its name, and what it did; `None` where it has just come.
-pub type Tell<'t> = dyn Fn(&str, Option<&Did>) + Sync + 't;
+pub type WorkerObserver<'t> = dyn Fn(&str, Option<&WorkerStep>) + Sync + 't;
 
 /// A folder for spilled states that is removed with this value. It is locked, so that the next process can tell one whose
 /// process was killed from one that is in use.
@@ -102,7 +102,7 @@ pub fn run_workers(
     spec: &PoolSpec,
     session: &Session,
     metrics: &Metrics,
-    tell: &Tell<'_>,
+    tell: &WorkerObserver<'_>,
 ) -> Result<()> {
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let one = |number: u64| -> Result<()> {

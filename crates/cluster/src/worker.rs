@@ -97,7 +97,7 @@ pub struct TakenJob {
 
 /// What a worker did.
 #[derive(Debug)]
-pub enum Did {
+pub enum WorkerStep {
     /// There was no job.
     Nothing,
     /// A job had its outcome already, or its run was cancelled.
@@ -317,10 +317,10 @@ impl<'s> Worker<'s> {
     }
 
     /// Takes a job and explores it, if there is one.
-    pub fn step(&mut self, broker: &Mutex<Box<dyn Broker>>) -> Result<Did> {
+    pub fn step(&mut self, broker: &Mutex<Box<dyn Broker>>) -> Result<WorkerStep> {
         let job = match self.take(&mut **lock(broker))? {
-            Taken::Nothing => return Ok(Did::Nothing),
-            Taken::Over => return Ok(Did::Dropped),
+            Taken::Nothing => return Ok(WorkerStep::Nothing),
+            Taken::Over => return Ok(WorkerStep::Dropped),
             Taken::Job(job) => job,
         };
         let mut times = 0;
@@ -335,7 +335,7 @@ impl<'s> Worker<'s> {
             let finished = self.finish(&mut **lock(broker), &job, &explored);
             match finished {
                 Err(Error::Broker(_)) if tries < RETRIES => tries += 1,
-                finished => return Ok(Did::Explored(Box::new(finished?))),
+                finished => return Ok(WorkerStep::Explored(Box::new(finished?))),
             }
             sleep(RETRY_PAUSE);
         }
@@ -346,7 +346,7 @@ impl<'s> Worker<'s> {
     pub fn run(
         &mut self,
         broker: &Mutex<Box<dyn Broker>>,
-        tell: &mut dyn FnMut(&Did),
+        tell: &mut dyn FnMut(&WorkerStep),
     ) -> Result<()> {
         let (mut idle, mut failures) = (0u32, 0);
         while !self.session.stop.load(Ordering::Relaxed) {
@@ -360,7 +360,7 @@ impl<'s> Worker<'s> {
             };
             failures = 0;
             tell(&did);
-            if !matches!(did, Did::Nothing) {
+            if !matches!(did, WorkerStep::Nothing) {
                 idle = 0;
                 continue;
             }

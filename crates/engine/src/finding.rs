@@ -231,7 +231,7 @@ pub struct WorldFinding {
     /// What leads there: inputs and choices of every host.
     pub traces: BTreeMap<String, Trace>,
     /// What each host was doing then, where one world is followed.
-    pub standing: Vec<HostStanding>,
+    pub host_status: Vec<HostStatus>,
     /// What hosts had sent each other, where one world is followed.
     pub messages: Vec<Message>,
 }
@@ -246,7 +246,7 @@ impl WorldFinding {
             traces: BTreeMap::from([(host.to_owned(), finding.trace.clone())]),
             finding,
             host: host.to_owned(),
-            standing: Vec::new(),
+            host_status: Vec::new(),
             messages: Vec::new(),
         }
     }
@@ -254,7 +254,7 @@ impl WorldFinding {
 
 /// What a host was doing.
 #[derive(Clone, Debug)]
-pub struct HostStanding {
+pub struct HostStatus {
     /// Its name.
     pub name: String,
     /// Its clock.

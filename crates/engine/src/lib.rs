@@ -42,7 +42,7 @@ pub use config::{ExplorerConfig, Limits, WorldConfig, WorldHost};
 pub use error::{ExplorerError, SavedError};
 pub use explorer::{Explorer, Listener, Start, Stopped};
 pub use finding::{
-    Finding, FindingIndex, FindingKey, HostStanding, PathEnd, PathEnding, SavedFiles, ShownValue,
+    Finding, FindingIndex, FindingKey, HostStatus, PathEnd, PathEnding, SavedFiles, ShownValue,
     Unsupported, WorldFinding,
 };
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};

@@ -2,7 +2,7 @@
 //! know native programs.
 
 use everett_engine::{
-    Explorer, ExplorerConfig, HostStanding, Limits, Listener, PathEnd, SavedFiles, Start, Trace,
+    Explorer, ExplorerConfig, HostStatus, Limits, Listener, PathEnd, SavedFiles, Start, Trace,
     TraceEnd, WorldFinding,
 };
 use everett_net::HostIndex;
@@ -65,7 +65,7 @@ pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
     for path in &traces {
         let trace = WorldTrace::read(path, !spec.is_scenario())?;
         let seen = model.follow(&trace)?;
-        let lines = seen.standing.iter().flat_map(|host| {
+        let lines = seen.host_status.iter().flat_map(|host| {
             let calls = host.calls.iter();
             calls.map(|call| match trace.is_program {
                 true => call.clone(),
@@ -238,7 +238,7 @@ impl<'i> Model<'i> {
         explorer.run(&AtomicBool::new(false), &mut seen);
         seen.instructions = explorer.statistics().instructions;
         if is_world {
-            seen.standing = explorer.standing().to_vec();
+            seen.host_status = explorer.host_status().to_vec();
             seen.messages = explorer.messages();
         }
         Ok(seen)
@@ -279,7 +279,7 @@ pub(crate) struct Seen {
     /// The complete traces of the hosts of each world that ended.
     pub ends: Vec<BTreeMap<String, Trace>>,
     /// What each host did last.
-    pub standing: Vec<HostStanding>,
+    pub host_status: Vec<HostStatus>,
     /// Messages between hosts.
     pub messages: Vec<Message>,
     /// Number of instructions.
@@ -310,10 +310,10 @@ impl Seen {
     }
 
     /// The messages on the way to the finding or to the end of a trace, and what each host did there.
-    pub(crate) fn on_the_way(self, trace: &WorldTrace) -> (Vec<Message>, Vec<HostStanding>) {
+    pub(crate) fn on_the_way(self, trace: &WorldTrace) -> (Vec<Message>, Vec<HostStatus>) {
         match self.finding_of(trace) {
-            Some(found) => (found.messages.clone(), found.standing.clone()),
-            None if trace.finding.is_none() => (self.messages, self.standing),
+            Some(found) => (found.messages.clone(), found.host_status.clone()),
+            None if trace.finding.is_none() => (self.messages, self.host_status),
             None => (self.messages, Vec::new()),
         }
     }
@@ -324,7 +324,7 @@ impl Listener for Seen {
         let trace = end.trace.iter().cloned();
         self.ends
             .extend(trace.map(|trace| BTreeMap::from([(HOST.to_owned(), trace)])));
-        self.standing = vec![HostStanding {
+        self.host_status = vec![HostStatus {
             name: HOST.to_owned(),
             clock_ns: 0,
             doing: String::new(),

@@ -60,8 +60,8 @@ impl PointFinder {
         let Ok(seen) = model.follow(trace) else {
             return Scripts::new();
         };
-        let (_, standing) = seen.on_the_way(trace);
-        let scripts = standing.into_iter().filter_map(|host| {
+        let (_, host_status) = seen.on_the_way(trace);
+        let scripts = host_status.into_iter().filter_map(|host| {
             let script = script(&host.points, host.restarts)?;
             Some((host.name, script))
         });

@@ -33,7 +33,7 @@ use crate::spec::{BuildSpec, RunSpec};
 use crate::summary::{DifferenceEntry, Summary};
 use crate::trace::{Differing, HOST, WorldTrace};
 use crate::verdict::{Build, Natively, Verdict};
-use crate::world::chart::{messages_files, standing_text};
+use crate::world::chart::{host_status_text, messages_files};
 use crate::world::dtest::Tests;
 use crate::world::samples::Samples;
 use crate::world::topology;
@@ -442,13 +442,13 @@ impl<'o> Recorder<'o> {
         }
         files.extend(finding_files(&found, original.as_deref(), natively));
         if let Some(seen) = seen {
-            let (messages, standing) = seen.on_the_way(&trace);
+            let (messages, host_status) = seen.on_the_way(&trace);
             let text = files.iter_mut().find(|(name, _)| name == "finding.txt");
             if let Some((_, text)) = text {
-                text.extend(standing_text(&standing, &found.host).into_bytes());
+                text.extend(host_status_text(&host_status, &found.host).into_bytes());
             }
             files.extend(messages_files(&topology(config), &messages));
-            for host in standing {
+            for host in host_status {
                 files.extend(written_files(&format!("{}.fs", host.name), &host.files));
             }
         }

@@ -77,7 +77,7 @@ pub struct WorldRun {
 
 /// When invariants are evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Moment {
+pub enum CheckTrigger {
     /// A host exposes other data.
     Change,
     /// It is this time.
@@ -85,7 +85,7 @@ pub enum Moment {
 }
 
 /// Evaluates invariants on the data of all hosts; returns the message of one that is broken.
-pub type Check<'c> = &'c mut dyn FnMut(Moment, &[(String, ExposedData)]) -> Option<String>;
+pub type Check<'c> = &'c mut dyn FnMut(CheckTrigger, &[(String, ExposedData)]) -> Option<String>;
 
 /// The invariants of a world that runs.
 pub struct Checks<'c> {
@@ -357,7 +357,7 @@ impl<'c> Loop<'c, '_, '_> {
             let time_ns = self.checks.times.first().copied();
             if let Some(time_ns) = time_ns.filter(|time_ns| *time_ns < next_ns) {
                 self.checks.times.remove(&time_ns);
-                if self.is_broken(Moment::At(time_ns), None) {
+                if self.is_broken(CheckTrigger::At(time_ns), None) {
                     return Ok(());
                 }
                 continue;
@@ -420,7 +420,7 @@ impl<'c> Loop<'c, '_, '_> {
             if host.sim.is_off() && !was_off {
                 host.end = (host.sim.run_state == RunState::Off(None)).then_some(NativeEnd::Off);
                 // A host that is off exposes nothing.
-                if self.is_broken(Moment::Change, Some(at)) {
+                if self.is_broken(CheckTrigger::Change, Some(at)) {
                     return Ok(false);
                 }
             }
@@ -451,7 +451,7 @@ impl<'c> Loop<'c, '_, '_> {
                 if let Some(kernel) = host.machine.host_mut() {
                     host.sim.observe(kernel, true, ExposedData::clone);
                 }
-                !self.is_broken(Moment::Change, Some(at))
+                !self.is_broken(CheckTrigger::Change, Some(at))
             }
             Step::Livelock(_) => {
                 host.sim.run_state = RunState::Ended;
@@ -507,7 +507,7 @@ impl<'c> Loop<'c, '_, '_> {
             .collect()
     }
 
-    fn is_broken(&mut self, moment: Moment, at: Option<usize>) -> bool {
+    fn is_broken(&mut self, moment: CheckTrigger, at: Option<usize>) -> bool {
         let exposed = self.exposed();
         self.broken = (self.checks.check)(moment, &exposed);
         let at = at.filter(|_| self.broken.is_some());

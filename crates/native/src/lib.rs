@@ -41,7 +41,7 @@ pub use allocations::is_checked_build;
 pub use call_stack::{NativeFrame, NativeStack};
 pub use error::NativeError;
 pub use events::{Event, EventKind};
-pub use hosts::{Checks, Guide, Moment, NativeHost, NativeNetwork, WorldRun, run_world};
+pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use libraries::libraries;
 pub use machine::{Deadline, NativeConfig, NativeEnd, NativeRun, SentPacket, run, run_watched};
 pub use oracle::Source;

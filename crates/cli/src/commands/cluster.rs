@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use everett::{parse_memory, parse_time};
 use everett_cluster::{
-    Build, Did, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, broker_url,
-    run_workers, worker_name,
+    Build, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, WorkerStep,
+    broker_url, run_workers, worker_name,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -128,10 +128,10 @@ impl Subcommand for WorkerArgs {
 }
 
 impl WorkerArgs {
-    fn tell(&self, name: &str, did: Option<&Did>) {
+    fn tell(&self, name: &str, did: Option<&WorkerStep>) {
         match did {
             None if !self.quiet => notice(&format!("worker {name} waits for jobs")),
-            Some(Did::Explored(outcome)) => match &outcome.failure {
+            Some(WorkerStep::Explored(outcome)) => match &outcome.failure {
                 Some(failure) => notice(&format!(
                     "worker {name}: a job could not be explored: {failure}"
                 )),

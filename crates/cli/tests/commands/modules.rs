@@ -26,7 +26,7 @@ const LEFT: &[(&str, &[&str], &str)] = &[
             "team::member",
             "world",
             "world::jobs",
-            "world::parts",
+            "world::transfer",
         ],
         "worlds on their way are data of a team, and what an explorer does with them is in the same file",
     ),

@@ -10,7 +10,7 @@ use crate::weight::Weight;
 
 impl Explorer<'_> {
     /// Near the memory limit, spills states and frees unused terms. Returns `false` if that is not enough.
-    pub(super) fn mind_memory(&mut self) -> bool {
+    pub(super) fn enforce_memory_limit(&mut self) -> bool {
         let Some(limit) = self.config.limits.max_memory else {
             return true;
         };
@@ -21,13 +21,13 @@ impl Explorer<'_> {
             return true;
         }
         self.forks_left = FORKS_A_BATCH;
-        let is_enough = self.mind_states(limit);
+        let is_enough = self.spill_near_limit(limit);
         self.measure_room();
         is_enough || self.narrow_team()
     }
 
     /// Looks how much memory is in use, and spills states if that is much.
-    fn mind_states(&mut self, limit: u64) -> bool {
+    fn spill_near_limit(&mut self, limit: u64) -> bool {
         let used = self.config.memory.used();
         // Asking takes longer than a short round, so it is done often only near the limit.
         self.rounds_left = if used < limit / 2 { 63 } else { 3 };

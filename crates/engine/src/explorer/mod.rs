@@ -336,7 +336,7 @@ impl<'a> Explorer<'a> {
                 self.note_limit(limit);
                 return Stopped::Limit(limit);
             }
-            if !self.mind_memory() {
+            if !self.enforce_memory_limit() {
                 self.note_limit("max-memory");
                 return Stopped::Limit("max-memory");
             }

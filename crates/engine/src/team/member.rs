@@ -13,7 +13,7 @@ use crate::finding::{PathEnd, SavedFiles, WorldFinding};
 use crate::pair::Difference;
 use crate::statistics::{Statistics, WorldStatistics};
 use crate::trace::Trace;
-use crate::world::parts::{WorldPart, WorldSnapshot};
+use crate::world::transfer::{WorldPart, WorldSnapshot};
 
 /// What the listener of the lead is to hear from another worker.
 pub(crate) enum Event {

@@ -161,13 +161,13 @@ impl Explorer<'_> {
             values,
             ..finding
         };
-        self.note_standing(Some((id, state)));
+        self.note_host_status(Some((id, state)));
         listener.finding(&WorldFinding {
             finding,
             key,
             host: name,
             traces,
-            standing: self.world.standing.clone(),
+            host_status: self.world.host_status.clone(),
             messages: self.messages(),
         });
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parts::write_states;
+use super::transfer::write_states;
 use super::*;
 use crate::config::ExplorerConfig;
 use crate::mapping::DstateId;

@@ -4,26 +4,26 @@
 //! A state runs when no other state has an earlier clock, and only to its horizon: the time before which nothing can
 //! still arrive. So no packet arrives in a host's past, and what a host does depends only on what it has received.
 
-mod beginnings;
 mod bounds;
-mod choosing;
-mod done;
+mod choose;
 mod ending;
+mod host_status;
+mod initial_states;
 mod invariants;
 mod jobs;
 mod machine;
 mod messages;
 mod order;
-pub(crate) mod parts;
 mod pending;
 mod rematerialise;
+mod schedule;
+mod settled;
 pub(crate) mod shared;
-mod standing;
 mod starts;
 pub(crate) mod stored;
 mod tally;
 mod traffic;
-mod turns;
+pub(crate) mod transfer;
 mod verdicts;
 
 use everett_invariant::Invariants;
@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use jobs::Worlds;
-pub(crate) use parts::WorldPart;
+pub(crate) use transfer::WorldPart;
 
 use crate::error::SavedError;
 use crate::explorer::{Explorer, Listener, Stopped};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::config::{ExplorerConfig, WorldConfig};
 use crate::error::ExplorerError;
-use crate::finding::HostStanding;
+use crate::finding::HostStatus;
 use crate::frontier::StateId;
 use crate::history::HistoryDigest;
 use crate::mapping::{Mapping, Table, mapping};
@@ -37,7 +37,7 @@ pub struct World {
     /// The message log, where one world is followed.
     pub(super) messages: Option<MessageLog>,
     /// What hosts were doing at the end of a world that is followed.
-    pub(super) standing: Vec<HostStanding>,
+    pub(super) host_status: Vec<HostStatus>,
     /// The environment that the hosts share.
     pub(super) network: Network,
     /// How often faults may happen in a world.
@@ -84,7 +84,7 @@ impl World {
             counted: WorldStatistics::default(),
             fired: BTreeSet::new(),
             messages: is_followed.then(|| MessageLog::between(names.collect())),
-            standing: Vec::new(),
+            host_status: Vec::new(),
             lookahead_ns: network.lookahead_ns(),
             bounds: Bounds::of(&network.faults, config.hosts.len()),
             network,

@@ -1,6 +1,6 @@
 //! Files beside a finding that show the messages between hosts and the final state of each host.
 
-use everett_engine::HostStanding;
+use everett_engine::HostStatus;
 use everett_net::Topology;
 use everett_report::{Arrow, NamedFile, pcap, sequence_chart};
 use everett_sim::Message;
@@ -66,9 +66,9 @@ fn picture(names: &[String], messages: &[Message]) -> String {
 }
 
 /// The final state of each host, as text. The finding itself tells the injected failures of the host that it is on.
-pub(crate) fn standing_text(standing: &[HostStanding], own: &str) -> String {
+pub(crate) fn host_status_text(host_status: &[HostStatus], own: &str) -> String {
     let mut text = String::new();
-    for host in standing {
+    for host in host_status {
         let time = host.clock_ns as f64 / 1e9;
         let _ = writeln!(text, "\nhost {} at {time:.6} s: {}", host.name, host.doing);
         for (who, frames) in &host.threads {

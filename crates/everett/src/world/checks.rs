@@ -3,7 +3,7 @@
 use everett_expr::Arena;
 use everett_invariant::{Invariants, When, evaluate};
 use everett_linux::ExposedData;
-use everett_native::Moment;
+use everett_native::CheckTrigger;
 use everett_scenario::{CheckTime, Scenario};
 use everett_sim::{History, broken_message, never_held, timeline, view};
 use std::collections::BTreeSet;
@@ -76,14 +76,14 @@ impl<'c> Confirming<'c> {
     /// The message of an invariant that is violated while the world runs.
     pub(crate) fn look(
         &mut self,
-        moment: Moment,
+        moment: CheckTrigger,
         shown: &[(String, ExposedData)],
     ) -> Option<String> {
         let hosts: Vec<(&String, &ExposedData)> =
             shown.iter().map(|(name, data)| (name, data)).collect();
         match moment {
-            Moment::Change => self.broken(When::OnChange, &hosts),
-            Moment::At(time_ns) => self.broken(When::At { time_ns }, &hosts),
+            CheckTrigger::Change => self.broken(When::OnChange, &hosts),
+            CheckTrigger::At(time_ns) => self.broken(When::At { time_ns }, &hosts),
         }
     }
 

@@ -4,8 +4,8 @@ use everett_expr::Arena;
 use everett_vm::Buffer;
 use std::net::SocketAddr;
 
+use super::outgoing::Outgoing;
 use super::raw::source_of;
-use super::way::Way;
 use super::{
     Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag, unspecified,
@@ -390,7 +390,7 @@ impl HostState {
     }
 
     /// Shows a datagram that stays on this host to packet sockets, on its way out.
-    fn show_outgoing(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer, way: &Way) {
+    fn show_outgoing(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer, way: &Outgoing) {
         if !way.leaves
             && self.has_onlookers()
             && let Some(frame) = Frame::udp(from, to, USUAL_TTL, bytes)

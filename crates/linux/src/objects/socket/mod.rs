@@ -6,13 +6,13 @@ mod inbox;
 mod netlink;
 mod network;
 mod options;
+mod outgoing;
 mod packet;
 mod raw;
 mod remote;
 mod stream;
 mod unix;
 mod urgent;
-mod way;
 
 use everett_vm::Buffer;
 

@@ -6,7 +6,7 @@ use everett_vm::Buffer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::netlink::LOOPBACK;
-use super::way::Way;
+use super::outgoing::Outgoing;
 use super::{Address, ReceivedMessage, Socket, SocketType, level};
 use crate::bytes::join;
 use crate::errno::Errno;
@@ -50,7 +50,7 @@ impl Socket {
 }
 
 /// The source address of a packet: that of the socket, or that of its way.
-pub(super) fn source_of(socket: &Socket, way: &Way) -> IpAddr {
+pub(super) fn source_of(socket: &Socket, way: &Outgoing) -> IpAddr {
     let own = socket.local.internet().map(|local| local.ip());
     let is_one = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
     let is_all = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
@@ -73,7 +73,7 @@ impl Kernel<'_, '_> {
         to: Option<&Address>,
         len: usize,
         flags: u32,
-    ) -> Result<Way, Stop> {
+    ) -> Result<Outgoing, Stop> {
         if len > MAX_PACKET {
             return Err(Errno::EMSGSIZE.into());
         }
@@ -304,7 +304,7 @@ pub(crate) fn ends_of(ip: &IpHeader) -> (SocketAddr, SocketAddr) {
 
 impl HostState {
     /// Sends an IP packet of this host.
-    pub(super) fn send_frame(&mut self, arena: &mut Arena, frame: Frame, way: &Way) {
+    pub(super) fn send_frame(&mut self, arena: &mut Arena, frame: Frame, way: &Outgoing) {
         let Some(ip) = &frame.ip else { return };
         let (from, to) = ends_of(ip);
         if way.leaves {
@@ -371,7 +371,7 @@ impl HostState {
         if self.network.is_own(ip.to().into())
             && let Some(answer) = frame.echo(arena, ip.to())
         {
-            let way = Way {
+            let way = Outgoing {
                 to: ip.from().into(),
                 from: ip.to().into(),
                 index,

@@ -4,17 +4,17 @@ use everett_linux::{Ending, Host, PreemptionPoint};
 use everett_sim::RunState;
 
 use super::*;
-use crate::finding::HostStanding;
+use crate::finding::HostStatus;
 use crate::source::{describe, describe_ends};
 
 impl Explorer<'_> {
     /// What every host was doing when the world that is followed came to its end, or to the last thing that was found.
-    pub fn standing(&self) -> &[HostStanding] {
-        &self.world.standing
+    pub fn host_status(&self) -> &[HostStatus] {
+        &self.world.host_status
     }
 
     /// Notes what every host is doing, where one world is followed; one of them may not be in the table of states at the moment.
-    pub(super) fn note_standing(&mut self, own: Option<(StateId, &State)>) {
+    pub(super) fn note_host_status(&mut self, own: Option<(StateId, &State)>) {
         if self.world.messages.is_none() {
             return;
         }
@@ -29,13 +29,19 @@ impl Explorer<'_> {
         for (id, state) in others.chain(own) {
             let host = self.world.table.host(id);
             let files = self.changed_files(state);
-            let standing = self.standing_of(host, state);
-            all.insert(host, HostStanding { files, ..standing });
+            let host_status = self.status_of(host, state);
+            all.insert(
+                host,
+                HostStatus {
+                    files,
+                    ..host_status
+                },
+            );
         }
-        self.world.standing = all.into_values().collect();
+        self.world.host_status = all.into_values().collect();
     }
 
-    fn standing_of(&self, host: HostIndex, state: &State) -> HostStanding {
+    fn status_of(&self, host: HostIndex, state: &State) -> HostStatus {
         let doing = match (&state.net().ending, state.sim().run_state, &state.host) {
             (Some(Ending::Exit(status)), _, _) if status.term.is_none() => {
                 format!("has exited with {}", status.bits as i32)
@@ -63,7 +69,7 @@ impl Explorer<'_> {
             let frames = describe(self.worker.images, &[point.site]);
             (*point, frames.into_iter().next().unwrap_or_default())
         };
-        HostStanding {
+        HostStatus {
             name: self.host(host).name.clone(),
             clock_ns: state.clock_ns(),
             doing,

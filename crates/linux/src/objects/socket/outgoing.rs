@@ -17,7 +17,7 @@ const GROUP_LOOP6: u32 = 19;
 
 /// Where a packet goes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct Outgoing {
     /// The destination; the wildcard address means the loopback.
     pub to: IpAddr,
     /// Source address of a socket that is not bound to one.
@@ -90,19 +90,19 @@ impl Socket {
 
 impl HostState {
     /// The way of a packet from a socket.
-    pub(super) fn way(&self, socket: &Socket, to: IpAddr) -> Result<Way, Errno> {
+    pub(super) fn way(&self, socket: &Socket, to: IpAddr) -> Result<Outgoing, Errno> {
         if to.is_multicast() {
             return self.way_to_group(socket, to);
         }
         match self.network.route(to) {
-            Destination::Local { to, from } => Ok(Way {
+            Destination::Local { to, from } => Ok(Outgoing {
                 to,
                 from,
                 index: LOOPBACK,
                 leaves: false,
                 arrives: true,
             }),
-            Destination::Remote { from } => Ok(Way {
+            Destination::Remote { from } => Ok(Outgoing {
                 to,
                 from,
                 index: ETHERNET,
@@ -113,7 +113,7 @@ impl HostState {
                 let is_chosen = self.network.is_broadcast(to) && socket.options.device == ETHERNET;
                 let from = self.network.address_like(ETHERNET, to);
                 let from = from.filter(|_| is_chosen).ok_or(errno)?;
-                Ok(Way {
+                Ok(Outgoing {
                     to,
                     from,
                     index: ETHERNET,
@@ -124,7 +124,7 @@ impl HostState {
         }
     }
 
-    fn way_to_group(&self, socket: &Socket, to: IpAddr) -> Result<Way, Errno> {
+    fn way_to_group(&self, socket: &Socket, to: IpAddr) -> Result<Outgoing, Errno> {
         let options = &socket.options;
         let (hops, loops) = match to {
             IpAddr::V4(_) => (
@@ -144,7 +144,7 @@ impl HostState {
             .group_interface
             .1
             .filter(|ip| ip.is_ipv4() == to.is_ipv4());
-        Ok(Way {
+        Ok(Outgoing {
             to,
             from: given.or(own).ok_or(Errno::ENETUNREACH)?,
             index,

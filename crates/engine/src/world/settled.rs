@@ -33,7 +33,7 @@ impl Explorer<'_> {
     fn report_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
         if self.tally(&hosts).worlds > 0 {
-            self.note_standing(None);
+            self.note_host_status(None);
             self.check_expectations(part, listener);
             self.check_at_end(part, listener);
         }
