@@ -47,12 +47,24 @@ pub struct Trojans {
     pub most_length: u32,
     /// The fields of a message.
     pub fields: Vec<MessageField>,
+    /// The C struct that the fields are members of, where the scenario names one: they are not known before
+    /// [`Trojans::set_members`].
+    pub fields_of: Option<StructFields>,
     /// When the server accepts a message.
     pub accept: Accept,
     /// What clients send at any time counts, not only what they send before the server answers.
     pub ever: bool,
     /// When the message is sent; without it, when the first client starts.
     pub state_ns: Option<u64>,
+}
+
+/// Fields that are the members of a C struct.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StructFields {
+    /// The struct: `struct NAME`, or the name of a typedef.
+    pub name: String,
+    /// Fields that are masked.
+    pub mask: Vec<String>,
 }
 
 /// A field of a message.

@@ -73,6 +73,13 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
         trojans.most_length,
         clients.join(", ")
     );
+    if let Some(of) = &trojans.fields_of {
+        let mask = match of.mask.join(", ") {
+            mask if mask.is_empty() => mask,
+            mask => format!(", masked: {mask}"),
+        };
+        let _ = writeln!(out, "  fields: the members of {}{mask}", of.name);
+    }
     for field in &trojans.fields {
         let to = field.size.map(|size| field.offset + size - 1);
         let to = to.map_or("the end".to_owned(), |to| to.to_string());

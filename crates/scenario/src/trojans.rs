@@ -2,7 +2,7 @@
 
 use everett_net::HostIndex;
 
-use crate::model::{Accept, HostSetup, MessageField, Trojans};
+use crate::model::{Accept, HostSetup, MessageField, StructFields, Trojans};
 use crate::reader::{Table, ValueReader, unknown, wrong};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
@@ -74,12 +74,16 @@ impl Reader<'_> {
         let state_ns = table.get("state");
         let state_ns = state_ns.and_then(|node| self.state(node, diagnostics));
         let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
-        let fields = table.get("fields");
+        let (fields, mask) = (table.get("fields"), table.get("mask"));
+        let mut fields_of = self.struct_fields(fields, mask, diagnostics);
+        let fields = fields.filter(|_| fields_of.is_none());
         let mut fields = fields.map_or_else(Vec::new, |node| self.fields(node, most, diagnostics));
-        if let Some(node) = table.get("mask") {
+        if let (Some(node), None) = (mask, &mut fields_of) {
             self.mask(node, &mut fields, diagnostics);
-            let lengths = lengths.map(|(least, most)| least..=most);
-            expect_unmasked(node.span, &fields, lengths, diagnostics);
+            let longest = lengths.map(|lengths| lengths.1);
+            if let Err((message, help)) = expect_unmasked(&fields, longest) {
+                diagnostics.help(node.span, message, help);
+            }
         }
         let (least, most) = lengths?;
         Some(Trojans {
@@ -91,6 +95,7 @@ impl Reader<'_> {
             least_length: least,
             most_length: most,
             fields,
+            fields_of,
             accept: accept?,
             ever: ever?,
             state_ns,
@@ -283,7 +288,7 @@ impl Reader<'_> {
         diagnostics: &mut Diagnostics,
     ) -> Vec<MessageField> {
         let TomlValue::List(nodes) = &node.value else {
-            let wanted = "an array of { name = \"cmd\", offset = 0, size = 1 }";
+            let wanted = "an array of { name = \"cmd\", offset = 0, size = 1 }, or \"struct NAME\"";
             wrong(node, wanted, &node.value, diagnostics);
             return Vec::new();
         };
@@ -398,12 +403,36 @@ impl Reader<'_> {
         }
     }
 
-    fn mask(&self, node: &TomlNode, fields: &mut [MessageField], diagnostics: &mut Diagnostics) {
+    /// The struct that the fields are members of, if the scenario names one.
+    fn struct_fields(
+        &self,
+        fields: Option<&TomlNode>,
+        mask: Option<&TomlNode>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<StructFields> {
+        let TomlValue::Text(name) = &fields?.value else {
+            return None;
+        };
+        let mask = mask.map(|node| self.mask_names(node, diagnostics));
+        Some(StructFields {
+            name: name.clone(),
+            mask: mask.into_iter().flatten().map(|(_, name)| name).collect(),
+        })
+    }
+
+    fn mask_names(
+        &self,
+        node: &TomlNode,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<(SourceSpan, String)> {
         let each = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
             Some((node.span, values.text(node, diagnostics)?))
         };
-        let names: Vec<(SourceSpan, String)> = self.values.list(node, diagnostics, each);
-        for (span, name) in names {
+        self.values.list(node, diagnostics, each)
+    }
+
+    fn mask(&self, node: &TomlNode, fields: &mut [MessageField], diagnostics: &mut Diagnostics) {
+        for (span, name) in self.mask_names(node, diagnostics) {
             match fields.iter_mut().find(|field| field.name == name) {
                 Some(field) => field.masked = true,
                 None => {
@@ -417,14 +446,49 @@ impl Reader<'_> {
     }
 }
 
+impl Trojans {
+    /// Sets the fields to the members of the struct that the scenario names: name, offset and size of each. Those behind
+    /// the longest message are left out. The error says what is wrong with the mask.
+    pub fn set_members(
+        &mut self,
+        members: impl IntoIterator<Item = (String, u32, Option<u32>)>,
+    ) -> Result<(), String> {
+        let most = self.most_length;
+        let members = members.into_iter().filter(|(_, offset, _)| *offset < most);
+        let mask = self.fields_of.as_ref().map(|of| of.mask.clone());
+        let mask = mask.unwrap_or_default();
+        let fields = members.map(|(name, offset, size)| MessageField {
+            masked: mask.contains(&name),
+            name,
+            offset,
+            size: size.filter(|size| offset.saturating_add(*size) <= most),
+            little_endian: false,
+            length_of: None,
+            is_string: false,
+        });
+        self.fields = fields.collect();
+        let known: Vec<&str> = self
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .collect();
+        if let Some(name) = mask.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(format!(
+                "there is no field {name:?} to mask; there are: {}",
+                known.join(", ")
+            ));
+        }
+        expect_unmasked(&self.fields, Some(most))
+            .map_err(|(message, help)| format!("{message}: {help}"))
+    }
+}
+
 /// A byte that one field masks and another does not was hardly meant, and a message that is masked as a whole is none that
 /// clients do not send.
 fn expect_unmasked(
-    span: SourceSpan,
     fields: &[MessageField],
-    lengths: Option<std::ops::RangeInclusive<u32>>,
-    diagnostics: &mut Diagnostics,
-) {
+    longest: Option<u32>,
+) -> Result<(), (String, &'static str)> {
     let end = |field: &MessageField| {
         let size = field.size.map(|size| field.offset.saturating_add(size));
         size.unwrap_or(u32::MAX)
@@ -437,7 +501,7 @@ fn expect_unmasked(
             let (one, two) = (&masked.name, &other.name);
             let message =
                 format!("field {one:?} is masked, and field {two:?} with bytes of it is not");
-            diagnostics.help(span, message, "mask both, or divide the fields");
+            return Err((message, "mask both, or divide the fields"));
         }
     }
     let is_masked = |at: u32| {
@@ -445,9 +509,9 @@ fn expect_unmasked(
         masked.any(|field| (field.offset..end(field)).contains(&at))
     };
     // What is masked in the longest message is so in all others.
-    let longest = lengths.map(|lengths| *lengths.end());
     if longest.is_some_and(|longest| longest > 0 && (0..longest).all(is_masked)) {
         let help = "leave something that clients and server must agree in";
-        diagnostics.help(span, "all bytes of the message are masked", help);
+        return Err(("all bytes of the message are masked".to_owned(), help));
     }
+    Ok(())
 }

@@ -298,6 +298,54 @@ fn a_mark_in_the_code_accepts() {
 }
 
 #[test]
+fn fields_are_the_members_of_a_struct() {
+    let table = "accept = { reject_reply = \"^-\" }\nfields = \"struct command\"\nmask = [\"head.digit\"]\n";
+    let folder = pair("struct", "SOCK_DGRAM", "i < 1", table);
+    let typed = "struct head { char digit; };\n\
+                 struct command { char letter; struct head head; unsigned low : 4, high : 4; char rest[]; };\n\
+                 struct command command_of_server;\n";
+    let source = format!("{typed}{}", server("SOCK_DGRAM"));
+    build(&folder, "server", &source, &["-O1", "-g"]);
+    // Clients send all letters with the digits 0 to 4 that the server accepts.
+    let summary = analysed(&folder, &["scenario.toml", "--no-confirm"], 0);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    let settings = ["--set", "trojans.mask=[\"letter\"]"];
+    let args = [&["scenario.toml", "--no-confirm"], &settings[..]].concat();
+    let summary = analysed(&folder, &args, 1);
+    let fields = trojans(&summary)[0]["fields"].as_array().expect("fields");
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|field| (&field["name"], &field["offset"]))
+        .collect();
+    let digit = ("head.digit".into(), 1.into());
+    assert_eq!(
+        fields,
+        [(&"letter".into(), &0.into()), (&digit.0, &digit.1)]
+    );
+    for (setting, what) in [
+        ("trojans.mask=[\"digit\"]", "there are: letter, head.digit"),
+        (
+            "trojans.mask=[\"letter\", \"head.digit\"]",
+            "all bytes of the message are masked",
+        ),
+        ("trojans.fields=\"struct nobody\"", "build it with -g"),
+    ] {
+        let mut command = everett(&folder);
+        command.args([
+            "trojans",
+            "scenario.toml",
+            "--out",
+            "none",
+            "--set",
+            setting,
+        ]);
+        let output = expect(&mut command, 2);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(what), "{setting}: {said}");
+    }
+}
+
+#[test]
 fn a_client_that_is_cut_off_makes_nothing_certain() {
     // Its client sends for ever, and both answers are replies.
     let folder = pair(

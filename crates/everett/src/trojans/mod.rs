@@ -10,6 +10,7 @@ mod text;
 
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Argument;
+use everett_native::struct_members;
 use everett_net::HostIndex;
 use everett_scenario::{Accept, Scenario, Trojans};
 use everett_solver::SolverConfig;
@@ -147,12 +148,13 @@ pub fn trojans(
         );
     }
     let scenario = load_scenario(&spec.run.scenario())?;
-    let Some(setup) = scenario.trojans.clone() else {
+    let Some(mut setup) = scenario.trojans.clone() else {
         bail!(
             Usage,
             "the scenario has no [trojans]: it says which host is the server, and what a message is"
         );
     };
+    resolve_fields(&mut setup, &scenario)?;
     let analysis = Analysis {
         spec,
         session,
@@ -161,6 +163,25 @@ pub fn trojans(
         setup,
     };
     analysis.run(observer)
+}
+
+/// Where the scenario names a C struct, the fields are its members: in the server's program, or in that of a client.
+fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
+    let Some(of) = &setup.fields_of else {
+        return Ok(());
+    };
+    let hosts = std::iter::once(&setup.server).chain(&setup.clients);
+    let processes = hosts.flat_map(|host| &scenario.hosts[host.index()].processes);
+    let mut members = processes.map(|process| struct_members(&process.program, &of.name));
+    let members = match (members.next(), members.find_map(std::result::Result::ok)) {
+        (Some(Ok(members)), _) | (_, Some(members)) => members,
+        (Some(Err(error)), None) => bail!(Usage, "[trojans] fields: {error}"),
+        (None, None) => bail!(Usage, "[trojans] fields: the server has no program"),
+    };
+    let members = members.into_iter();
+    let members = members.map(|member| (member.name, member.offset, member.size));
+    let set = setup.set_members(members);
+    set.or_else(|message| bail!(Usage, "[trojans] mask: {message}"))
 }
 
 /// The fields of a message.
