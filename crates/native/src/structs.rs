@@ -64,7 +64,7 @@ pub fn struct_members(program: &Path, name: &str) -> Result<Vec<StructMember>, L
         });
     };
     let mut members = Vec::new();
-    match reader.members(place, "", 0, &mut members) {
+    match reader.members(place, "", 0, 0, &mut members) {
         Ok(None) => Ok(members),
         Ok(Some(member)) => Err(LayoutError::NoBytes(member)),
         Err(error) => Err(unreadable(&error)),
@@ -194,9 +194,10 @@ impl<'u, 'a> Reader<'u, 'a> {
         (unit, at): Place,
         prefix: &str,
         base: u64,
+        depth: usize,
         members: &mut Vec<StructMember>,
     ) -> Result<Option<String>, gimli::Error> {
-        if prefix.matches('.').count() > MOST_NESTED || members.len() > MOST_MEMBERS {
+        if depth > MOST_NESTED || members.len() > MOST_MEMBERS {
             return Ok(Some(prefix.to_owned()));
         }
         let mut tree = self.units[unit].entries_tree(Some(at))?;
@@ -223,7 +224,7 @@ impl<'u, 'a> Reader<'u, 'a> {
             };
             let offset = base + offset;
             if let (None, Some((nested, dw::DW_TAG_structure_type))) = (bits, self.resolve(kind)?) {
-                if let Some(wrong) = self.members(nested, &name, offset, members)? {
+                if let Some(wrong) = self.members(nested, &name, offset, depth + 1, members)? {
                     return Ok(Some(wrong));
                 }
                 continue;
