@@ -8,6 +8,7 @@ use crate::limbs;
 use crate::node::{ArrayId, ArrayInfo, ExprId, Node, Variable};
 use crate::scalar;
 use crate::support::SupportTable;
+use crate::table::Tables;
 use std::collections::HashMap;
 
 /// The terms of one worker. Equal terms have equal ids.
@@ -23,6 +24,7 @@ pub struct Arena {
     live: usize,
     free: Vec<u32>,
     pub(crate) wide: WideTable,
+    pub(crate) tables: Tables,
     arrays: Vec<ArrayInfo>,
     array_digests: Vec<u64>,
     array_ids: HashMap<ArrayInfo, ArrayId>,
@@ -191,6 +193,7 @@ impl Arena {
             live: 0,
             free: Vec::new(),
             wide: WideTable::default(),
+            tables: Tables::default(),
             arrays: Vec::new(),
             array_digests: Vec::new(),
             array_ids: HashMap::new(),
@@ -362,6 +365,7 @@ impl Arena {
         self.entries.capacity() * entry
             + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.wide.memory_bytes()
+            + self.tables.memory_bytes()
             + self.supports.memory_bytes()
     }
 
@@ -466,7 +470,13 @@ impl Arena {
         hash: u32,
         content: Content,
     ) -> ExprId {
-        let facts = Facts::of(&node, width, |e| self.width(e), |e| self.facts[e.index()]);
+        let facts = match node {
+            Node::Select { table, index } => {
+                let (min, max) = self.unsigned_range(index);
+                self.tables.get(table).facts_between(min, max)
+            }
+            _ => Facts::of(&node, width, |e| self.width(e), |e| self.facts[e.index()]),
+        };
         if let Some(bits) = facts.single()
             && width <= 64
             && !node.is_constant()
@@ -538,12 +548,16 @@ impl Arena {
         self.forget_remembered();
         self.supports.retain(&marked);
         let mut used_wide = vec![false; self.wide.values.len()];
+        let mut used_tables = vec![false; self.tables.bound()];
         for entry in &self.entries {
-            if let Node::WideConstant { index } = &entry.node {
-                used_wide[*index as usize] = true;
+            match entry.node {
+                Node::WideConstant { index } => used_wide[index as usize] = true,
+                Node::Select { table, .. } => used_tables[table.0 as usize] = true,
+                _ => {}
             }
         }
         self.wide.retain(&used_wide);
+        self.tables.retain(&used_tables);
         self.rebuild_slots((self.live * 4).next_power_of_two().max(INITIAL_SLOTS));
         freed
     }

@@ -260,6 +260,7 @@ impl Arena {
             Node::Binary { op, a, b } => self.binary(op, operand(a), operand(b)),
             Node::Compare { op, a, b } => self.compare(op, operand(a), operand(b)),
             Node::Ite { c, a, b } => self.ite(operand(c), operand(a), operand(b)),
+            Node::Select { table, index } => self.select_from(table, operand(index)),
             Node::Extract { e, low } => self.extract(operand(e), low, width),
             Node::Concat { hi, lo } => self.concat(operand(hi), operand(lo)),
             Node::ZeroExtend { e } => self.zext(operand(e), width),

@@ -3,14 +3,15 @@
 //! anywhere are safe to read: what is wrong with them is reported with its place.
 //!
 //! Layout: a version byte; the arrays (ordinal, size, name); the nodes, operands first, each a tag,
-//! a width and its fields, operands as backward distances; the roots. Numbers are LEB128.
+//! a width and its fields, operands as backward distances, tables with their first use; the roots. Numbers are LEB128.
 
 use crate::arena::Arena;
 use crate::limbs;
 use crate::node::{
     ArrayId, BinaryOp, CompareOp, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, Node,
-    RoundingMode, tag,
+    RoundingMode, TableId, tag,
 };
+use crate::scalar;
 use std::collections::HashMap;
 
 const VERSION: u8 = 1;
@@ -42,6 +43,7 @@ struct Encoder<'a> {
     arena: &'a Arena,
     array_numbers: HashMap<ArrayId, u64>,
     arrays: Vec<ArrayId>,
+    table_numbers: HashMap<TableId, u64>,
     node_numbers: HashMap<ExprId, u64>,
     body: Vec<u8>,
 }
@@ -75,6 +77,20 @@ impl Encoder<'_> {
         number
     }
 
+    /// The number of a table; its entries follow where it is new.
+    fn table(&mut self, table: TableId) {
+        let next = self.table_numbers.len() as u64;
+        let number = *self.table_numbers.entry(table).or_insert(next);
+        put(&mut self.body, number);
+        if number == next {
+            let (_, entries) = self.arena.table(table);
+            put(&mut self.body, entries.len() as u64);
+            for &entry in entries.iter() {
+                put(&mut self.body, entry);
+            }
+        }
+    }
+
     fn node(&mut self, e: ExprId) {
         let node = self.arena.node(e);
         let code = node.code();
@@ -93,6 +109,9 @@ impl Encoder<'_> {
                 put(&mut self.body, limb);
             }
         }
+        if let Node::Select { table, .. } = node {
+            self.table(table);
+        }
         let here = self.node_numbers.len() as u64;
         for child in node.children() {
             put(&mut self.body, here - self.node_numbers[&child]);
@@ -106,6 +125,7 @@ pub fn encode(arena: &Arena, roots: &[ExprId]) -> Vec<u8> {
         arena,
         array_numbers: HashMap::new(),
         arrays: Vec::new(),
+        table_numbers: HashMap::new(),
         node_numbers: HashMap::new(),
         body: Vec::new(),
     };
@@ -134,6 +154,7 @@ struct Decoder<'a> {
     bytes: &'a [u8],
     offset: usize,
     arrays: Vec<ArrayId>,
+    tables: Vec<Vec<u64>>,
     nodes: Vec<ExprId>,
     total_width: u64,
 }
@@ -268,6 +289,7 @@ impl Decoder<'_> {
                 );
                 arena.ite(c, a, b)
             }
+            tag::SELECT => self.select(arena, width)?,
             tag::NOT | tag::EXTRACT..=tag::SIGN_EXTEND => self.bits(arena, tag, width)?,
             tag::FLOAT_BINARY..=tag::FLOAT_TO_INT => self.float(arena, tag, width)?,
             _ => self.operator(arena, tag, width)?,
@@ -339,6 +361,26 @@ impl Decoder<'_> {
         Ok(arena.compare(op, a, b))
     }
 
+    fn select(&mut self, arena: &mut Arena, width: u32) -> Decoded<ExprId> {
+        self.check(width <= 64, "an entry of more than 64 bits")?;
+        let number = self.number()? as usize;
+        self.check(number <= self.tables.len(), "an unknown table")?;
+        if number == self.tables.len() {
+            let count = self.count()?;
+            self.check(count > 0, "a table without entries")?;
+            let entries: Decoded<Vec<u64>> = (0..count).map(|_| self.number()).collect();
+            self.tables.push(entries?);
+        }
+        let index = self.operand()?;
+        self.check(arena.width(index) <= 64, "an index of more than 64 bits")?;
+        let entries = &self.tables[number];
+        let fits = entries
+            .iter()
+            .all(|entry| entry & !scalar::mask(width) == 0);
+        self.check(fits, "an entry is too large")?;
+        Ok(arena.plain_select(width, &self.tables[number], index))
+    }
+
     fn float(&mut self, arena: &mut Arena, tag: u8, width: u32) -> Decoded<ExprId> {
         match tag {
             tag::FLOAT_BINARY => {
@@ -398,6 +440,7 @@ fn read_terms(arena: &mut Arena, bytes: &[u8]) -> Result<Vec<ExprId>, DecodeErro
         bytes,
         offset: 0,
         arrays: Vec::new(),
+        tables: Vec::new(),
         nodes: Vec::new(),
         total_width: 0,
     };

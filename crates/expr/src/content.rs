@@ -45,6 +45,10 @@ impl Arena {
                 let builder = new(tag::ITE).then_operand(of(c)).then_operand(of(a));
                 builder.then_operand(of(b))
             }
+            Node::Select { table, index } => {
+                let builder = new(tag::SELECT).then(self.tables.get(table).digest);
+                builder.then_operand(of(index))
+            }
             Node::Extract { e, low } => {
                 let builder = new(tag::EXTRACT).then(u64::from(low));
                 builder.then_operand(of(e))
@@ -98,6 +102,7 @@ impl Arena {
                 | Node::Not { e }
                 | Node::Binary { a: e, .. }
                 | Node::Concat { hi: e, .. }
+                | Node::Select { index: e, .. }
                 | Node::Ite { a: e, .. } => e,
                 _ => break,
             };

@@ -118,6 +118,12 @@ impl Writer<'_, '_, '_> {
                 self.term(b, depth)?;
                 self.out.write_str(")")
             }
+            Node::Select { table, index } => {
+                let (_, entries) = self.arena.table(table);
+                write!(self.out, "table{}[", entries.len())?;
+                self.term(index, depth)?;
+                self.out.write_str("]")
+            }
             Node::Extract { e, low } => {
                 self.term(e, depth)?;
                 write!(self.out, "[{}:{low}]", low + width - 1)

@@ -213,6 +213,7 @@ impl Arena {
             Node::Compare { op, a, b } if from(a) <= 64 => {
                 u64::from(scalar::compare(op, from(a), narrow(a), narrow(b)))
             }
+            Node::Select { table, index } => self.tables.get(table).get(narrow(index)),
             Node::Extract { e, low } if from(e) <= 64 => narrow(e) >> low & scalar::mask(width),
             Node::Concat { hi, lo } if width <= 64 => narrow(hi) << from(lo) | narrow(lo),
             Node::ZeroExtend { e } if width <= 64 => narrow(e),
@@ -235,6 +236,7 @@ impl Arena {
             | Node::WideConstant { .. }
             | Node::Read { .. }
             | Node::Ite { .. } => unreachable!("evaluated by step"),
+            Node::Select { .. } => unreachable!("entries have at most 64 bits"),
             Node::Not { e } => limbs::not(width, get(e)),
             Node::Binary { op, a, b } => limbs::binary(op, width, get(a), get(b)),
             Node::Compare { op, a, b } => truth(limbs::compare(op, self.width(a), get(a), get(b))),

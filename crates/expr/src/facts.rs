@@ -78,7 +78,7 @@ impl Facts {
     }
 
     /// Refines the range by the bits and the bits by the range.
-    fn refined(mut self) -> Facts {
+    pub(crate) fn refined(mut self) -> Facts {
         self.min = self.min.max(self.ones);
         self.max = self.max.min(!self.zeros);
         let differing = self.min ^ self.max;

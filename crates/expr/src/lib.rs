@@ -2,7 +2,7 @@
 //! evaluated, encoded and decoded. This crate knows nothing of programs, states or solvers.
 //!
 //! Layers, lowest first: `node` (types), `scalar`, `limbs` and `float` (concrete operators),
-//! `facts` and `support` (tables of derived data), `arena` (storage), `queries`, `simplify` (rules)
+//! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `queries`, `simplify` (rules)
 //! and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
 
 #![deny(missing_docs)]
@@ -27,6 +27,7 @@ pub mod scalar;
 mod simplify;
 mod substitute;
 mod support;
+mod table;
 
 pub use arena::Arena;
 pub use digest::Digest128;
@@ -35,6 +36,6 @@ pub use eval::{Assignment, EvalScratch};
 pub use facts::Facts;
 pub use node::{
     ArrayId, ArrayInfo, BinaryOp, Children, CompareOp, ExprId, FloatCompareOp, FloatFormat,
-    FloatOp, FloatUnaryOp, Node, RoundingMode, Variable,
+    FloatOp, FloatUnaryOp, Node, RoundingMode, TableId, Variable,
 };
 pub use support::Support;

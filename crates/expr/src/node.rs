@@ -41,6 +41,10 @@ impl ArrayId {
     }
 }
 
+/// A table of constants.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TableId(pub(crate) u32);
+
 /// One symbolic byte: a position in a symbolic array.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Variable {
@@ -262,6 +266,8 @@ pub enum Node {
     Compare { op: CompareOp, a: ExprId, b: ExprId },
     /// `c` has width 1, `a` (where `c` is true) and `b` have the width of the result.
     Ite { c: ExprId, a: ExprId, b: ExprId },
+    /// The entry of a table (`Arena::table`) at the index; indices past the end give the last entry.
+    Select { table: TableId, index: ExprId },
     /// Bits `low..low + width` of `e`.
     Extract { e: ExprId, low: u32 },
     /// The concatenation of `hi` and `lo`.
@@ -344,6 +350,7 @@ pub(crate) mod tag {
     pub const FLOAT_CONVERT: u8 = 12;
     pub const FLOAT_FROM_INT: u8 = 13;
     pub const FLOAT_TO_INT: u8 = 14;
+    pub const SELECT: u8 = 15;
     pub const BINARY: u8 = 16;
     pub const COMPARE: u8 = 32;
 }
@@ -367,6 +374,7 @@ impl Node {
                 [None, None, None]
             }
             Node::Not { e }
+            | Node::Select { index: e, .. }
             | Node::Extract { e, .. }
             | Node::ZeroExtend { e }
             | Node::SignExtend { e }
@@ -384,7 +392,8 @@ impl Node {
         Children { ids, next: 0 }
     }
 
-    /// The operator and its numbers; the array of a read and the limbs of a wide constant are left out.
+    /// The operator and its numbers; the array of a read, a table and the limbs of a wide constant are
+    /// left out.
     #[inline]
     pub(crate) fn code(&self) -> Code {
         let plain = |tag| (tag, None, None);
@@ -396,6 +405,7 @@ impl Node {
             Node::Binary { op, .. } => plain(tag::BINARY + op as u8),
             Node::Compare { op, .. } => plain(tag::COMPARE + op as u8),
             Node::Ite { .. } => plain(tag::ITE),
+            Node::Select { .. } => plain(tag::SELECT),
             Node::Extract { low, .. } => (tag::EXTRACT, None, Some(u64::from(low))),
             Node::Concat { .. } => plain(tag::CONCAT),
             Node::ZeroExtend { .. } => plain(tag::ZERO_EXTEND),
@@ -461,6 +471,7 @@ impl Node {
             Node::Binary { op, a, b } => [head(tag::BINARY + op as u8, id(a)), id(b)],
             Node::Compare { op, a, b } => [head(tag::COMPARE + op as u8, id(a)), id(b)],
             Node::Ite { c, a, b } => [head(tag::ITE, id(c)), word(id(a), id(b))],
+            Node::Select { table, index } => [head(tag::SELECT, id(index)), u64::from(table.0)],
             Node::Extract { e, low } => [head(tag::EXTRACT, id(e)), u64::from(low)],
             Node::Concat { hi, lo } => [head(tag::CONCAT, id(hi)), id(lo)],
             Node::ZeroExtend { e } => [head(tag::ZERO_EXTEND, id(e)), 0],

@@ -1,6 +1,6 @@
 //! Rewriting rules by example: which terms become equal, constant, or simpler.
 
-use everett_expr::{Arena, ArrayId, EvalScratch, ExprId, Node};
+use everett_expr::{Arena, ArrayId, BinaryOp, EvalScratch, ExprId, Node};
 
 /// An arena with some bytes and words.
 struct Setup {
@@ -334,6 +334,108 @@ fn a_table_of_constants_is_cheap_to_compare() {
         a.single_byte_support(equal).map(|(_, index)| index),
         Some(0)
     );
+}
+
+#[test]
+fn tables_take_up_what_is_done_with_their_entries() {
+    let mut setup = Setup::new();
+    let x = setup.bytes[0];
+    let a = &mut setup.arena;
+    let code: Vec<u64> = (0..256).map(|at| at * 167 % 256).collect();
+    let mut back = vec![0; 256];
+    (0..256).for_each(|at| back[code[at] as usize] = at as u64);
+    let coded = a.select(8, &code, x);
+    assert!(matches!(a.node(coded), Node::Select { .. }));
+    assert_eq!(a.select(8, &back, coded), x, "a table and its inverse");
+    let wide = a.zext(coded, 64);
+    assert_eq!(a.select(8, &back, wide), x);
+    // One entry, none, and all from an index on.
+    let value = a.constant(8, 167 * 9 % 256);
+    let equal = a.eq(coded, value);
+    let nine = a.constant(8, 9);
+    assert_eq!(equal, a.eq(x, nine));
+    let squares: Vec<u64> = (0..256).map(|at| at * at).collect();
+    let square = a.select(16, &squares, x);
+    let (no_square, hundred) = (a.constant(16, 150), a.constant(16, 100));
+    let never = a.eq(square, no_square);
+    assert_false(a, never);
+    let (above, ten) = (a.ult(hundred, square), a.constant(8, 10));
+    assert_eq!(above, a.ult(ten, x));
+    let past = a.constant(32, 300);
+    let last = a.select(16, &squares, past);
+    assert_eq!(a.as_const(last), Some(255 * 255));
+}
+
+#[test]
+fn tables_are_dropped_with_their_terms() {
+    let mut setup = Setup::new();
+    let x = setup.bytes[0];
+    let a = &mut setup.arena;
+    let entries: Vec<u64> = (0..4096).map(|at| at * at % 1009).collect();
+    let before = a.memory_bytes();
+    let (wide, seven) = (a.zext(x, 16), a.constant(16, 7));
+    let index = a.mul(wide, seven);
+    let entry = a.select(16, &entries, index);
+    assert!(a.memory_bytes() > before + 8 * 1785);
+    a.sweep([entry].into_iter());
+    let at_two = |_: ArrayId, _: u32| 2;
+    assert_eq!(a.eval(entry, &at_two, &mut EvalScratch::new()), 196);
+    a.sweep([x].into_iter());
+    assert!(a.memory_bytes() < before + 8 * 1785);
+}
+
+#[test]
+fn quotients_and_remainders_meet_again() {
+    let mut setup = Setup::new();
+    let (x, y) = (setup.word(0), setup.word(1));
+    let a = &mut setup.arena;
+    let ten = a.constant(a.width(x), 10);
+    for divisor in [y, ten] {
+        for (divide, rest) in [
+            (BinaryOp::UDiv, BinaryOp::URem),
+            (BinaryOp::SDiv, BinaryOp::SRem),
+        ] {
+            let quotient = a.binary(divide, x, divisor);
+            let remainder = a.binary(rest, x, divisor);
+            let product = a.mul(quotient, divisor);
+            assert_eq!(a.add(product, remainder), x);
+            assert_eq!(a.sub(x, product), remainder);
+        }
+    }
+}
+
+#[test]
+fn sums_that_cannot_overflow_are_computed_in_a_word() {
+    let mut setup = Setup::new();
+    let (x, y) = (setup.bytes[0], setup.bytes[1]);
+    let a = &mut setup.arena;
+    for signed in [false, true] {
+        for op in [BinaryOp::Add, BinaryOp::Mul] {
+            let extend = |a: &mut Arena, e, width| match signed {
+                true => a.sext(e, width),
+                false => a.zext(e, width),
+            };
+            let (p, q) = (extend(a, x, 128), extend(a, y, 128));
+            let exact = a.binary(op, p, q);
+            let low = a.extract(exact, 0, 64);
+            let back = extend(a, low, 128);
+            let same = a.eq(exact, back);
+            assert_true(a, same);
+        }
+    }
+    // A number with a minus sign, one digit more.
+    let digits = [x, y].map(|digit| a.zext(digit, 64));
+    let (zero, ten) = (a.zero(64), a.constant(64, 10));
+    let number = digits.into_iter().fold(zero, |number, digit| {
+        let scaled = a.mul(number, ten);
+        a.sub(scaled, digit)
+    });
+    let (exact, digit) = (a.sext(number, 65), a.zext(x, 65));
+    let exact = a.sub(exact, digit);
+    let low = a.extract(exact, 0, 64);
+    let back = a.sext(low, 65);
+    let same = a.eq(exact, back);
+    assert_true(a, same);
 }
 
 #[test]

@@ -12,7 +12,8 @@ impl Arena {
         if let Some(truth) = self.decided(op, a, b) {
             return self.bool_constant(truth);
         }
-        if let Some(result) = self.compare_choices(op, a, b) {
+        let folded = self.compare_choices(op, a, b);
+        if let Some(result) = folded.or_else(|| self.compare_selected(op, a, b)) {
             return result;
         }
         match op {

@@ -186,6 +186,10 @@ impl Arena {
         if !subtract && let Some(joined) = self.disjoint_sum(a, b) {
             return joined;
         }
+        let known = self.divided_sum(a, b, subtract);
+        if let Some(known) = known.or_else(|| self.narrow_extended(op, a, b)) {
+            return known;
+        }
         if a != b && !self.is_sum(a) && !self.is_sum(b) {
             return self.plain_binary(op, a, b);
         }

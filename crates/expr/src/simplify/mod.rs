@@ -5,12 +5,14 @@
 mod bitwise;
 mod compare;
 mod equality;
+mod extent;
 mod ite;
 mod linear;
 mod order;
 mod pieces;
 mod polynomial;
 mod product;
+mod select;
 mod shift;
 mod slice;
 

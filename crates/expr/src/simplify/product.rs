@@ -63,6 +63,9 @@ impl Arena {
         if self.is_zero(b) {
             return b;
         }
+        if let Some(narrow) = self.narrow_extended(BinaryOp::Mul, a, b) {
+            return narrow;
+        }
         if width > 128 || !self.has_factors(a) && !self.has_factors(b) {
             return self.plain_binary(BinaryOp::Mul, a, b);
         }
@@ -96,6 +99,46 @@ impl Arena {
             return self.mul(product, factor);
         }
         self.scaled(product, coefficient)
+    }
+
+    /// `x / y * y + x % y` is `x`, and `x - x / y * y` is `x % y`, also for a `y` of 0.
+    pub(super) fn divided_sum(&mut self, a: ExprId, b: ExprId, subtract: bool) -> Option<ExprId> {
+        if subtract {
+            let (op, x, y) = self.multiple(b)?;
+            return (x == a).then(|| self.binary(op, x, y));
+        }
+        for (product, rest) in [(a, b), (b, a)] {
+            let Some((op, x, y)) = self.multiple(product) else {
+                continue;
+            };
+            if self.node(rest) == (Node::Binary { op, a: x, b: y }) {
+                return Some(x);
+            }
+        }
+        None
+    }
+
+    /// The remainder that belongs to a product of a quotient and its divisor: operator, dividend and divisor.
+    fn multiple(&self, e: ExprId) -> Option<(BinaryOp, ExprId, ExprId)> {
+        let Node::Binary {
+            op: BinaryOp::Mul,
+            a,
+            b,
+        } = self.node(e)
+        else {
+            return None;
+        };
+        [(a, b), (b, a)].into_iter().find_map(|(quotient, by)| {
+            let Node::Binary { op, a: x, b: y } = self.node(quotient) else {
+                return None;
+            };
+            let remainder = match op {
+                BinaryOp::UDiv => BinaryOp::URem,
+                BinaryOp::SDiv => BinaryOp::SRem,
+                _ => return None,
+            };
+            (y == by).then_some((remainder, x, y))
+        })
     }
 
     pub(super) fn simplify_unsigned_division(

@@ -7,7 +7,7 @@ impl Arena {
     /// Whether extracting the low bits makes a term smaller instead of only wrapping it.
     pub(super) fn narrows(&self, e: ExprId, width: u32, depth: u32) -> bool {
         match self.node(e) {
-            Node::Constant { .. } | Node::WideConstant { .. } => true,
+            Node::Constant { .. } | Node::WideConstant { .. } | Node::Select { .. } => true,
             Node::ZeroExtend { e } | Node::SignExtend { e } => {
                 self.width(e) <= width || depth > 0 && self.narrows(e, width, depth - 1)
             }
@@ -64,6 +64,7 @@ impl Arena {
                 let (a, b) = (self.extract(a, low, width), self.extract(b, low, width));
                 self.ite(c, a, b)
             }
+            Node::Select { table, index } => self.extract_selected(table, index, low, width),
             Node::Binary {
                 op: BinaryOp::Shl,
                 a,

@@ -129,6 +129,7 @@ pub trait Machine {
     fn extract(&mut self, a: Self::Value, low: u32, width: u32) -> Self::Value;
     fn concat(&mut self, hi: Self::Value, lo: Self::Value) -> Self::Value;
     fn cast(&mut self, a: Self::Value, width: u32, sign: bool) -> Self::Value;
+    fn select(&mut self, width: u32, entries: &[u64], index: Self::Value) -> Self::Value;
 }
 
 pub struct PlainMachine {
@@ -166,6 +167,10 @@ impl Machine for PlainMachine {
     }
     fn cast(&mut self, a: Plain, width: u32, sign: bool) -> Plain {
         a.cast(width, sign)
+    }
+    fn select(&mut self, width: u32, entries: &[u64], index: Plain) -> Plain {
+        let at = index.bits.min(entries.len() as u128 - 1);
+        Plain::new(width, u128::from(entries[at as usize]))
     }
 }
 
@@ -205,6 +210,9 @@ impl Machine for Arena {
         } else {
             self.zext_or_trunc(a, width)
         }
+    }
+    fn select(&mut self, width: u32, entries: &[u64], index: ExprId) -> ExprId {
+        Arena::select(self, width, entries, index)
     }
 }
 
@@ -246,6 +254,9 @@ impl Machine for FoldingMachine {
     }
     fn cast(&mut self, a: ExprId, width: u32, sign: bool) -> ExprId {
         Machine::cast(&mut self.arena, a, width, sign)
+    }
+    fn select(&mut self, width: u32, entries: &[u64], index: ExprId) -> ExprId {
+        self.arena.select(width, entries, index)
     }
 }
 
@@ -402,11 +413,32 @@ fn run_step<M: Machine>(machine: &mut M, values: &[M::Value], step: &Step) -> M:
                 machine.concat(a, b)
             }
         }
-        176..=195 => machine.cast(a, chosen_width(step.width), operands.flag(0)),
+        176..=187 => machine.cast(a, chosen_width(step.width), operands.flag(0)),
         196..=199 => operands.constant(machine, chosen_width(step.width), 0),
+        188..=195 => select(machine, &operands, a),
         200..=203 => machine.read(u32::from(step.b) % BYTES as u32),
         _ => run_idiom(machine, &operands, a),
     }
+}
+
+/// An entry of a table, some of them like those of programs: in order, alike, or few different ones.
+fn select<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
+    let step = operands.step;
+    let index = match machine.width(a) {
+        0..=64 => a,
+        _ => machine.extract(a, 0, 64),
+    };
+    let width = chosen_width(step.width).min(64);
+    let (count, seed) = (1 + u64::from(step.b), step.bits as u64);
+    let entry = |at: u64| match step.c % 4 {
+        0 => at,
+        1 => (at / 16).wrapping_mul(seed),
+        2 => (at.wrapping_mul(seed) >> 7) & 3,
+        _ => at.wrapping_mul(seed | 1).rotate_left(19) ^ seed,
+    };
+    let mask = u64::MAX >> (64 - width);
+    let entries: Vec<u64> = (0..count).map(|at| entry(at) & mask).collect();
+    machine.select(width, &entries, index)
 }
 
 /// Idioms that programs and memory use often, and for which there are rules.
