@@ -34,6 +34,21 @@ impl ByteSet {
         ByteValues(self)
     }
 
+    /// Of the values that agree in these bits, the least.
+    pub fn one_of_each(self, mask: u8) -> ByteSet {
+        let mut known = ByteSet([0; 4]);
+        let mut first_of = |&value: &u8| {
+            let is_new = !known.contains(value & mask);
+            known.insert(value & mask);
+            is_new
+        };
+        self.iter().filter(&mut first_of).collect()
+    }
+
+    pub fn contains(self, value: u8) -> bool {
+        self.0[usize::from(value / 64)] >> (value % 64) & 1 == 1
+    }
+
     fn insert(&mut self, value: u8) {
         self.0[usize::from(value / 64)] |= 1 << (value % 64);
     }
@@ -231,6 +246,9 @@ impl ByteTables {
             *operand = &self.columns[self.column_of[&child]];
             last = arena.width(child);
         }
+        if let Node::Select { table, .. } = node {
+            return Some(lanes::look_up(&arena.table(table).1, operands[0]));
+        }
         lanes::apply(node, width, last, operands)
     }
 
@@ -266,6 +284,9 @@ fn few_of_node(
     for (operand, child) in operands.iter_mut().zip(node.children()) {
         *operand = &columns[&child];
         last = arena.width(child);
+    }
+    if let Node::Select { table, .. } = node {
+        return Some(lanes::look_up(&arena.table(table).1, operands[0]));
     }
     lanes::apply(node, width, last, operands)
 }

@@ -3,8 +3,14 @@
 
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
+
+/// With more combinations, it is worth a walk over the terms to see which bits they use.
+const MANY: u64 = 1 << 16;
+/// Maximal number of bytes and of parts of terms in such a walk.
+const MAX_MASKED: usize = 16;
+const MAX_WALKED: usize = 1 << 12;
 
 /// The values that are left of each byte.
 pub struct Domains {
@@ -63,8 +69,15 @@ impl Domains {
                 set
             });
         }
-        let sizes = allowed.iter().map(|set| set.len());
-        let combinations = sizes.fold(1, u64::saturating_mul);
+        let mut combinations = product(&allowed);
+        if combinations > MANY && !partial && variables.len() <= MAX_MASKED {
+            // Of values that differ only in bits on which no term depends, one is enough.
+            let masks = used_bits(arena, &open, &number);
+            for (set, mask) in allowed.iter_mut().zip(masks) {
+                *set = set.one_of_each(mask);
+            }
+            combinations = product(&allowed);
+        }
         Domains {
             combinations,
             allowed,
@@ -82,10 +95,27 @@ impl Domains {
         self.number.get(&variable).copied()
     }
 
+    /// Whether these values of all bytes are possible, as far as each alone tells.
+    pub fn allows(&self, values: &[u8]) -> bool {
+        let mut pairs = self.allowed.iter().zip(values);
+        pairs.all(|(set, &value)| set.contains(value))
+    }
+
     /// The values of each byte.
     pub fn values(&self) -> &[Vec<u8>] {
         let lists = || self.allowed.iter().map(|set| set.iter().collect());
         self.values.get_or_init(|| lists().collect())
+    }
+
+    /// The digits of the next combination: positions in the lists of values.
+    pub fn count_up(&self, digits: &mut [usize]) {
+        for (digit, all) in digits.iter_mut().zip(self.values()) {
+            *digit += 1;
+            if *digit < all.len() {
+                return;
+            }
+            *digit = 0;
+        }
     }
 
     /// The values of all bytes in a combination: its digits.
@@ -96,6 +126,37 @@ impl Domains {
             rest /= all.len() as u64;
         }
     }
+}
+
+fn product(sets: &[ByteSet]) -> u64 {
+    let sizes = sets.iter().map(|set| set.len());
+    sizes.fold(1, u64::saturating_mul)
+}
+
+/// For each byte the bits that the terms use, as far as they take parts of it.
+fn used_bits(arena: &Arena, terms: &[ExprId], number: &FxHashMap<Variable, usize>) -> Vec<u8> {
+    let mut masks = vec![0; number.len()];
+    let mut seen = FxHashSet::default();
+    let mut stack = terms.to_vec();
+    while let Some(e) = stack.pop() {
+        if !seen.insert(e) {
+            continue;
+        }
+        if seen.len() > MAX_WALKED {
+            return vec![u8::MAX; number.len()];
+        }
+        match (arena.node(e), arena.as_variable(e)) {
+            (_, Some(variable)) => masks[number[&variable]] = u8::MAX,
+            (Node::Extract { e: part, low }, _) => match arena.as_variable(part) {
+                Some(variable) => {
+                    masks[number[&variable]] |= (scalar::mask(arena.width(e)) << low) as u8;
+                }
+                None => stack.push(part),
+            },
+            (node, None) => stack.extend(node.children()),
+        }
+    }
+    masks
 }
 
 /// Whether a term has no bytes but those of the support.

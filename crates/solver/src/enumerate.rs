@@ -12,6 +12,8 @@ use crate::verdict::{Effort, Verdict};
 
 /// Queries with more combinations are left to the other layers.
 const MAX_COMBINATIONS: u64 = 1 << 16;
+/// The same where the small SAT solver gave up. The work for all of them is bounded, too.
+const MAX_COMBINATIONS_HARD: u64 = 1 << 26;
 /// So are larger ones: to look at them takes time, too.
 const MAX_VARIABLES: usize = 256;
 /// Combinations that are evaluated together.
@@ -147,7 +149,11 @@ impl Solver {
         effort: Effort,
         count: usize,
     ) -> Option<Vec<Vec<u8>>> {
-        if domains.combinations > MAX_COMBINATIONS {
+        let most = match effort {
+            Effort::First => MAX_COMBINATIONS,
+            Effort::Hard => MAX_COMBINATIONS_HARD,
+        };
+        if domains.combinations > most {
             return None;
         }
         if domains.combinations == 0 {
@@ -239,15 +245,18 @@ impl Solver {
 fn by_lanes(program: &Program, domains: &Domains, most: usize) -> Vec<Vec<u8>> {
     let mut bytes = vec![[0u64; LANES]; domains.variables.len()];
     let mut columns = Vec::new();
+    let mut digits = vec![0; domains.variables.len()];
     let mut values = vec![0; domains.variables.len()];
     let mut found = Vec::new();
     let mut first = 0;
     while first < domains.combinations && found.len() < most {
         for lane in 0..LANES as u64 {
+            for ((column, all), &digit) in bytes.iter_mut().zip(domains.values()).zip(&digits) {
+                column[lane as usize] = u64::from(all[digit]);
+            }
             // Beyond the end the last combination is evaluated again.
-            domains.decode((first + lane).min(domains.combinations - 1), &mut values);
-            for (column, &value) in bytes.iter_mut().zip(&values) {
-                column[lane as usize] = u64::from(value);
+            if first + lane + 1 < domains.combinations {
+                domains.count_up(&mut digits);
             }
         }
         if let Some(lane) = program.first_lane(&bytes, &mut columns) {

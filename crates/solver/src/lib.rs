@@ -5,6 +5,7 @@
 
 #![deny(missing_docs)]
 
+mod bisect;
 mod blast;
 mod bytes;
 mod cache;

@@ -3,9 +3,13 @@
 use crate::lanes;
 use everett_expr::{Arena, BinaryOp, ExprId, Node, Variable};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Terms whose products and divisions cost a SAT solver less (in gates, about) are left to it first.
 pub const HARD_ARITHMETIC: u64 = 1 << 10;
+
+/// About so many bits of a table share a gate.
+const GATES_SHARED: u64 = 4;
 
 /// Where the value of a byte comes from.
 #[derive(Clone, Copy)]
@@ -21,6 +25,8 @@ enum Operation {
     Byte(Byte),
     /// A node with its width, that of its last operand, and positions of the operands: those of earlier operations.
     Of(Node, u32, u32, [usize; 3]),
+    /// The entry of a table at an index.
+    Select(Arc<[u64]>, usize),
 }
 
 /// Terms that must hold, as operations.
@@ -30,7 +36,7 @@ pub struct Program {
     /// Positions of terms that must hold.
     roots: Vec<usize>,
     position: FxHashMap<ExprId, usize>,
-    /// An estimate of the rows of adders that products and divisions would take in a circuit, times their width.
+    /// An estimate of the gates that products, divisions and tables would take in a circuit.
     arithmetic: u64,
 }
 
@@ -98,6 +104,11 @@ impl Program {
             *operand = self.position[&child];
             last = arena.width(child);
         }
+        if let Node::Select { table, .. } = node {
+            let entries = arena.table(table).1;
+            self.arithmetic += entries.len() as u64 * u64::from(width) / GATES_SHARED;
+            return Some(Operation::Select(entries, operands[0]));
+        }
         // Whether the operation is of this kind does not depend on values.
         lanes::apply(node, width, last, [&[0]; 3])?;
         self.arithmetic += arithmetic(arena, node);
@@ -157,10 +168,11 @@ fn evaluate<const N: usize>(
     columns: &[[u64; N]],
 ) -> [u64; N] {
     let unused = [0; N];
-    match *operation {
-        Operation::Byte(Byte::Varies(number)) => bytes[number],
-        Operation::Byte(Byte::Is(value)) => [u64::from(value); N],
-        Operation::Of(node, width, last, operands) => {
+    match operation {
+        &Operation::Byte(Byte::Varies(number)) => bytes[number],
+        &Operation::Byte(Byte::Is(value)) => [u64::from(value); N],
+        Operation::Select(entries, index) => lanes::look_up(entries, &columns[*index]),
+        &Operation::Of(node, width, last, operands) => {
             // The first operation has no operands, and nothing before it.
             let operands = operands.map(|at| columns.get(at).unwrap_or(&unused));
             lanes::apply(node, width, last, operands).unwrap_or(unused)

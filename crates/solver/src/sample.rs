@@ -3,6 +3,7 @@
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 
+use crate::bisect::Bisection;
 use crate::cache::Query;
 use crate::chain::{Solver, solution, with_solution};
 use crate::domains::Domains;
@@ -92,7 +93,11 @@ impl Solver {
         if terms.len() > MAX_CONSTRAINTS + 1 {
             return None;
         }
-        let values = self.sampled(arena, &terms, &domains, model, effort)?;
+        let values = self.bisected(arena, &terms, &domains, model, effort);
+        let values = match values {
+            Some(values) => values,
+            None => self.sampled(arena, &terms, &domains, model, effort)?,
+        };
         let value = |variable: Variable| {
             let at = domains.number(variable);
             at.map_or_else(|| model.value(variable), |at| values[at])
@@ -102,6 +107,21 @@ impl Solver {
         self.statistics.by_samples += 1;
         self.cache.remember_sat(query, solution, &found);
         Some(Verdict::Sat(found))
+    }
+
+    /// Values of the bytes, found by bisection where the small SAT solver gave up.
+    fn bisected(
+        &mut self,
+        arena: &Arena,
+        terms: &[ExprId],
+        domains: &Domains,
+        model: &Model,
+        effort: Effort,
+    ) -> Option<Vec<u8>> {
+        if effort == Effort::First {
+            return None;
+        }
+        Bisection::new(arena, terms, domains, model, &mut self.scratch).run()
     }
 
     /// Values of the bytes under which the terms hold.
@@ -131,7 +151,8 @@ impl Solver {
             Some(program) if program.arithmetic() < HARD_ARITHMETIC => None,
             Some(program) => by_lanes(&program, domains, &before, work).or_else(|| {
                 let near = effort == Effort::Hard;
-                near.then(|| by_neighbours(&program, domains, &before))?
+                let small = || by_small_numbers(&program, domains, work);
+                near.then(|| by_neighbours(&program, domains, &before).or_else(small))?
             }),
             None if effort == Effort::First => None,
             None => self.one_by_one(arena, terms, domains, model, &before),
@@ -179,6 +200,31 @@ fn by_lanes(program: &Program, domains: &Domains, before: &[u8], work: u64) -> O
             numbers.sample(lane, before, domains, &mut values);
             for (column, &value) in bytes.iter_mut().zip(&values) {
                 column[lane] = u64::from(value);
+            }
+        }
+        if let Some(lane) = program.first_lane(&bytes, &mut columns) {
+            return Some(bytes.iter().map(|column| column[lane] as u8).collect());
+        }
+    }
+    None
+}
+
+/// Tries random values of a few bytes, with the least possible ones for the others: small numbers divide others more
+/// often than large ones.
+fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<Vec<u8>> {
+    let least: Vec<u8> = domains.values().iter().map(|all| all[0]).collect();
+    let mut numbers = Numbers(1);
+    let mut bytes = vec![[0u64; LANES]; least.len()];
+    let mut columns = Vec::new();
+    for _ in 0..(work / program.len().max(1)).max(1) {
+        for lane in 0..LANES {
+            for (column, &value) in bytes.iter_mut().zip(&least) {
+                column[lane] = u64::from(value);
+            }
+            for _ in 0..=numbers.below(3) {
+                let at = numbers.below(least.len());
+                let all = &domains.values()[at];
+                bytes[at][lane] = u64::from(all[numbers.below(all.len())]);
             }
         }
         if let Some(lane) = program.first_lane(&bytes, &mut columns) {

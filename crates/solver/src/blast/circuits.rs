@@ -61,6 +61,29 @@ impl<B: Backend> Gates<B> {
             .collect()
     }
 
+    /// The entry at an index; the last one for indices past the end.
+    pub fn select(&mut self, index: &[Lit], entries: &[u64], width: usize) -> Word {
+        let constant = |entry: u64| {
+            let bit = |at| if entry >> at & 1 == 1 { TRUE } else { FALSE };
+            (0..width).map(bit).collect()
+        };
+        let Some((&top, below)) = index.split_last() else {
+            return constant(entries[0]);
+        };
+        if entries.iter().all(|&entry| entry == entries[0]) {
+            return constant(entries[0]);
+        }
+        let half = 1usize.checked_shl(below.len() as u32).unwrap_or(0);
+        if half == 0 || entries.len() <= half {
+            let low = self.select(below, entries, width);
+            let past = constant(entries[entries.len() - 1]);
+            return self.mux_word(top, &past, &low);
+        }
+        let low = self.select(below, &entries[..half], width);
+        let high = self.select(below, &entries[half..], width);
+        self.mux_word(top, &high, &low)
+    }
+
     pub fn equal(&mut self, a: &[Lit], b: &[Lit]) -> Lit {
         let mut same: Vec<Lit> = a.iter().zip(b).map(|(&x, &y)| -self.xor(x, y)).collect();
         self.and_all(&mut same)

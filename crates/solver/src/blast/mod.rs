@@ -212,6 +212,11 @@ impl<B: Backend> Blaster<B> {
                 let (yes, no) = (self.word(a), self.word(b));
                 self.gates.mux_word(self.bits(c)[0], &yes, &no)
             }
+            Node::Select { table, index } => {
+                let (_, entries) = arena.table(table);
+                let index = self.word(index);
+                self.gates.select(&index, &entries, width)
+            }
             Node::Extract { e, low } => self.bits(e)[low as usize..low as usize + width].to_vec(),
             Node::Concat { hi, lo } => [self.bits(lo), self.bits(hi)].concat(),
             Node::ZeroExtend { e } => extended(self.word(e), width, FALSE),

@@ -133,6 +133,13 @@ impl<'a> Printer<'a> {
                     self.name(b)
                 )
             }
+            Node::Select { table, index } => {
+                let (_, entries) = self.arena.table(table);
+                let bits = self.arena.width(index);
+                let mut body = String::new();
+                selection(&mut body, &self.name(index), bits, &entries, width);
+                body
+            }
             Node::Extract { e, low } => {
                 format!("((_ extract {} {low}) {})", low + width - 1, self.name(e))
             }
@@ -161,6 +168,33 @@ impl<'a> Printer<'a> {
             "(define-fun {name} () (_ BitVec {width}) {body})"
         ));
     }
+}
+
+/// The entry of a table at an index of which the lowest `bits` are left, as choices by its bits.
+fn selection(out: &mut String, index: &str, bits: u32, entries: &[u64], width: u32) {
+    let last = entries[entries.len() - 1];
+    if bits == 0 || entries.iter().all(|&entry| entry == last) {
+        let _ = write!(out, "(_ bv{} {width})", entries[0]);
+        return;
+    }
+    let bit = bits - 1;
+    let half = 1usize.checked_shl(bit).unwrap_or(usize::MAX);
+    let (low, high) = entries.split_at(half.min(entries.len()));
+    let _ = write!(out, "(ite (= ((_ extract {bit} {bit}) {index}) #b1) ");
+    selection(
+        out,
+        index,
+        bit,
+        if high.is_empty() {
+            &entries[entries.len() - 1..]
+        } else {
+            high
+        },
+        width,
+    );
+    out.push(' ');
+    selection(out, index, bit, low, width);
+    out.push(')');
 }
 
 fn binary_name(op: BinaryOp) -> &'static str {

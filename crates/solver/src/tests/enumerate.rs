@@ -157,6 +157,92 @@ fn a_hash_falls_into_each_bucket() {
     }
 }
 
+#[test]
+fn three_bytes_are_enumerated_where_the_small_solver_gives_up() {
+    let below = |arena: &mut Arena, reads: &[ExprId]| {
+        let (x, bound) = (number(arena, reads), arena.constant(32, 1 << 17));
+        vec![arena.ult(x, bound)]
+    };
+    // 17 is no square modulo 1009, either.
+    let no_square = |arena: &mut Arena, reads: &[ExprId]| {
+        let x = number(arena, reads);
+        let x = arena.zext(x, 64);
+        let (product, modulus) = (arena.mul(x, x), arena.constant(64, 1009));
+        let (rest, k) = (arena.urem(product, modulus), arena.constant(64, 17));
+        arena.eq(rest, k)
+    };
+    let counted = ask(4, below, no_square, false);
+    assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
+}
+
+/// A table of 1,024 numbers at two indices, which use a part of their bytes.
+fn sum_of_entries(arena: &mut Arena, reads: &[ExprId]) -> ExprId {
+    let entry = |at: u64| (at * 2_654_435_761) >> 7 & 0xffff_ffff;
+    let entries: Vec<u64> = (0..1024).map(entry).collect();
+    let words = [(0, 1), (2, 3)].map(|(low, high)| {
+        let index = arena.concat(reads[high], reads[low]);
+        let index = arena.extract(index, 0, 10);
+        arena.select(32, &entries, index)
+    });
+    arena.add(words[0], words[1])
+}
+
+#[test]
+fn sums_of_entries_of_tables_are_enumerated() {
+    let none = |_: &mut Arena, _: &[ExprId]| vec![];
+    let sum_is = |value: u64| {
+        move |arena: &mut Arena, reads: &[ExprId]| {
+            let (sum, value) = (sum_of_entries(arena, reads), arena.constant(32, value));
+            arena.eq(sum, value)
+        }
+    };
+    let counted = ask(4, none, sum_is(3), false);
+    assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
+}
+
+/// Conditions on floats, of which the SAT instances know nothing, and a number of which bisection finds a solution.
+#[test]
+fn floats_are_found_by_bisection() {
+    use everett_expr::{FloatCompareOp, FloatFormat, FloatOp};
+    let none = |_: &mut Arena, _: &[ExprId]| vec![];
+    let format = FloatFormat::Double;
+    let double = |arena: &mut Arena, value: f64| arena.constant(64, value.to_bits());
+    let square_is = |arena: &mut Arena, reads: &[ExprId]| {
+        let x = arena.concat_bytes(reads);
+        let square = arena.float_binary(FloatOp::Mul, format, x, x);
+        let value = double(arena, 2.25);
+        arena.float_compare(FloatCompareOp::Oeq, format, square, value)
+    };
+    let counted = ask(8, none, square_is, true);
+    assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
+    let scaled_is = |arena: &mut Arena, reads: &[ExprId]| {
+        let x = arena.concat_bytes(reads);
+        let x = arena.float_from_int(true, format, x);
+        let (factor, offset) = (double(arena, 1.8), double(arena, 32.0));
+        let scaled = arena.float_binary(FloatOp::Mul, format, x, factor);
+        let sum = arena.float_binary(FloatOp::Add, format, scaled, offset);
+        let value = double(arena, -1_799_968.0);
+        arena.float_compare(FloatCompareOp::Oeq, format, sum, value)
+    };
+    let counted = ask(4, none, scaled_is, true);
+    assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
+    // No value of one number is enough.
+    let mean_is_above = |arena: &mut Arena, reads: &[ExprId]| {
+        let words = [0, 2, 4].map(|at| {
+            let word = arena.concat_bytes(&reads[at..at + 2]);
+            arena.sext(word, 32)
+        });
+        let sum = arena.add(words[0], words[1]);
+        let sum = arena.add(sum, words[2]);
+        let (sum, three) = (arena.float_from_int(true, format, sum), double(arena, 3.0));
+        let mean = arena.float_binary(FloatOp::Div, format, sum, three);
+        let bound = double(arena, 32000.5);
+        arena.float_compare(FloatCompareOp::Olt, format, bound, mean)
+    };
+    let counted = ask(6, none, mean_is_above, true);
+    assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 

@@ -78,7 +78,7 @@ impl Terms {
     pub fn build(&mut self, step: &Step) -> ExprId {
         let [first, second, third] = step.operands;
         let width = step.width;
-        let e = match step.operation % 28 {
+        let e = match step.operation % 30 {
             n @ 0..=12 => {
                 let (a, b) = (self.resized(first, width), self.resized(second, width));
                 self.arena.binary(BinaryOp::ALL[usize::from(n)], a, b)
@@ -114,10 +114,25 @@ impl Terms {
                 let e = self.operand(first);
                 self.arena.not(e)
             }
+            27 | 28 => self.select(step),
             _ => self.arena.constant(width, step.bits),
         };
         self.all.push(e);
         e
+    }
+
+    fn select(&mut self, step: &Step) -> ExprId {
+        let [first, second, third] = step.operands;
+        let e = self.operand(first);
+        let index = match self.arena.width(e) {
+            0..=64 => e,
+            _ => self.arena.extract(e, 0, 64),
+        };
+        let (width, mix) = (step.width.min(64), step.bits | 1);
+        let mask = u64::MAX >> (64 - width);
+        let entry = |at: u64| (at + u64::from(third)).wrapping_mul(mix).rotate_left(11) & mask;
+        let entries: Vec<u64> = (0..1 + u64::from(second % 300)).map(entry).collect();
+        self.arena.select(width, &entries, index)
     }
 
     fn ite(&mut self, step: &Step) -> ExprId {

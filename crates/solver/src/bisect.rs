@@ -1,0 +1,244 @@
+//! Looks for a solution of a comparison by bisection: most terms that programs compare, floats above all, grow or fall
+//! with each number that they are computed from. What is found is evaluated, so it need not be so.
+
+use everett_expr::{Arena, ArrayId, CompareOp, EvalScratch, ExprId, Node, Variable};
+use std::cmp::Ordering;
+
+use crate::domains::Domains;
+use crate::model::Model;
+
+/// Words that are varied.
+const MAX_WORDS: usize = 24;
+/// Evaluations of terms in all.
+const MAX_EVALUATIONS: u64 = 1 << 18;
+
+/// The sides of a comparison, and how their bits are ordered.
+struct Comparison {
+    a: ExprId,
+    b: ExprId,
+    /// The highest bit counts as a sign: of a float, or of an integer.
+    is_float: bool,
+    is_signed: bool,
+}
+
+impl Comparison {
+    fn of(arena: &Arena, mut condition: ExprId) -> Option<Comparison> {
+        while let Node::Not { e } = arena.node(condition) {
+            condition = e;
+        }
+        let (a, b, is_float, is_signed) = match arena.node(condition) {
+            Node::Compare { op, a, b } => {
+                let is_signed = matches!(op, CompareOp::Slt | CompareOp::Sle);
+                (a, b, false, is_signed)
+            }
+            Node::FloatCompare { a, b, .. } => (a, b, true, true),
+            _ => return None,
+        };
+        (arena.width(a) <= 128).then_some(Comparison {
+            a,
+            b,
+            is_float,
+            is_signed,
+        })
+    }
+
+    /// A number that is ordered like the value of a side.
+    fn key(&self, width: u32, limbs: &[u64]) -> u128 {
+        let high = limbs.get(1).copied().unwrap_or(0);
+        let bits = u128::from(limbs[0]) | u128::from(high) << 64;
+        let sign = 1u128 << (width - 1);
+        match (bits & sign != 0, self.is_float) {
+            (true, true) => (sign << 1).wrapping_sub(1) & !bits,
+            _ if self.is_signed => bits ^ sign,
+            _ => bits,
+        }
+    }
+}
+
+/// A value of a word: the number of its first byte, how many there are, and the value.
+#[derive(Clone, Copy)]
+struct Word {
+    first: usize,
+    size: usize,
+    value: u64,
+}
+
+/// The search for values of the bytes in `domains`; the others have those of the model.
+pub struct Bisection<'a> {
+    arena: &'a Arena,
+    /// The condition is the first.
+    terms: &'a [ExprId],
+    domains: &'a Domains,
+    model: &'a Model,
+    scratch: &'a mut EvalScratch,
+    /// The values of the bytes that are varied, so far.
+    values: Vec<u8>,
+}
+
+impl<'a> Bisection<'a> {
+    /// Begins with the values of the model.
+    pub fn new(
+        arena: &'a Arena,
+        terms: &'a [ExprId],
+        domains: &'a Domains,
+        model: &'a Model,
+        scratch: &'a mut EvalScratch,
+    ) -> Bisection<'a> {
+        let variables = domains.variables.iter();
+        Bisection {
+            arena,
+            terms,
+            domains,
+            model,
+            scratch,
+            values: variables.map(|&one| model.value(one)).collect(),
+        }
+    }
+
+    /// Values of the bytes under which the terms hold. Where no value of a word does, it keeps the one that brings the
+    /// sides nearest to each other, and the next word is varied.
+    pub fn run(&mut self) -> Option<Vec<u8>> {
+        let comparison = Comparison::of(self.arena, *self.terms.first()?)?;
+        let end = self.scratch.evaluated() + MAX_EVALUATIONS;
+        for (first, size) in self.words() {
+            let mut nearest = None;
+            for (low, high) in intervals(size) {
+                if self.scratch.evaluated() > end {
+                    return None;
+                }
+                let word = |value| Word { first, size, value };
+                let found = self.between(&comparison, word(low), word(high), &mut nearest);
+                if found.is_some() {
+                    return found;
+                }
+            }
+            let (_, distance) = self.order(&comparison, None);
+            if let Some((nearer, word)) = nearest
+                && nearer < distance
+            {
+                self.values = self.values_with(Some(word));
+            }
+        }
+        None
+    }
+
+    /// The words of bytes that follow one another, as the number of the first and how many: the largest first.
+    fn words(&self) -> Vec<(usize, usize)> {
+        let variables = &self.domains.variables;
+        let mut words = Vec::new();
+        let mut start = 0;
+        while start < variables.len() {
+            let follows = |at: usize| {
+                let (before, here) = (variables[at - 1], variables[at]);
+                before.array == here.array && before.index + 1 == here.index
+            };
+            let end = (start + 1..variables.len()).find(|&at| !follows(at));
+            let end = end.unwrap_or(variables.len());
+            for size in [8, 4, 2, 1] {
+                let firsts = (start..end)
+                    .step_by(size)
+                    .filter(|first| first + size <= end);
+                words.extend(firsts.map(|first| (first, size)));
+            }
+            start = end;
+        }
+        words.truncate(MAX_WORDS);
+        words
+    }
+
+    /// Looks between two values of a word for the place where the order of the sides changes. `nearest` is the value
+    /// that is possible and brings them nearest to each other, with their distance.
+    fn between(
+        &mut self,
+        comparison: &Comparison,
+        mut low: Word,
+        mut high: Word,
+        nearest: &mut Option<(u128, Word)>,
+    ) -> Option<Vec<u8>> {
+        for end in [low, high] {
+            if let Some(found) = self.holds(end) {
+                return Some(found);
+            }
+        }
+        let (at_low, from_low) = self.order(comparison, Some(low));
+        let (at_high, from_high) = self.order(comparison, Some(high));
+        for (distance, end) in [(from_low, low), (from_high, high)] {
+            let is_nearer = nearest.is_none_or(|(nearest, _)| distance < nearest);
+            if is_nearer && self.domains.allows(&self.values_with(Some(end))) {
+                *nearest = Some((distance, end));
+            }
+        }
+        if at_low == at_high {
+            return None;
+        }
+        while high.value - low.value > 1 {
+            let value = low.value + (high.value - low.value) / 2;
+            let middle = Word { value, ..low };
+            if let Some(found) = self.holds(middle) {
+                return Some(found);
+            }
+            match self.order(comparison, Some(middle)).0 == at_low {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The values of all bytes that are varied, with this value of a word.
+    fn values_with(&self, word: Option<Word>) -> Vec<u8> {
+        let mut values = self.values.clone();
+        if let Some(Word { first, size, value }) = word {
+            values[first..first + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        values
+    }
+
+    fn value(&self, values: &[u8], array: ArrayId, index: u32) -> u8 {
+        let variable = Variable { array, index };
+        let number = self.domains.number(variable);
+        number.map_or_else(|| self.model.value(variable), |number| values[number])
+    }
+
+    /// The order of the sides, and their distance.
+    fn order(&mut self, comparison: &Comparison, word: Option<Word>) -> (Ordering, u128) {
+        let values = self.values_with(word);
+        let mut scratch = std::mem::take(self.scratch);
+        let byte = |array, index| self.value(&values, array, index);
+        let mut key = |side| {
+            let limbs = self.arena.eval_limbs(side, &byte, &mut scratch);
+            comparison.key(self.arena.width(side), &limbs)
+        };
+        let (a, b) = (key(comparison.a), key(comparison.b));
+        *self.scratch = scratch;
+        (a.cmp(&b), a.abs_diff(b))
+    }
+
+    /// The values of all bytes, if the terms hold under them.
+    fn holds(&mut self, word: Word) -> Option<Vec<u8>> {
+        let values = self.values_with(Some(word));
+        if !self.domains.allows(&values) {
+            return None;
+        }
+        let mut scratch = std::mem::take(self.scratch);
+        let byte = |array, index| self.value(&values, array, index);
+        let mut terms = self.terms.iter();
+        let all = terms.all(|&e| self.arena.eval_bool(e, &byte, &mut scratch));
+        *self.scratch = scratch;
+        all.then_some(values)
+    }
+}
+
+/// Ranges of a word's values in which numbers of a kind are in order: without sign, each sign, and floats of each sign.
+fn intervals(size: usize) -> Vec<(u64, u64)> {
+    let most = u64::MAX >> (64 - 8 * size);
+    let half = most / 2;
+    let mut intervals = vec![(0, half), (half + 1, most), (0, most)];
+    let infinity = match size {
+        8 => f64::INFINITY.to_bits(),
+        4 => u64::from(f32::INFINITY.to_bits()),
+        _ => return intervals,
+    };
+    intervals.extend([(0, infinity), (half + 1, half + 1 + infinity)]);
+    intervals
+}
