@@ -4,7 +4,9 @@
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Clock, Model, Solver, Verdict};
-use everett_vm::{CallSite, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend};
+use everett_vm::{
+    CallSite, ChoiceSite, Narrowed, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,6 +143,16 @@ impl<'a> PathOracle<'a> {
             let different = arena.not(same);
             self.path.constrain(arena, different);
         }
+    }
+
+    /// The least and the greatest value of a term. The solver finds them also for a state that follows a trace, whose
+    /// condition has more terms but the same solutions: its questions must be the same.
+    fn range(&mut self, arena: &mut Arena, term: ExprId) -> Option<(u64, u64)> {
+        let (constraints, model) = (&self.path.constraints, &self.path.model);
+        let least = self.solver.unsigned_min(arena, constraints, model, term);
+        let (least, _) = least.ok()?;
+        let greatest = self.solver.unsigned_max(arena, constraints, model, term);
+        Some((least, greatest.ok()?.0))
     }
 
     /// An input that was made already, for a host that sets itself up again.
@@ -281,6 +293,27 @@ impl Oracle for PathOracle<'_> {
         };
         self.fork = Some(Fork::Value { term, value, other });
         Err(Suspend)
+    }
+
+    fn narrow(
+        &mut self,
+        arena: &mut Arena,
+        term: ExprId,
+        few: &dyn Fn((u64, u64)) -> bool,
+    ) -> Result<Narrowed, Suspend> {
+        let known = self.path.tape.get(self.next).copied();
+        if let Some(Answer::Range(least, greatest)) = known {
+            self.next += 1;
+            return Ok(Narrowed::Range(least, greatest));
+        }
+        if known.is_none() && !self.is_open() {
+            self.exclude(arena, term);
+            if let Some((least, greatest)) = self.range(arena, term).filter(|&range| few(range)) {
+                self.answer(Answer::Range(least, greatest));
+                return self.pausing(Narrowed::Range(least, greatest));
+            }
+        }
+        self.concretize(arena, term).map(Narrowed::Value)
     }
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {

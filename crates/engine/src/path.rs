@@ -23,6 +23,8 @@ pub enum Answer {
     Bool(bool),
     /// To `concretize`.
     Value(u64),
+    /// To `narrow`, where it was no value.
+    Range(u64, u64),
     /// To `choose`.
     Choice(u32),
     /// To `input`.
@@ -37,6 +39,8 @@ impl Answer {
         let (kind, value) = match self {
             Answer::Bool(value) => (1, u64::from(value)),
             Answer::Value(value) => (2, value),
+            // It follows from the condition.
+            Answer::Range(least, _) => (6, least),
             Answer::Choice(picked) => (3, u64::from(picked)),
             // Its number is the arena's.
             Answer::Input(_) => (4, 0),

@@ -2,14 +2,15 @@
 //!
 //! A symbolic pointer is first resolved to one object: the object that its constant part lies in,
 //! or one of the objects that an if-then-else inside it selects. The vm then asks the oracle
-//! whether the access stays in bounds; the path on which it does not ends with a finding. In a
-//! small object the access becomes one expression over all positions. In a large object the pointer
-//! is concretised, one path per value.
+//! whether the access stays in bounds; the path on which it does not ends with a finding. Where few
+//! positions are left, or a read finds only concrete bytes, the access becomes one expression over
+//! all positions. Otherwise the pointer is concretised, one path per value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
 
 use crate::bug::bytes;
-use crate::memory::{AccessFault, Object, ObjectKind, join_bytes};
+use crate::memory::{AccessFault, Object, ObjectKind, SymbolicWrite, join_bytes};
+use crate::oracle::Narrowed;
 use crate::preemption::Access;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
@@ -25,8 +26,24 @@ pub enum AccessTarget {
         object: u64,
         /// The offset, a 64-bit term.
         offset: ExprId,
+        /// Where that can be.
+        positions: Positions,
     },
 }
+
+/// Offsets of an access, at equal distances.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Positions {
+    first: u64,
+    /// A power of two.
+    step: u64,
+    count: u64,
+}
+
+/// Fewer concrete values are an if-then-else, which other terms fold into.
+const MIN_TABLE: usize = 16;
+/// Maximal number of concrete values that a read through a symbolic pointer may select from.
+const MAX_TABLE: u64 = 1 << 18;
 
 /// Maximal number of if-then-else leaves that are examined before the pointer is concretised.
 const MAX_LEAVES: usize = 32;
@@ -43,7 +60,11 @@ impl Vm<'_> {
                 let object = self.memory.near(start).ok_or(Interrupt::EndPath)?;
                 Ok(object.load(self.arena, address - start, len))
             }
-            AccessTarget::Within { object, offset } => self.load_within(object, offset, len),
+            AccessTarget::Within {
+                object,
+                offset,
+                positions,
+            } => self.load_within(object, offset, positions, len),
         }
     }
 
@@ -76,9 +97,11 @@ impl Vm<'_> {
                 }
                 Ok(())
             }
-            AccessTarget::Within { object, offset } => {
-                self.store_within(object, offset, len, value)
-            }
+            AccessTarget::Within {
+                object,
+                offset,
+                positions,
+            } => self.store_within(object, offset, positions, len, value),
         }
     }
 
@@ -149,17 +172,48 @@ impl Vm<'_> {
         if let Some(offset) = self.arena.as_const(offset) {
             return Ok(AccessTarget::At(start + offset));
         }
-        if self.positions(offset, size, len, write).is_none() {
-            let offset = self.concretize(Value {
-                bits: 0,
-                term: Some(offset),
-            })?;
+        self.target_in_bounds(start, offset, size, len, write)
+    }
+
+    /// The target of an access: all positions that the offset tells by itself; if they are too many, those that the path
+    /// leaves; if these are too many, too, one position.
+    fn target_in_bounds(
+        &mut self,
+        start: u64,
+        offset: ExprId,
+        size: u64,
+        len: u64,
+        write: bool,
+    ) -> Result<AccessTarget, Interrupt> {
+        let object = start;
+        let range = self.arena.unsigned_range(offset);
+        if let Some(positions) = self.positions(start, offset, range, size, len, write) {
+            return Ok(AccessTarget::Within {
+                object,
+                offset,
+                positions,
+            });
+        }
+        let offset = self.initialised(offset)?;
+        if let Some(offset) = self.arena.as_const(offset) {
             return Ok(AccessTarget::At(start + offset));
         }
-        Ok(AccessTarget::Within {
-            object: start,
-            offset,
-        })
+        self.asks();
+        let most = self.most_positions(start, size, write);
+        let step = self.step(offset);
+        let few = |(min, max): (u64, u64)| (max - min) / step < most;
+        match self.oracle.narrow(self.arena, offset, &few)? {
+            Narrowed::Value(offset) => Ok(AccessTarget::At(start + offset)),
+            Narrowed::Range(min, max) => {
+                let positions = self.positions(start, offset, (min, max), size, len, write);
+                let positions = positions.ok_or(Interrupt::EndPath)?;
+                Ok(AccessTarget::Within {
+                    object,
+                    offset,
+                    positions,
+                })
+            }
+        }
     }
 
     /// Whether the pages of a mapping have different permissions, so that each access must be
@@ -378,26 +432,43 @@ impl Vm<'_> {
         }
     }
 
-    /// The possible positions of an access as (first, step, count); `None` if there are too many.
+    /// The positions of an access whose offset is in a range; `None` if there are too many.
     fn positions(
         &self,
+        start: u64,
         offset: ExprId,
+        (min, max): (u64, u64),
         size: u64,
         len: u64,
         write: bool,
-    ) -> Option<(u64, u64, u64)> {
-        let (zeros, ones) = self.arena.known_bits(offset);
-        let step = 1u64 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12);
-        let (min, max) = self.arena.unsigned_range(offset);
+    ) -> Option<Positions> {
+        let step = self.step(offset);
         let first = min.next_multiple_of(step).min(size);
         let last = max.min(size - len);
         let count = last.saturating_sub(first) / step + 1;
-        let most = if write {
-            self.options.max_positions
-        } else {
-            self.options.max_positions_read
-        };
-        (count <= most).then_some((first, step, count))
+        let few = count <= self.most_positions(start, size, write);
+        few.then_some(Positions { first, step, count })
+    }
+
+    /// The distance of the positions of an access, by the bits that are known to be 0.
+    fn step(&self, offset: ExprId) -> u64 {
+        let (zeros, ones) = self.arena.known_bits(offset);
+        1 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12)
+    }
+
+    /// How many positions of an object one expression may cover.
+    fn most_positions(&self, start: u64, size: u64, write: bool) -> u64 {
+        match write {
+            true => self.options.max_positions,
+            false if self.is_concrete(start, size) => MAX_TABLE,
+            false => self.options.max_positions_read,
+        }
+    }
+
+    /// Whether no byte of the `size` ones at `start` is symbolic.
+    fn is_concrete(&self, start: u64, size: u64) -> bool {
+        let object = self.memory.near(start);
+        object.is_some_and(|object| !object.has_symbolic(start - object.start, size))
     }
 
     /// Start and size of the accessible extent at `start` that a pointer must stay in.
@@ -409,40 +480,89 @@ impl Vm<'_> {
         }
     }
 
-    fn load_within(&mut self, start: u64, offset: ExprId, len: usize) -> Result<Value, Interrupt> {
-        let Some((base, size)) = self.extent_at(start) else {
+    fn load_within(
+        &mut self,
+        start: u64,
+        offset: ExprId,
+        positions: Positions,
+        len: usize,
+    ) -> Result<Value, Interrupt> {
+        let Some((base, _)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let Some((first, step, count)) = self.positions(offset, size, len as u64, false) else {
-            return Err(Interrupt::EndPath);
-        };
+        if base == 0
+            && let Some(term) = self.load_journaled(start, offset, positions, len)
+        {
+            return Ok(Value::of_term(self.arena, term));
+        }
+        let object = self.memory.near(start).cloned();
+        let object = object.ok_or(Interrupt::EndPath)?;
+        let term = self.load_selected(&object, base, offset, positions, len);
+        Ok(Value::of_term(self.arena, term))
+    }
+
+    /// A read by the journal of the object: the last of the writes that hit the offset, or what was there before.
+    /// `None` if writes may overlap it in part, or if there are too many of them.
+    fn load_journaled(
+        &mut self,
+        start: u64,
+        offset: ExprId,
+        positions: Positions,
+        len: usize,
+    ) -> Option<ExprId> {
+        let object = self.memory.near(start)?;
+        let (before, writes) = object.symbolic_writes()?;
+        let is_apart = |vm: &Self, offset| vm.step(offset) >= len as u64;
+        if positions.count <= 2 * writes.len() as u64
+            || !is_apart(self, offset)
+            || !(writes.iter()).all(|write| write.len == len && is_apart(self, write.offset))
+        {
+            return None;
+        }
+        let mut term = self.load_selected(&before, 0, offset, positions, len);
+        for write in writes {
+            let hit = self.arena.eq(offset, write.offset);
+            term = self.arena.ite(hit, write.value, term);
+        }
+        Some(term)
+    }
+
+    /// A read of all positions in an object.
+    fn load_selected(
+        &mut self,
+        object: &Object,
+        base: u64,
+        offset: ExprId,
+        positions: Positions,
+        len: usize,
+    ) -> ExprId {
+        let Positions { first, step, count } = positions;
         let mut leaves = Vec::with_capacity(count as usize);
         for index in 0..count {
             let at = first + index * step;
-            let value = match self.memory.near(start) {
-                Some(object) => object.load(self.arena, base + at, len),
-                None => Value::ZERO,
-            };
-            leaves.push(value.to_term(self.arena, 8 * len as u32));
+            leaves.push(object.load(self.arena, base + at, len));
         }
         let first = self.arena.constant(64, first);
         let index = self.arena.sub(offset, first);
         let shift = self.arena.constant(64, u64::from(step.trailing_zeros()));
         let index = self.arena.binary(BinaryOp::LShr, index, shift);
-        let term = self.select(index, &leaves);
-        Ok(Value::of_term(self.arena, term))
+        self.select(index, &leaves, 8 * len as u32)
     }
 
-    /// `leaves[index]` as a tree of if-then-else terms over the bits of the index. The last leaf
-    /// stands for all indices past the end.
-    fn select(&mut self, index: ExprId, leaves: &[ExprId]) -> ExprId {
+    /// `leaves[index]` as a tree of if-then-else terms over the bits of the index, with tables for concrete leaves. The
+    /// last leaf stands for all indices past the end.
+    fn select(&mut self, index: ExprId, leaves: &[Value], width: u32) -> ExprId {
         if let [leaf] = leaves {
-            return *leaf;
+            return leaf.to_term(self.arena, width);
         }
         let bits = usize::BITS - (leaves.len() - 1).leading_zeros();
+        if let Some(entries) = table_of(leaves, width) {
+            let index = self.arena.extract(index, 0, bits);
+            return self.arena.select(width, &entries, index);
+        }
         let half = 1usize << (bits - 1);
-        let low = self.select(index, &leaves[..half]);
-        let high = self.select(index, &leaves[half..]);
+        let low = self.select(index, &leaves[..half], width);
+        let high = self.select(index, &leaves[half..], width);
         if low == high {
             return low;
         }
@@ -454,15 +574,14 @@ impl Vm<'_> {
         &mut self,
         start: u64,
         offset: ExprId,
+        positions: Positions,
         len: usize,
         value: Value,
     ) -> Result<(), Interrupt> {
-        let Some((base, size)) = self.extent_at(start) else {
+        let Some((base, _)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let Some((first, step, count)) = self.positions(offset, size, len as u64, true) else {
-            return Err(Interrupt::EndPath);
-        };
+        let Positions { first, step, count } = positions;
         let width = 8 * len as u32;
         let new = value.to_term(self.arena, width);
         // If the step is smaller than the access, positions overlap and each byte is selected by
@@ -472,6 +591,8 @@ impl Vm<'_> {
         } else {
             (1, len)
         };
+        let journal = self.memory.near(start).filter(|_| base == 0);
+        let journal = journal.and_then(Object::journal);
         for index in 0..count {
             let at = first + index * step;
             if self.options.log_writes {
@@ -491,6 +612,11 @@ impl Vm<'_> {
                 let merged = self.arena.ite(hit, new, old);
                 object.store(self.arena, place, piece, Value::of_term(self.arena, merged));
             }
+        }
+        let object = self.memory.object_at_mut(start + first, len as u64);
+        if let (Some(object), Some(journal)) = (object, journal) {
+            let value = new;
+            object.add_to_journal(journal, SymbolicWrite { offset, value, len });
         }
         Ok(())
     }
@@ -545,4 +671,15 @@ impl Vm<'_> {
     pub fn join(&mut self, bytes: &[Value]) -> Value {
         join_bytes(self.arena, bytes)
     }
+}
+
+/// The leaves as a table, if they are many and all concrete. What can be addresses stays an if-then-else, of which a path
+/// takes one side.
+fn table_of(leaves: &[Value], width: u32) -> Option<Vec<u64>> {
+    if leaves.len() < MIN_TABLE {
+        return None;
+    }
+    let is_number = |bits: u64| width < 64 || bits >> 32 == 0 || bits >> 48 != 0;
+    let entry = |leaf: &Value| leaf.as_concrete().filter(|&bits| is_number(bits));
+    leaves.iter().map(entry).collect()
 }

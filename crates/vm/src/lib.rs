@@ -46,7 +46,7 @@ pub use memory::{
     MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection, WrittenPages,
     made_bytes,
 };
-pub use oracle::{ConcreteOracle, Oracle, Suspend};
+pub use oracle::{ConcreteOracle, Narrowed, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
 pub use stacks::{CallSite, ImageId, StackId, StackTable};
 pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};

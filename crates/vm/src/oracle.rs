@@ -14,6 +14,15 @@ use crate::stacks::CallSite;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Suspend;
 
+/// What [`Oracle::narrow`] tells about a term.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Narrowed {
+    /// It has this value.
+    Value(u64),
+    /// Its least and greatest values.
+    Range(u64, u64),
+}
+
 /// Answers questions about what is not determined.
 pub trait Oracle {
     /// Says where in the program the questions to come are asked.
@@ -24,6 +33,17 @@ pub trait Oracle {
 
     /// The value of a term of at most 64 bits. All feasible values are explored.
     fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend>;
+
+    /// The least and the greatest value that the path condition leaves a term of at most 64 bits, both exact, if these
+    /// are `few`; else its value, as `concretize` tells it.
+    fn narrow(
+        &mut self,
+        arena: &mut Arena,
+        term: ExprId,
+        _few: &dyn Fn((u64, u64)) -> bool,
+    ) -> Result<Narrowed, Suspend> {
+        self.concretize(arena, term).map(Narrowed::Value)
+    }
 
     /// One of `0 .. alternatives`. All are explored.
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend>;

@@ -37,7 +37,7 @@ impl Vm<'_> {
         }
         match self.resolve_access(pointer, len, write)? {
             AccessTarget::At(address) => Ok(address),
-            AccessTarget::Within { object, offset } => {
+            AccessTarget::Within { object, offset, .. } => {
                 let offset = Value::of_term(self.arena, offset);
                 Ok(object.wrapping_add(self.concretize(offset)?))
             }

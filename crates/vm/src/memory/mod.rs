@@ -4,6 +4,7 @@
 
 mod buffer;
 mod fixed;
+mod journal;
 mod mapping;
 mod object;
 mod region;
@@ -11,6 +12,7 @@ mod table;
 
 pub(crate) use buffer::MEMORY_OF_SYMBOLIC;
 pub use buffer::{Buffer, PAGE, made_bytes};
+pub use journal::SymbolicWrite;
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
 pub use region::{Backing, FileView, MappingTraits, Pages, Protection, WrittenPages};
@@ -469,10 +471,12 @@ impl Memory {
         for table in self.tables.shared.iter().chain(stacks) {
             for object in table.iter() {
                 object.for_each_term(visit);
+                object.for_each_journal_term(visit);
             }
         }
         for object in self.tables.others() {
             object.for_each_term(visit);
+            object.for_each_journal_term(visit);
         }
     }
 }

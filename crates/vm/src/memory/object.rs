@@ -4,6 +4,7 @@ use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
+use super::journal::{Journal, SymbolicWrite};
 use super::region::{MappingTraits, PageRun, Region};
 use crate::stacks::StackId;
 use crate::value::Value;
@@ -57,8 +58,9 @@ pub(super) struct Footprint {
     pub reserved: u64,
 }
 
+/// The bytes of an object.
 #[derive(Clone, Debug)]
-enum Content {
+pub enum Content {
     /// At most one page.
     One(Arc<Buffer>),
     /// All pages in order. Pages that were never written are absent and read as zeros.
@@ -85,6 +87,7 @@ pub struct Object {
     /// The kind.
     pub kind: ObjectKind,
     content: Content,
+    journal: Option<Arc<Journal<Content>>>,
 }
 
 impl Object {
@@ -115,6 +118,7 @@ impl Object {
             freed: None,
             kind,
             content,
+            journal: None,
         }
     }
 
@@ -134,6 +138,7 @@ impl Object {
             freed: None,
             kind,
             content: Content::Region(Arc::new(region)),
+            journal: None,
         }
     }
 
@@ -268,6 +273,7 @@ impl Object {
     /// Ends the lifetime of the object and drops its content.
     pub fn kill(&mut self, freed: Option<StackId>) {
         self.content = Content::UnmappedRun;
+        self.journal = None;
         self.freed = freed;
     }
 
@@ -560,7 +566,62 @@ impl Object {
     /// Visits all terms in the object, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.size_term.into_iter().for_each(&mut *visit);
-        match &self.content {
+        self.content.for_each_term(visit);
+    }
+}
+
+/// See `journal`.
+impl Object {
+    /// The journal, if it tells how the content came about.
+    fn valid_journal(&self) -> Option<&Journal<Content>> {
+        let journal = self.journal.as_deref()?;
+        let after = journal.after.as_ref()?;
+        after.is_same(&self.content).then_some(journal)
+    }
+
+    /// The object before its last writes at symbolic offsets, and these, in their order.
+    pub fn symbolic_writes(&self) -> Option<(Object, Vec<SymbolicWrite>)> {
+        let journal = self.valid_journal()?;
+        let before = Object {
+            content: journal.before.clone(),
+            journal: None,
+            ..self.clone()
+        };
+        Some((before, journal.writes.clone()))
+    }
+
+    /// The journal to go on with after a write; to be asked for before it. `None` if the object keeps none.
+    pub fn journal(&self) -> Option<Journal<Content>> {
+        match self.valid_journal() {
+            Some(journal) if !journal.is_full() => Some(journal.clone()),
+            _ => matches!(self.content, Content::One(_) | Content::Pages(_))
+                .then(|| Journal::new(self.content.clone())),
+        }
+    }
+
+    /// Adds a write that was just made.
+    pub fn add_to_journal(&mut self, mut journal: Journal<Content>, write: SymbolicWrite) {
+        journal.writes.push(write);
+        journal.after = Some(self.content.clone());
+        self.journal = Some(Arc::new(journal));
+    }
+
+    /// Visits all terms in the journal, as roots for garbage collection.
+    pub fn for_each_journal_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let Some(journal) = self.valid_journal() else {
+            return;
+        };
+        journal.before.for_each_term(visit);
+        for write in &journal.writes {
+            visit(write.offset);
+            visit(write.value);
+        }
+    }
+}
+
+impl Content {
+    fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        match self {
             Content::One(buffer) => buffer.terms().for_each(visit),
             Content::Pages(pages) => {
                 pages
@@ -570,6 +631,15 @@ impl Object {
             }
             Content::Region(region) => region.for_each_term(visit),
             Content::UnmappedRun => {}
+        }
+    }
+
+    /// Whether the other content is this one, in the same place.
+    fn is_same(&self, other: &Content) -> bool {
+        match (self, other) {
+            (Content::One(one), Content::One(other)) => Arc::ptr_eq(one, other),
+            (Content::Pages(one), Content::Pages(other)) => Arc::ptr_eq(one, other),
+            _ => false,
         }
     }
 }
