@@ -33,6 +33,14 @@ const PROGRAMS: &[(&str, u64)] = &[
     ("36_mixing", 3),
     ("37_floats", 5),
     ("38_large_table", 3),
+    ("39_two_tables", 3),
+    ("40_huge_table", 2),
+    ("41_counters", 12),
+    ("42_huge_writes", 3),
+    ("43_long_number", 445),
+    ("44_float_sums", 5),
+    ("45_square_word", 2),
+    ("46_divisors", 7),
 ];
 /// Queries of one program that are measured.
 const MOST_QUERIES: usize = 15;
