@@ -58,6 +58,10 @@ pub fn pack(traces: &[Trace]) -> Vec<u8> {
         for value in pending.excluded {
             write_number(&mut body, value);
         }
+        write_number(&mut body, pending.merges.len() as u64);
+        for at in pending.merges {
+            write_number(&mut body, at);
+        }
         before = trace;
     }
     let mut all = Vec::new();
@@ -281,18 +285,22 @@ impl<'b> Reader<'b> {
             && depth <= u32::MAX / 2
             && instructions <= u64::MAX / 2
             && answered <= u64::MAX / 2;
-        let count = self.count()?;
-        let mut excluded = Vec::with_capacity(count);
-        for _ in 0..count {
-            excluded.push(self.number()?);
-        }
+        let excluded = self.numbers()?;
+        let merges = self.numbers()?;
         is_possible.then_some(Pending {
             answered,
             excluded,
             halvings,
             depth,
             instructions,
+            merges,
         })
+    }
+
+    fn numbers(&mut self) -> Option<Vec<u64>> {
+        let count = self.count()?;
+        self.add_contents(count)?;
+        (0..count).map(|_| self.number()).collect()
     }
 }
 
@@ -325,6 +333,7 @@ mod tests {
                 halvings: number,
                 depth: number,
                 instructions: 1 << 40,
+                merges: vec![7; number as usize % 2],
             }),
             ..Trace::default()
         };

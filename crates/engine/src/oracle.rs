@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::path::{Answer, Path};
+use crate::path::{Answer, MergePoint, Path};
 use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
 
 /// Why a state was suspended.
@@ -58,6 +58,8 @@ pub struct PathOracle<'a> {
     pub fork: Option<Fork>,
     /// Answers for live peers.
     outside: Option<&'a dyn Outside>,
+    /// Paths can be merged.
+    merges: bool,
 }
 
 impl<'a> PathOracle<'a> {
@@ -76,7 +78,13 @@ impl<'a> PathOracle<'a> {
             next: 0,
             fork: None,
             outside: None,
+            merges: false,
         }
+    }
+
+    /// The same, for a search that merges paths.
+    pub fn with_merging(self, merges: bool) -> Self {
+        PathOracle { merges, ..self }
     }
 
     /// The same, with answers for live peers.
@@ -498,6 +506,47 @@ impl Oracle for PathOracle<'_> {
 
     fn set_forking(&mut self, on: bool) {
         self.path.takes_one_side = !on;
+    }
+
+    fn open_merge(&mut self) -> Result<(), Suspend> {
+        if let Some(Answer::Merge(_)) = self.recall() {
+            return Ok(());
+        }
+        if self.is_open() {
+            return Err(Suspend);
+        }
+        let is_within = self.path.open_regions.is_some();
+        if let Some(regions) = &mut self.path.open_regions {
+            // What the outer region merges, the inner one need not.
+            *regions += 1;
+        }
+        if is_within || !self.merges || !self.path.merges_here() {
+            self.answer(Answer::Merge(0));
+            return self.pausing(());
+        }
+        if !self.is_late() {
+            self.path.at_merge = Some(MergePoint::Open);
+        }
+        Err(Suspend)
+    }
+
+    fn close_merge(&mut self) -> Result<(), Suspend> {
+        if let Some(Answer::Merge(_)) = self.recall() {
+            return Ok(());
+        }
+        if self.is_open() {
+            return Err(Suspend);
+        }
+        match &mut self.path.open_regions {
+            Some(1) => {
+                self.path.at_merge = Some(MergePoint::Close);
+                return Err(Suspend);
+            }
+            Some(regions) => *regions -= 1,
+            None => {}
+        }
+        self.answer(Answer::Merge(0));
+        self.pausing(())
     }
 
     fn commit(&mut self) {

@@ -31,6 +31,8 @@ pub enum Answer {
     Input(ArrayId),
     /// To `outside`, by its number.
     Outside(usize),
+    /// To `open_merge` and `close_merge`: a digest of the paths that were merged, if some were.
+    Merge(u64),
 }
 
 impl Answer {
@@ -46,6 +48,7 @@ impl Answer {
             Answer::Input(_) => (4, 0),
             // What it is follows from the answers before: the same question has the same answer.
             Answer::Outside(number) => (5, number as u64),
+            Answer::Merge(paths) => (7, paths),
         };
         let mix = |digest: u64, word: u64| {
             let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -53,6 +56,15 @@ impl Answer {
         };
         mix(mix(digest.wrapping_add(1), kind), value)
     }
+}
+
+/// An end of a region whose paths are to be merged.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum MergePoint {
+    /// The program opens the region.
+    Open,
+    /// It closes the region.
+    Close,
 }
 
 /// A trace that is being followed.
@@ -133,6 +145,12 @@ pub struct Path {
     pub origin: Option<Arc<Origin>>,
     /// The second of two builds runs, under what the first one's path left.
     pub second: Option<Box<Second>>,
+    /// Where paths were merged into it: numbers of the questions answered when the program opened the regions.
+    pub merges: SmallVec<[u64; 2]>,
+    /// It is explored between the opening and the close of such a region: how many are open.
+    pub open_regions: Option<u32>,
+    /// It stands at the opening or the close of such a region.
+    pub at_merge: Option<MergePoint>,
     /// Following the trace went wrong: what was expected, what was seen.
     pub diverged: Option<String>,
 }
@@ -191,6 +209,17 @@ impl Path {
     pub fn is_loose(&self) -> bool {
         let follow = self.follow.as_ref();
         follow.is_some_and(|follow| follow.loose.is_some())
+    }
+
+    /// Whether its paths are merged from here on. One that follows a trace does what the trace did.
+    pub fn merges_here(&self) -> bool {
+        match &self.follow {
+            None => !self.takes_one_side && self.second.is_none(),
+            Some(follow) => {
+                let pending = follow.trace.pending.as_ref();
+                pending.is_some_and(|pending| pending.merges.contains(&self.answered))
+            }
+        }
     }
 
     /// Notes an answer.
@@ -268,6 +297,7 @@ impl Path {
             halvings: self.weight.halvings,
             depth: self.depth,
             instructions: self.counted,
+            merges: self.merges.to_vec(),
         };
         Trace {
             inputs: sharing.inputs(self),

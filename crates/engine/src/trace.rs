@@ -80,6 +80,9 @@ pub struct Pending {
     /// Instructions that are counted already, also those after the last question.
     #[serde(default)]
     pub instructions: u64,
+    /// Where paths were merged into it: numbers of the questions answered when the program opened the regions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merges: Vec<u64>,
 }
 
 /// How the path of a trace ended, for comparing when it is followed again.

@@ -40,6 +40,8 @@ pub struct Worker<'a> {
     pub scratch: EvalScratch,
     /// Answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,
+    /// Paths can be merged.
+    pub merges: bool,
 }
 
 /// The other side of a fork.
@@ -66,6 +68,7 @@ impl<'a> Worker<'a> {
             coverage: Coverage::of(images),
             scratch: EvalScratch::new(),
             outside: None,
+            merges: false,
         })
     }
 
@@ -79,7 +82,9 @@ impl<'a> Worker<'a> {
         deadline: Deadline,
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
-        let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
+        let merges = self.merges && state.net.is_none();
+        let oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
+        let mut oracle = oracle.with_merging(merges);
         let mut around = ExecContext {
             images: self.images,
             arena: &mut self.arena,

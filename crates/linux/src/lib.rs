@@ -44,6 +44,7 @@ mod ipc;
 mod kernel;
 mod layers;
 mod limits;
+mod merging;
 mod native;
 mod native_files;
 mod numbers;

@@ -18,6 +18,7 @@ mod integer;
 mod interpreter;
 mod leak;
 mod memory;
+mod merging;
 mod oracle;
 mod outside;
 mod preemption;
@@ -43,8 +44,8 @@ pub use image::{Image, ImageError};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
-    MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection, WrittenPages,
-    made_bytes,
+    MappingTraits, Memory, Merge, Object, ObjectKind, PAGE, Pages, Placement, Protection,
+    WrittenPages, made_bytes,
 };
 pub use oracle::{ConcreteOracle, Narrowed, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};

@@ -64,6 +64,16 @@ pub trait Oracle {
     /// are not explored.
     fn set_forking(&mut self, _on: bool) {}
 
+    /// The program opens a region whose paths are to be merged where it closes it.
+    fn open_merge(&mut self) -> Result<(), Suspend> {
+        Ok(())
+    }
+
+    /// The program closes the region that it opened last.
+    fn close_merge(&mut self) -> Result<(), Suspend> {
+        Ok(())
+    }
+
     /// What a live peer does next.
     fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
         Ok(Err(format!("nothing answers for peer {}", question.peer)))

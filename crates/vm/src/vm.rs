@@ -383,7 +383,11 @@ impl<'a> Vm<'a> {
     pub fn decide(&mut self, bit: Value) -> Result<bool, Interrupt> {
         match bit.term {
             None => Ok(bit.bits & 1 != 0),
-            Some(term) => self.decide_term(term),
+            // A register of merged paths may have a wider term.
+            Some(_) => {
+                let term = bit.to_term(self.arena, 1);
+                self.decide_term(term)
+            }
         }
     }
 

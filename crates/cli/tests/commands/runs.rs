@@ -447,3 +447,63 @@ fn following_takes_no_notice_of_the_limits_of_the_run() {
     fs::write(&path, args.to_string()).expect("written");
     expect(everett(&folder).args(["follow", "out"]), CLEAN);
 }
+
+/// Some paths are merged, one leaves the region by itself, and many fork afterwards.
+const MERGED: &str = r#"
+#include <assert.h>
+#include <klee/klee.h>
+int main(void) {
+  unsigned char bytes[6];
+  int count = 0, sum = 0;
+  klee_make_symbolic(bytes, sizeof bytes, "bytes");
+  for (int i = 0; i < 6; i++) {
+    klee_open_merge();
+    if (bytes[i] > 100)
+      count += 1;
+    else if (bytes[i] == 7)
+      return 3;
+    klee_close_merge();
+  }
+  for (int i = 0; i < 6; i++)
+    if (bytes[i] & 1)
+      sum += i;
+  assert(count < 6 || sum != 9);
+  return count == 3 ? sum : 1;
+}
+"#;
+
+#[test]
+fn merged_paths_are_continued_wherever_they_were_left() {
+    let folder = folder("merged");
+    build(&folder, "merged", MERGED, &["-O0"]);
+    let run = |out: &str, options: &[&str], code: i32| {
+        let run = ["run", "-q", "--all-tests", "--out", out];
+        expect(
+            everett(&folder).args(run).args(options).arg("./merged"),
+            code,
+        );
+        summary(&folder.join(out))
+    };
+    let whole = run("whole", &["--workers", "1"], 1);
+    assert_eq!(whole["complete"], true, "{whole}");
+    check_weights(&whole);
+    // Without merging, there would be hundreds of times as many.
+    let paths = count(&whole, "/paths/completed");
+    assert!((7..1000).contains(&paths), "{whole}");
+    let team = run("team", &["--workers", "3"], 1);
+    assert_eq!(count(&team, "/paths/completed"), paths, "{team}");
+    let stopped = ["--workers", "1", "--search", "bfs", "--max-paths", "5"];
+    let parts = run("parts", &stopped, 0);
+    assert_eq!(parts["complete"], false, "{parts}");
+    check_weights(&parts);
+    expect(everett(&folder).args(["resume", "-q", "parts"]), 1);
+    let parts = summary(&folder.join("parts"));
+    assert_eq!(parts["complete"], true, "{parts}");
+    assert_eq!(count(&parts, "/paths/completed"), paths, "{parts}");
+    check_weights(&parts);
+    // Each trace takes one of the paths that were merged.
+    for out in ["whole", "parts"] {
+        expect(everett(&folder).args(["follow", out]), 0);
+        expect(everett(&folder).args(["confirm", "--tests", out]), 0);
+    }
+}

@@ -5,6 +5,7 @@
 mod closing;
 mod endings;
 mod memory;
+mod merging;
 mod pairs;
 mod program;
 
@@ -238,6 +239,7 @@ impl<'a> Explorer<'a> {
         let mut explorer = Explorer {
             worker: Worker {
                 outside: config.outside.clone(),
+                merges: Self::merges_paths(&config, images),
                 ..Worker::new(images, config.vm.clone(), solver)?
             },
             frontier: match config.world {

@@ -1,5 +1,6 @@
 //! Explores a single program: a searcher picks a state, which runs for a batch of instructions.
 
+use super::merging::Opened;
 use super::*;
 
 use crate::oracle::Fork;
@@ -83,6 +84,20 @@ impl Explorer<'_> {
                         return self.cut(id, state, "max-depth", listener);
                     }
                 }
+                (HostExit::Suspended, None) if Self::opens_region(&mut state) => {
+                    match self.open_region(id, &mut state, listener) {
+                        Opened::Continues if self.is_over_depth(&state) => {
+                            self.note_limit("max-depth");
+                            return self.cut(id, state, "max-depth", listener);
+                        }
+                        Opened::Continues => {}
+                        Opened::Stands => break,
+                        Opened::Lost => {
+                            self.note_lost(1, "its paths cannot be merged again");
+                            return self.cut(id, state, LOST, listener);
+                        }
+                    }
+                }
                 // The time is over and a question is open.
                 (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
                 // An instruction waits for memory.
@@ -147,7 +162,7 @@ impl Explorer<'_> {
         limit.is_some_and(|limit| executed >= limit)
     }
 
-    fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
+    pub(super) fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
         let budget = budget.min(self.most_instructions());
         let host = match &self.config.against {
@@ -188,8 +203,13 @@ impl Explorer<'_> {
         }
     }
 
-    pub(super) fn add_child(&mut self, parent: StateId, mut child: Box<State>) {
-        child.covered_new = false;
+    pub(super) fn add_child(&mut self, parent: StateId, child: Box<State>) {
+        self.add_state(parent, child, false);
+    }
+
+    /// Adds a state that comes of another one, and that was the first to execute some code or not.
+    pub(super) fn add_state(&mut self, parent: StateId, mut child: Box<State>, covered_new: bool) {
+        child.covered_new = covered_new;
         let info = self.info(&child);
         let id = self.frontier.add_child(parent, Stored::Live(child), info);
         self.searcher.added(&self.frontier, id);

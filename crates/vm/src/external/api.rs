@@ -64,16 +64,15 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_define_fixed_object", klee_define_fixed_object),
     replaced("klee_alias_function", unsupported),
     replaced("klee_set_forking", klee_set_forking),
-    // Messages and hints: they do not influence the path. Paths between `klee_open_merge` and `klee_close_merge` stay
-    // apart: every one of them is explored, so the findings are those of merged paths.
+    replaced("klee_open_merge", klee_open_merge),
+    replaced("klee_close_merge", klee_close_merge),
+    // Messages and hints: they do not influence the path.
     replaced("klee_warning", nothing),
     replaced("klee_warning_once", nothing),
     replaced("klee_print_expr", nothing),
     replaced("klee_print_range", nothing),
     replaced("klee_stack_trace", nothing),
     replaced("klee_mark_global", nothing),
-    replaced("klee_open_merge", nothing),
-    replaced("klee_close_merge", nothing),
     replaced("__assert_fail", assert_fail),
     replaced("abort", abort),
 ];
@@ -380,6 +379,19 @@ fn klee_define_fixed_object(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Don
 fn klee_set_forking(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let on = vm.concretize(args.get(0))?;
     vm.oracle.set_forking(on != 0);
+    Ok(Done::Void)
+}
+
+/// Paths that fork from here on are to be merged at [`klee_close_merge`].
+fn klee_open_merge(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.asks();
+    vm.oracle.open_merge()?;
+    Ok(Done::Void)
+}
+
+fn klee_close_merge(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.asks();
+    vm.oracle.close_merge()?;
     Ok(Done::Void)
 }
 

@@ -116,6 +116,14 @@ impl Buffer {
         byte.term.is_some().then_some(byte)
     }
 
+    /// The number of bytes that the value at a position was written with, if a term begins there, and otherwise 1.
+    pub(super) fn width_at(&self, at: usize) -> usize {
+        match self.symbolic(at) {
+            Some(byte) if byte.index == 0 => usize::from(byte.of).max(1),
+            _ => 1,
+        }
+    }
+
     /// Each byte in canonical form: its value, or its term and the byte index in it.
     fn parts(&self) -> impl Iterator<Item = (u8, Option<(ExprId, u8)>)> + '_ {
         (0..self.len()).map(|at| match self.symbolic(at) {

@@ -6,6 +6,7 @@ mod buffer;
 mod fixed;
 mod journal;
 mod mapping;
+mod merging;
 mod object;
 mod region;
 mod table;
@@ -14,6 +15,7 @@ pub(crate) use buffer::MEMORY_OF_SYMBOLIC;
 pub use buffer::{Buffer, PAGE, made_bytes};
 pub use journal::SymbolicWrite;
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
+pub use merging::Merge;
 pub use object::{Object, ObjectKind, join_bytes};
 pub use region::{Backing, FileView, MappingTraits, Pages, Protection, WrittenPages};
 

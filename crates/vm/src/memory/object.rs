@@ -86,7 +86,7 @@ pub struct Object {
     pub freed: Option<StackId>,
     /// The kind.
     pub kind: ObjectKind,
-    content: Content,
+    pub(super) content: Content,
     journal: Option<Arc<Journal<Content>>>,
 }
 

@@ -75,4 +75,29 @@ impl Table {
             .flat_map(|block| block.chunks.iter().flatten())
             .flat_map(|chunk| chunk.objects.iter().flatten())
     }
+
+    /// Indices at which the objects of two tables may differ: not where they share them.
+    pub fn differing(&self, other: &Table) -> Vec<u32> {
+        let blocks = |table: &Table| table.blocks.as_ref().map_or(0, |blocks| blocks.len());
+        let block = |table: &Table, at: usize| table.blocks.as_ref()?.get(at)?.clone();
+        let mut differing = Vec::new();
+        for at in 0..blocks(self).max(blocks(other)) {
+            let pair = (block(self, at), block(other, at));
+            if matches!(&pair, (Some(one), Some(two)) if Arc::ptr_eq(one, two)) {
+                continue;
+            }
+            let chunk = |block: &Option<Arc<Block>>, at: usize| block.as_ref()?.chunks[at].clone();
+            for inner in 0..BLOCK {
+                let same = match (chunk(&pair.0, inner), chunk(&pair.1, inner)) {
+                    (Some(one), Some(two)) => Arc::ptr_eq(&one, &two),
+                    (one, two) => one.is_none() && two.is_none(),
+                };
+                if !same {
+                    let first = ((at * BLOCK + inner) * CHUNK) as u32;
+                    differing.extend(first..first + CHUNK as u32);
+                }
+            }
+        }
+        differing
+    }
 }

@@ -1,0 +1,322 @@
+//! Merging of paths between `klee_open_merge` and `klee_close_merge`.
+//!
+//! Where a program opens a region, all its paths to the close are explored at once, and those that can be merged go on
+//! as one state. So a region is a single answer on the path of a merged state, which is a function of the state that
+//! opens it: a pending trace notes which regions were merged, and to follow it means to explore them again. A finished
+//! trace needs no note, because its inputs take one of the merged paths.
+
+use everett_expr::ExprId;
+use everett_vm::Merge;
+
+use super::*;
+use crate::path::{Answer, MergePoint};
+use crate::worker::Other;
+
+/// Paths of a region that are explored at once. If there are more, they go on one by one.
+const MOST_PATHS: usize = 256;
+/// The same for instructions on all of them together.
+const MOST_INSTRUCTIONS: u64 = 4_000_000;
+
+/// What comes of a state that opens a region.
+pub(super) enum Opened {
+    /// It goes on.
+    Continues,
+    /// The run stops; it still stands there.
+    Stands,
+    /// It was merged before, and cannot be merged again.
+    Lost,
+}
+
+/// Why the paths of a region are not known.
+enum Unexplored {
+    /// There are too many, or they take too long.
+    TooMany,
+    /// The run stops.
+    Late,
+}
+
+/// The paths of a region.
+#[derive(Default)]
+struct Region {
+    /// States at its close.
+    closed: Vec<Box<State>>,
+    /// States that do not get there without a choice or an end.
+    left: Vec<Box<State>>,
+    instructions: u64,
+}
+
+/// States that are one from the close of a region on.
+struct Group {
+    state: Box<State>,
+    /// The condition under which a path is one of them.
+    condition: ExprId,
+    members: u32,
+    digest: u64,
+}
+
+/// Two paths differ in nothing but their conditions.
+fn is_mergeable(path: &Path, since: &Path) -> bool {
+    path.inputs.len() == since.inputs.len()
+        && path.choices.len() == since.choices.len()
+        && path.answers.len() == since.answers.len()
+        && path.preferences == since.preferences
+        && path.takes_one_side == since.takes_one_side
+}
+
+impl Explorer<'_> {
+    /// Whether a search merges paths. Worlds have states of several hosts, also those that a program boots; a second
+    /// build depends on the first one's path; and some checks are about single paths.
+    pub(super) fn merges_paths(config: &ExplorerConfig, images: &[Image]) -> bool {
+        let vm = &config.vm;
+        let checks = vm.check_races || vm.check_uninitialised || vm.log_writes;
+        let mut needed = images.iter().flat_map(|image| &image.program().externals);
+        let boots = needed.any(|name| name == "klee_net_host_setup");
+        config.world.is_none() && config.against.is_none() && !boots && !checks
+    }
+
+    /// A state opens a region: explores its paths to the close, and merges them.
+    pub(super) fn open_region(
+        &mut self,
+        id: StateId,
+        state: &mut Box<State>,
+        listener: &mut dyn Listener,
+    ) -> Opened {
+        let follows = state.path.follow.is_some();
+        let coverage = self.worker.coverage.clone();
+        let region = match self.explore_region(state) {
+            Ok(region) => region,
+            Err(unexplored) => {
+                // What was seen is seen again when the paths go on one by one.
+                self.worker.coverage = coverage;
+                return match unexplored {
+                    Unexplored::Late => Opened::Stands,
+                    Unexplored::TooMany if follows => Opened::Lost,
+                    Unexplored::TooMany => {
+                        state.path.answer(Answer::Merge(0));
+                        Opened::Continues
+                    }
+                };
+            }
+        };
+        match follows {
+            true => self.statistics.replayed += region.instructions,
+            false => self.statistics.instructions += region.instructions,
+        }
+        let groups = self.merge_closed(state, region.closed);
+        if follows {
+            return self.take_group(state, groups);
+        }
+        let merged = groups.into_iter().map(|group| self.leave(state, group));
+        let mut outcomes: VecDeque<Box<State>> = merged.collect();
+        outcomes.extend(region.left);
+        let Some(first) = outcomes.pop_front() else {
+            return Opened::Lost;
+        };
+        let opened = std::mem::replace(state, first);
+        self.share_weight(&opened, state, &mut outcomes);
+        outcomes
+            .into_iter()
+            .for_each(|other| self.add_outcome(id, other, listener));
+        Opened::Continues
+    }
+
+    /// The weight of the state that opened a region goes to all that came of it.
+    fn share_weight(&self, opened: &State, first: &mut State, others: &mut VecDeque<Box<State>>) {
+        let mut rest = opened.path.weight;
+        let all = std::iter::once(first).chain(others.iter_mut().map(|other| &mut **other));
+        let mut all = all.peekable();
+        while let Some(state) = all.next() {
+            if all.peek().is_some() {
+                rest = rest.half();
+            }
+            state.path.weight = rest;
+        }
+    }
+
+    fn add_outcome(&mut self, id: StateId, state: Box<State>, listener: &mut dyn Listener) {
+        if self.is_over_depth(&state) {
+            self.note_limit("max-depth");
+            self.statistics.unknown.add(state.path.weight);
+            return self.count_partial();
+        }
+        let covered_new = state.covered_new;
+        match listener.forked(&mut StateView::new(id, &state, &mut self.worker)) {
+            Keep::Yes | Keep::Lose => self.add_state(id, state, covered_new),
+            Keep::Prune => self.statistics.pruned.add(state.path.weight),
+        }
+    }
+
+    fn explore_region(&mut self, opened: &State) -> Result<Region, Unexplored> {
+        let mut first = Box::new(opened.clone());
+        // All its paths are explored, not just that of the trace.
+        first.path.follow = None;
+        first.path.open_regions = Some(1);
+        first.path.answer(Answer::Merge(0));
+        let mut region = Region::default();
+        let mut pending = vec![first];
+        while let Some(mut state) = pending.pop() {
+            let paths = region.closed.len() + region.left.len() + pending.len();
+            let budget = MOST_INSTRUCTIONS.saturating_sub(region.instructions);
+            if paths >= MOST_PATHS || budget == 0 {
+                return Err(Unexplored::TooMany);
+            }
+            let mut before = state.clone();
+            let (exit, fork) = self.run_slice(&mut state, budget);
+            region.instructions += state.instructions() - before.instructions();
+            if std::mem::take(&mut self.worker.coverage.grew) {
+                self.distances_stale = true;
+                if let Some(member) = &mut self.member {
+                    member.has_grown = true;
+                }
+                state.covered_new = true;
+                state.since_new = 0;
+            }
+            match (exit, fork) {
+                (HostExit::Suspended, Some(fork))
+                    if fork.is_of_data() && !state.path.takes_one_side =>
+                {
+                    if !self.reserve(Counted::Forks) {
+                        return Err(Unexplored::TooMany);
+                    }
+                    self.statistics.forks += 1;
+                    match self.worker.split(&mut state, fork) {
+                        Other::State(mut other) => {
+                            other.covered_new = false;
+                            pending.extend([state, other]);
+                        }
+                        Other::Unknown(_) => return Err(Unexplored::TooMany),
+                    }
+                }
+                (HostExit::Suspended, None) if state.path.at_merge.take().is_some() => {
+                    region.closed.push(state);
+                }
+                (HostExit::Suspended, None) if self.is_stopping() => return Err(Unexplored::Late),
+                (HostExit::Suspended, None) => return Err(Unexplored::TooMany),
+                (HostExit::Budget, _) => pending.push(state),
+                _ => {
+                    // It executes that again.
+                    before.covered_new |= state.covered_new;
+                    before.path.counted = before.path.counted.max(state.instructions());
+                    before.path.open_regions = None;
+                    region.left.push(before);
+                }
+            }
+        }
+        Ok(region)
+    }
+
+    /// Merges the states at the close of a region, as far as they can be.
+    fn merge_closed(&mut self, opened: &State, mut closed: Vec<Box<State>>) -> Vec<Group> {
+        // Models, which decide the order of exploration, are not the same in every run.
+        closed.sort_by_key(|state| state.path.digest);
+        let mut groups: Vec<Group> = Vec::new();
+        for state in closed {
+            let group = self.group_of(opened, state);
+            let joined = groups
+                .iter_mut()
+                .any(|known| self.join_group(opened, known, &group));
+            if !joined {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    fn group_of(&mut self, opened: &State, state: Box<State>) -> Group {
+        let arena = &mut self.worker.arena;
+        let new = state.path.constraints.iter();
+        let new = new.skip(opened.path.constraints.len());
+        let mut condition = arena.constant(1, 1);
+        for one in new {
+            condition = arena.and(condition, one);
+        }
+        Group {
+            condition,
+            members: 1,
+            digest: state.path.digest,
+            state,
+        }
+    }
+
+    /// Joins a state into a group, if it can be.
+    fn join_group(&mut self, opened: &State, group: &mut Group, other: &Group) -> bool {
+        let states = [&group.state, &other.state];
+        if !states
+            .iter()
+            .all(|state| is_mergeable(&state.path, &opened.path))
+        {
+            return false;
+        }
+        let hosts = (&group.state.host, &other.state.host, &opened.host);
+        let (Some(one), Some(two), Some(since)) = hosts else {
+            return false;
+        };
+        let mut merge = Merge {
+            arena: &mut self.worker.arena,
+            second: other.condition,
+        };
+        let Some(host) = one.merged(two, since, &mut merge) else {
+            return false;
+        };
+        group.state.host = Some(host);
+        group.condition = self.worker.arena.or(group.condition, other.condition);
+        group.members += 1;
+        group.digest = group.digest.rotate_left(7) ^ other.digest;
+        if other.state.covered_new && !group.state.covered_new {
+            // Its test takes a path that was new.
+            group.state.path.model = other.state.path.model.clone();
+        }
+        group.state.covered_new |= other.state.covered_new;
+        group.state.since_new = group.state.since_new.min(other.state.since_new);
+        true
+    }
+
+    /// The state of a group behind the close of the region.
+    fn leave(&mut self, opened: &State, group: Group) -> Box<State> {
+        let mut state = group.state;
+        state.path.counted = state.path.counted.max(state.instructions());
+        if group.members == 1 {
+            state.path.open_regions = None;
+            state.path.answer(Answer::Merge(0));
+            return state;
+        }
+        let path = Path {
+            model: state.path.model.clone(),
+            counted: state.path.counted,
+            ..opened.path.clone()
+        };
+        state.path = path;
+        self.pass(&mut state.path, group.condition, group.digest);
+        state.path.depth += 1;
+        state
+    }
+
+    /// Notes on the path of a state that it was merged from others.
+    fn pass(&mut self, path: &mut Path, condition: ExprId, digest: u64) {
+        path.merges.push(path.answered);
+        path.constrain(&mut self.worker.arena, condition);
+        path.answer(Answer::Merge(digest));
+        // The next answer is that of the close, where the state stands.
+        path.tape.clear();
+        path.answer(Answer::Merge(0));
+    }
+
+    /// A state that follows a trace goes on as the merged state that the trace is in.
+    fn take_group(&mut self, state: &mut State, groups: Vec<Group>) -> Opened {
+        for group in groups.into_iter().filter(|group| group.members > 1) {
+            let (arena, scratch) = (&self.worker.arena, &mut self.worker.scratch);
+            if arena.eval(group.condition, &state.path.model, scratch) == 0 {
+                continue;
+            }
+            state.host = group.state.host;
+            self.pass(&mut state.path, group.condition, group.digest);
+            return Opened::Continues;
+        }
+        Opened::Lost
+    }
+
+    /// Whether a state stands where a region opens, and not only waits.
+    pub(super) fn opens_region(state: &mut State) -> bool {
+        state.path.at_merge.take() == Some(MergePoint::Open)
+    }
+}
