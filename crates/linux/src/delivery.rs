@@ -154,9 +154,11 @@ impl Kernel<'_, '_> {
                 ignored |= bit(signal);
             }
         }
-        if ignored != 0 {
-            self.task_mut().pending.forget(ignored);
-            self.process_mut().pending.forget(ignored);
+        // Each is taken as one with a handler would be: overruns of its timer are known from then on.
+        while ignored != 0
+            && let Some(signal) = self.host.take_signal(self.task, ignored)
+        {
+            self.store_overrun(signal);
         }
     }
 

@@ -258,10 +258,15 @@ impl Memory {
             return None;
         };
         let object = self.object_for(start)?;
-        if object.region().is_none() {
+        let is_plain = object.region().is_none();
+        if is_plain {
             object.make_region();
         }
-        let before = object.footprint();
+        let mut before = object.footprint();
+        if is_plain {
+            // Its run is a new one.
+            before.runs = 0;
+        }
         let first = (start - object.start) / PAGE_SIZE;
         let region = object.region_mut()?;
         region.map(PageRun {
@@ -368,6 +373,7 @@ impl Memory {
     fn account(&mut self, before: Footprint, after: Footprint) {
         self.heap_bytes = self.heap_bytes - before.counted + after.counted;
         self.reserved_bytes = self.reserved_bytes - before.reserved + after.reserved;
+        self.runs = self.runs - before.runs + after.runs;
     }
 
     /// Unmaps pages.

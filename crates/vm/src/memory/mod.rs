@@ -72,6 +72,8 @@ pub struct Memory {
     heap_bytes: u64,
     /// Bytes of mappings that do not count as memory in use: reserved, or of files.
     reserved_bytes: u64,
+    /// Runs of mapped pages with attributes of their own.
+    runs: u64,
     /// Addresses of the objects that map files.
     viewers: Vec<u64>,
     /// New mappings above the slots are placed below this address.
@@ -137,6 +139,7 @@ impl Memory {
             }),
             heap_bytes: 0,
             reserved_bytes: 0,
+            runs: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
@@ -156,6 +159,7 @@ impl Memory {
             }),
             heap_bytes: 0,
             reserved_bytes: 0,
+            runs: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
@@ -179,6 +183,12 @@ impl Memory {
     /// Bytes of the address space that blocks and mappings take.
     pub fn address_space(&self) -> u64 {
         self.heap_bytes + self.reserved_bytes
+    }
+
+    /// Number of runs of mapped pages with attributes of their own. Private memory that was never anything else counts
+    /// as none: a kernel joins it.
+    pub fn mapped_runs(&self) -> u64 {
+        self.runs
     }
 
     #[inline(always)]

@@ -56,6 +56,8 @@ pub(super) struct Footprint {
     pub counted: u64,
     /// What is mapped beyond that.
     pub reserved: u64,
+    /// Number of its runs of pages.
+    pub runs: u64,
 }
 
 /// The bytes of an object.
@@ -267,6 +269,10 @@ impl Object {
         Footprint {
             counted,
             reserved: mapped - counted,
+            runs: match (&self.content, self.kind) {
+                (Content::Region(region), ObjectKind::Mapping) => region.runs().len() as u64,
+                _ => 0,
+            },
         }
     }
 

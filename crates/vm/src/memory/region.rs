@@ -151,6 +151,12 @@ impl PageRun {
         })
     }
 
+    /// Number of its pages, and of those that count as memory in use.
+    fn pages(&self) -> (u64, u64) {
+        let counted = self.traits.counted && self.traits.protection != Protection::NONE;
+        (self.count, if counted { self.count } else { 0 })
+    }
+
     /// Whether `next` continues this run with the same attributes.
     fn goes_on_in(&self, next: &PageRun) -> bool {
         let backing = self.traits.backing.advanced(self.count);
@@ -231,6 +237,8 @@ pub(super) enum AccessDenial {
 pub struct Region {
     /// The runs, ordered and disjoint.
     runs: Vec<PageRun>,
+    /// Number of pages in them, and of those that count as memory in use.
+    pages: (u64, u64),
     /// Pages that no file holds: anonymous ones, and private copies.
     own: BTreeMap<u64, Arc<PageBlock>>,
     files: Vec<FileView>,
@@ -242,6 +250,7 @@ impl Region {
     pub fn new(run: PageRun) -> Region {
         Region {
             runs: vec![run],
+            pages: run.pages(),
             ..Region::default()
         }
     }
@@ -500,19 +509,40 @@ impl Region {
             return;
         }
         self.forget_pages(first, end);
-        let mut runs = Vec::with_capacity(self.runs.len() + 1);
-        for run in &self.runs {
-            runs.extend(run.clipped(0, first));
-            runs.extend(run.clipped(end, u64::MAX));
+        self.replace(first, end, |_| None);
+    }
+
+    /// Replaces the parts of runs between two pages, and returns where the new runs are.
+    fn replace(
+        &mut self,
+        first: u64,
+        end: u64,
+        mut change: impl FnMut(PageRun) -> Option<PageRun>,
+    ) -> std::ops::Range<usize> {
+        let from = self.runs.partition_point(|run| run.end() <= first);
+        let to = self.runs.partition_point(|run| run.first < end).max(from);
+        let mut new = Vec::with_capacity(to - from + 2);
+        for run in &self.runs[from..to] {
+            let (all, counted) = run.pages();
+            self.pages = (self.pages.0 - all, self.pages.1 - counted);
+            new.extend(run.clipped(0, first));
+            new.extend(run.clipped(first, end).and_then(&mut change));
+            new.extend(run.clipped(end, u64::MAX));
         }
-        runs.sort_unstable_by_key(|run| run.first);
-        self.runs = runs;
+        for (all, counted) in new.iter().map(PageRun::pages) {
+            self.pages = (self.pages.0 + all, self.pages.1 + counted);
+        }
+        let behind = from + new.len();
+        self.runs.splice(from..to, new);
+        from..behind
     }
 
     /// Adds a run where nothing is mapped.
     pub fn map(&mut self, run: PageRun) {
         let at = self.runs.partition_point(|other| other.first < run.first);
         self.runs.insert(at, run);
+        let (all, counted) = run.pages();
+        self.pages = (self.pages.0 + all, self.pages.1 + counted);
         self.gone
             .retain(|gone| gone.end <= run.first || run.end() <= gone.first);
         self.join(at.saturating_sub(1), at + 2);
@@ -533,18 +563,11 @@ impl Region {
 
     /// Sets the protection of pages.
     pub fn protect(&mut self, first: u64, end: u64, protection: Protection) {
-        let mut runs = Vec::with_capacity(self.runs.len() + 2);
-        for run in &self.runs {
-            runs.extend(run.clipped(0, first));
-            if let Some(mut changed) = run.clipped(first, end) {
-                changed.traits.protection = protection;
-                runs.push(changed);
-            }
-            runs.extend(run.clipped(end, u64::MAX));
-        }
-        runs.sort_unstable_by_key(|run| run.first);
-        self.runs = runs;
-        self.join(0, self.runs.len());
+        let changed = self.replace(first, end, |mut run| {
+            run.traits.protection = protection;
+            Some(run)
+        });
+        self.join(changed.start.saturating_sub(1), changed.end + 1);
     }
 
     /// Removes and returns the private pages between two pages, for moving them.
@@ -578,16 +601,12 @@ impl Region {
 
     /// Number of bytes that count as memory in use.
     pub fn counted_bytes(&self) -> u64 {
-        let runs = self.runs.iter();
-        let counted =
-            runs.filter(|run| run.traits.counted && run.traits.protection != Protection::NONE);
-        counted.map(|run| run.count * PAGE as u64).sum()
+        self.pages.1 * PAGE as u64
     }
 
     /// Number of bytes that are mapped.
     pub fn mapped_bytes(&self) -> u64 {
-        let pages: u64 = self.runs.iter().map(|run| run.count).sum();
-        pages * PAGE as u64
+        self.pages.0 * PAGE as u64
     }
 
     /// Visits all terms in the region, as roots for garbage collection.

@@ -10,6 +10,10 @@ use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::Call;
 
+/// Mappings that a process may have (`vm.max_map_count`).
+const MOST_MAPPINGS: u64 = 65_530;
+/// Mappings of a program with its stack, before it makes any.
+const OWN_MAPPINGS: u64 = 8;
 const TYPE: u64 = 0xf;
 const SHARED: u64 = 1;
 const PRIVATE: u64 = 2;
@@ -105,6 +109,9 @@ pub(super) fn munmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if end.is_none_or(|end| end > ADDRESSES) {
         return Err(Errno::EINVAL.into());
     }
+    if kernel.mappings() >= MOST_MAPPINGS && kernel.is_within_mapping(start, start + size) {
+        return Err(Errno::ENOMEM.into());
+    }
     kernel.unmap(start, size);
     kernel
         .process_mut()
@@ -146,6 +153,11 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if wanted != Protection::NONE {
         kernel.check_heap(unused.map(|mapping| mapping.size).sum())?;
     }
+    let bounds = [range.start, end];
+    let splits = bounds.into_iter().filter(|at| kernel.splits(*at, wanted));
+    if kernel.mappings() + splits.count() as u64 > MOST_MAPPINGS {
+        return Err(Errno::ENOMEM.into());
+    }
     if end > range.start {
         let memory = &mut kernel.vm.memory;
         memory.protect(range.start, end - range.start, wanted);
@@ -154,6 +166,23 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    /// The number of mappings of the process, those of the program itself included.
+    fn mappings(&self) -> u64 {
+        self.vm.memory.mapped_runs() + OWN_MAPPINGS
+    }
+
+    /// Whether a change of protection divides a mapping at an address.
+    fn splits(&self, at: u64, wanted: Protection) -> bool {
+        let mapping = self.vm.memory.mapping_at(at);
+        mapping.is_some_and(|mapping| mapping.start < at && mapping.traits.protection != wanted)
+    }
+
+    /// Whether a range is in the middle of one mapping.
+    fn is_within_mapping(&self, start: u64, end: u64) -> bool {
+        let mapping = self.vm.memory.mapping_at(start);
+        mapping.is_some_and(|mapping| mapping.start < start && end < mapping.end())
+    }
+
     /// The file of a target, if it can be mapped this way; `None` for `/dev/zero`.
     fn mappable(
         &mut self,
@@ -184,6 +213,9 @@ impl Kernel<'_, '_> {
     pub(crate) fn map(&mut self, request: MapRequest) -> Answer {
         if self.guest.is_some() {
             return self.map_natively(request);
+        }
+        if self.mappings() > MOST_MAPPINGS {
+            return Err(Errno::ENOMEM.into());
         }
         let placement = self.placement(&request)?;
         let is_shared = request.flags & TYPE != PRIVATE;
