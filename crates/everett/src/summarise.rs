@@ -97,27 +97,32 @@ fn line_coverage(images: &[Image], marks: &[u8]) -> LineCoverage {
     coverage
 }
 
-/// Adds the two sides of each conditional branch, in the order of the code.
+/// Adds the sides of each conditional branch and of each switch, in the order of the code.
 fn add_branches(program: &Program, edges: &[u8], coverage: &mut LineCoverage) {
     for function in &program.functions {
         let Body::Code(code) = &function.body else {
             continue;
         };
         for (inst, location) in code.instructions.iter().zip(&code.locations) {
-            let (Inst::Branch { target, .. } | Inst::CompareBranch { target, .. }) = inst else {
-                continue;
+            let (first, count) = match inst {
+                Inst::Branch { target, .. } | Inst::CompareBranch { target, .. } => (2 * target, 2),
+                Inst::Switch { table, .. } => {
+                    let table = &code.switches[*table as usize];
+                    (table.first_side, table.sides.len())
+                }
+                _ => continue,
             };
             let Some(place) = location.map(|location| program.location(location)) else {
                 continue;
             };
             let file = program.string(place.file);
-            let sides = 2 * (code.first_branch + target) as usize;
-            let taken = edges.get(sides..sides + 2);
+            let first = (2 * code.first_branch + first) as usize;
             if place.line > 0
                 && !program.library.contains(file)
-                && let Some([then, other]) = taken
+                && let Some(marks) = edges.get(first..first + count)
             {
-                coverage.add_branch(file, place.line, [*then != 0, *other != 0]);
+                let taken: Vec<bool> = marks.iter().map(|mark| *mark != 0).collect();
+                coverage.add_branch(file, place.line, &taken);
             }
         }
     }

@@ -96,9 +96,19 @@ pub struct SwitchTable {
     pub dense: Vec<Pc>,
     /// Value of the first entry of `dense`.
     pub dense_base: u64,
+    /// Its sides: all targets, each once, in the order of the code.
+    pub sides: Vec<Pc>,
+    /// Number of the first of them among the sides of all branches of the function.
+    pub first_side: u32,
 }
 
 impl SwitchTable {
+    /// The number of the side that goes to a target, among the sides of all branches of the function.
+    #[inline]
+    pub fn side(&self, target: Pc) -> u32 {
+        self.first_side + self.sides.partition_point(|side| *side < target) as u32
+    }
+
     /// The target for a value.
     #[inline]
     pub fn target(&self, value: u64) -> Pc {
@@ -272,7 +282,7 @@ pub struct Code {
     pub switches: Vec<SwitchTable>,
     /// Targets of conditional branches.
     pub branches: Vec<BranchTargets>,
-    /// Number of conditional branches in the functions before it.
+    /// Half the number of the sides of branches and switches in the functions before it.
     pub first_branch: u32,
     /// Landing pads.
     pub landing_pads: Vec<LandingPad>,
@@ -384,7 +394,8 @@ pub struct Program {
     pub optimised_file: Option<String>,
     /// Function and first instruction of each segment.
     pub segments: Vec<(FunctionId, Pc)>,
-    /// Number of conditional branches in all functions.
+    /// Half the number of the sides of branches and switches in all functions. A switch has an even number of places
+    /// for its sides.
     pub branches: u32,
     /// Number of slots that globals use, by class: the vm allocates further slots.
     pub slots_used: Vec<u32>,

@@ -195,12 +195,20 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
     Ok(program)
 }
 
-/// Numbers the conditional branches of all functions.
+/// Numbers the sides of conditional branches and switches of all functions.
 fn number_branches(program: &mut Program) {
     for function in &mut program.functions {
         if let code::Body::Code(code) = &mut function.body {
             code.first_branch = program.branches;
             program.branches += code.branches.len() as u32;
+            for table in &mut code.switches {
+                let targets = table.cases.iter().map(|case| case.1);
+                table.sides = targets.chain([table.default]).collect();
+                table.sides.sort_unstable();
+                table.sides.dedup();
+                table.first_side = 2 * (program.branches - code.first_branch);
+                program.branches += (table.sides.len() as u32).div_ceil(2);
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct FileCoverage {
     pub lines: BTreeMap<u32, bool>,
     /// Functions by name.
     pub functions: BTreeMap<String, FunctionCoverage>,
-    /// Sides of conditional branches, by line, number of the branch in the line, and side; whether they were taken, or
+    /// Sides of branches and switches, by line, number of the branch in the line, and side; whether they were taken, or
     /// `None` where the branch was never reached.
     pub branches: BTreeMap<(u32, u32, u32), Option<bool>>,
 }
@@ -121,8 +121,9 @@ impl LineCoverage {
         }
     }
 
-    /// Adds a conditional branch, behind those of the line that were added before, with the sides that were taken.
-    pub fn add_branch(&mut self, file: &str, line: u32, taken: [bool; 2]) {
+    /// Adds a conditional branch or a switch, behind those of the line that were added before, with the sides that were
+    /// taken.
+    pub fn add_branch(&mut self, file: &str, line: u32, taken: &[bool]) {
         let file = self.file(file);
         let of_line = file
             .branches
@@ -130,7 +131,7 @@ impl LineCoverage {
         let number = of_line.last().map_or(0, |((_, number, _), _)| number + 1);
         let is_reached = taken.contains(&true);
         for (side, taken) in (0..).zip(taken) {
-            file.add_side((line, number, side), is_reached.then_some(taken));
+            file.add_side((line, number, side), is_reached.then_some(*taken));
         }
     }
 
@@ -313,8 +314,8 @@ mod tests {
         let mut coverage = LineCoverage::default();
         coverage.add("/s/a.c", 3, "f", false);
         coverage.add("/s/a.c", 3, "f", true);
-        coverage.add_branch("/s/a.c", 3, [true, false]);
-        coverage.add_branch("/s/a.c", 3, [false, false]);
+        coverage.add_branch("/s/a.c", 3, &[true, false]);
+        coverage.add_branch("/s/a.c", 3, &[false, false]);
         coverage.add("/s/a.c", 4, "f", false);
         coverage.add("/s/a.c", 8, "g", false);
         coverage.add("/s/a.c", 7, "g", false);
@@ -336,8 +337,8 @@ mod tests {
         let mut other = LineCoverage::default();
         other.add("/s/a.c", 8, "g", true);
         other.add("/s/b.c", 1, "h", true);
-        other.add_branch("/s/a.c", 3, [false, true]);
-        other.add_branch("/s/a.c", 8, [false, true]);
+        other.add_branch("/s/a.c", 3, &[false, true]);
+        other.add_branch("/s/a.c", 8, &[false, true]);
         all.merge(&other);
         assert_eq!(all.branch_totals(), (3, 6));
         assert_eq!((all.totals(), all.function_totals()), ((3, 4), (3, 3)));

@@ -14,7 +14,7 @@ use crate::vm::{Exit, Interrupt, Vm};
 #[derive(Copy, Clone)]
 struct Cursor<'a> {
     code: &'a Code,
-    /// Index of the sides of its first conditional branch in the coverage.
+    /// Index of the first side of its branches and switches in the coverage.
     first_edge: u32,
     instructions: *const Inst,
     constants: *const u64,
@@ -412,6 +412,7 @@ impl<'a> Vm<'a> {
                         None => table.target(value.bits),
                         Some(_) => attempt!(self.switch_slow(u32::from(width), value, table)),
                     };
+                    self.coverage.mark_side(at.first_edge + table.side(pc));
                     continue;
                 }
                 Inst::IndirectBranch { address } => {

@@ -231,7 +231,7 @@ fn width_of(ty: Option<ValueType>) -> u32 {
 /// Coverage: the segments that were executed.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// One byte per segment, so that marking is a single store. Behind them are the two sides of each conditional branch.
+    /// One byte per segment, so that marking is a single store. Behind them are the sides of branches.
     pub segments: Vec<u8>,
     /// How many of them are segments.
     blocks: usize,
@@ -267,7 +267,13 @@ impl Coverage {
     /// Marks a side of a conditional branch, which is no growth: its segments are.
     #[inline(always)]
     pub(crate) fn mark_edge(&mut self, edges: u32, holds: bool) {
-        if let Some(mark) = self.segments.get_mut(edges as usize + usize::from(!holds)) {
+        self.mark_side(edges + u32::from(!holds));
+    }
+
+    /// Marks a side of a branch or switch by its place.
+    #[inline(always)]
+    pub(crate) fn mark_side(&mut self, side: u32) {
+        if let Some(mark) = self.segments.get_mut(side as usize) {
             *mark = 1;
         }
     }

@@ -379,3 +379,46 @@ fn nobody_has_to_listen() {
     assert!(!text(&output).contains("panicked"), "{}", text(&output));
     assert!(folder.join("out/summary.json").exists());
 }
+
+#[test]
+fn sides_of_a_switch_are_branches() {
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+int main(int count, char **words) {
+  volatile int seen = 0;
+  switch (atoi(words[1])) {
+  case 1:
+    seen = 3;
+    break;
+  case 7:
+  case 8:
+    seen = 4;
+    break;
+  case 900:
+    seen = 5;
+  }
+  return 0;
+}
+"#;
+    let folder = folder("switches");
+    build(&folder, "switches", SOURCE, &["-g", "-O0"]);
+    let taken = |out: &str, argument: &str| {
+        let run = ["run", "-q", "--out", out, "./switches", argument];
+        expect(everett(&folder).args(run), 0);
+        let lcov = fs::read_to_string(folder.join(out).join("coverage.lcov")).expect("coverage");
+        let sides = lcov.lines().filter(|line| line.starts_with("BRDA:5,0,"));
+        let taken = sides.map(|side| side.ends_with(",1"));
+        (taken.collect::<Vec<bool>>(), lcov)
+    };
+    // Three targets of cases, and the default.
+    let (first, lcov) = taken("one", "1");
+    assert_eq!(first, [true, false, false, false], "{lcov}");
+    let (again, lcov) = taken("eight", "8");
+    assert_eq!(again, [false, true, false, false], "{lcov}");
+    let (rest, lcov) = taken("none", "5");
+    assert_eq!(rest, [false, false, false, true], "{lcov}");
+    assert!(lcov.contains("BRF:4\nBRH:1\n"), "{lcov}");
+    let arguments = ["coverage", "one", "eight", "none"];
+    let all = text(&expect(everett(&folder).args(arguments), 0));
+    assert!(all.ends_with("branches 3 of 4 (75.0 %)\n"), "{all}");
+}
