@@ -122,6 +122,7 @@ impl Merge<'_> {
         // Where each of them was allocated and freed is only told in reports: that of the first is told for both.
         Some(Object {
             content,
+            journal: None,
             ..first.clone()
         })
     }

@@ -89,7 +89,7 @@ pub struct Object {
     /// The kind.
     pub kind: ObjectKind,
     pub(super) content: Content,
-    journal: Option<Arc<Journal<Content>>>,
+    pub(super) journal: Option<Arc<Journal<Content>>>,
 }
 
 impl Object {
