@@ -39,9 +39,9 @@ enum Unexplored {
 #[derive(Default)]
 struct Region {
     /// States at its close.
-    closed: Vec<Box<State>>,
+    closed: Vec<State>,
     /// States that do not get there without a choice or an end.
-    left: Vec<Box<State>>,
+    left: Vec<State>,
     instructions: u64,
 }
 
@@ -108,7 +108,7 @@ impl Explorer<'_> {
         }
         let merged = groups.into_iter().map(|group| self.leave(state, group));
         let mut outcomes: VecDeque<Box<State>> = merged.collect();
-        outcomes.extend(region.left);
+        outcomes.extend(region.left.into_iter().map(Box::new));
         let Some(first) = outcomes.pop_front() else {
             return Opened::Lost;
         };
@@ -188,7 +188,7 @@ impl Explorer<'_> {
                     }
                 }
                 (HostExit::Suspended, None) if state.path.at_merge.take().is_some() => {
-                    region.closed.push(state);
+                    region.closed.push(*state);
                 }
                 (HostExit::Suspended, None) if self.is_stopping() => return Err(Unexplored::Late),
                 (HostExit::Suspended, None) => return Err(Unexplored::TooMany),
@@ -198,7 +198,7 @@ impl Explorer<'_> {
                     before.covered_new |= state.covered_new;
                     before.path.counted = before.path.counted.max(state.instructions());
                     before.path.open_regions = None;
-                    region.left.push(before);
+                    region.left.push(*before);
                 }
             }
         }
@@ -206,12 +206,12 @@ impl Explorer<'_> {
     }
 
     /// Merges the states at the close of a region, as far as they can be.
-    fn merge_closed(&mut self, opened: &State, mut closed: Vec<Box<State>>) -> Vec<Group> {
+    fn merge_closed(&mut self, opened: &State, mut closed: Vec<State>) -> Vec<Group> {
         // Models, which decide the order of exploration, are not the same in every run.
         closed.sort_by_key(|state| state.path.digest);
         let mut groups: Vec<Group> = Vec::new();
         for state in closed {
-            let group = self.group_of(opened, state);
+            let group = self.group_of(opened, Box::new(state));
             let joined = groups
                 .iter_mut()
                 .any(|known| self.join_group(opened, known, &group));

@@ -263,7 +263,8 @@ impl HostState {
         }
     }
 
-    /// Closes a descriptor of a process, which releases its record locks on the file.
+    /// Closes a descriptor of a process, which releases its record locks on the file, and its registration with a
+    /// message queue, whatever other descriptors it has.
     pub fn close(&mut self, pid: u32, id: DescriptionId) {
         let target = self
             .files
@@ -273,6 +274,11 @@ impl HostState {
             && self.files.locks.release_process(pid, Some(inode))
         {
             self.lock_releases += 1;
+        }
+        if let Some(Target::Object(object)) = target
+            && let Some(queue) = message_queue::queue_mut(self, object)
+        {
+            queue.registration = queue.registration.filter(|other| other.pid != pid);
         }
         self.release(id);
     }

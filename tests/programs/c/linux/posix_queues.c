@@ -96,6 +96,13 @@ int main(void) {
   printf("told %d\n", told == SIGUSR1);
   receive();
 
+  // Whoever closes a descriptor of the queue is not told any more.
+  SHOW(mq_notify(queue, &event));
+  SHOW(mq_notify(queue, &event));
+  SHOW(mq_close(mq_open(name, O_RDWR)));
+  SHOW(mq_notify(queue, &event));
+  SHOW(mq_notify(queue, 0));
+
   // A queue without a name lives as long as it is open.
   SHOW(mq_unlink(name));
   TELL(mq_open(name, O_RDWR));
