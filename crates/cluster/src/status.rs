@@ -128,10 +128,8 @@ impl fmt::Display for Status {
             self.bytes,
             100.0 * self.replay_share()
         )?;
-        let failures = self.failures.iter();
-        failures
-            .map(|failure| write!(f, "\na job could not be explored: {failure}"))
-            .collect()
+        let mut failures = self.failures.iter();
+        failures.try_for_each(|failure| write!(f, "\na job could not be explored: {failure}"))
     }
 }
 
