@@ -2,6 +2,19 @@
 //!
 //! Owns queries, the chain of layers that answers them, and the back ends. This is the only crate
 //! that uses a SAT or SMT solver. It knows nothing of programs or states.
+//!
+//! The chain, in its order; each layer passes on what it cannot answer:
+//!
+//! 1. the model of the path, simplification under the path condition, ranges (`chain`, `domains`)
+//! 2. tables of the values that one byte may have (`bytes`)
+//! 3. answers, unsatisfiable cores and models of earlier queries (`cache`)
+//! 4. evaluation: all combinations of few values (`enumerate`, `lanes`), samples (`sample`), and
+//!    bisection of comparisons (`bisect`)
+//! 5. search: the small SAT solver of the crate (`light`, `blast::cdcl`), then CaDiCaL (`blast`),
+//!    then an SMT-LIB process (`smt`)
+//!
+//! Only the independent part of the path condition that shares variables with the condition takes
+//! part (`constraints`). Effort is limited by work, never by time.
 
 #![deny(missing_docs)]
 
