@@ -74,7 +74,9 @@ impl Domains {
             // Of values that differ only in bits on which no term depends, one is enough.
             let masks = used_bits(arena, &open, &number);
             for (set, mask) in allowed.iter_mut().zip(masks) {
-                *set = set.one_of_each(mask);
+                if mask != u8::MAX {
+                    *set = set.one_of_each(mask);
+                }
             }
             combinations = product(&allowed);
         }
