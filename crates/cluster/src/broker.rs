@@ -297,7 +297,7 @@ pub struct Explored {
     pub outcome: Outcome,
 }
 
-/// A broker. Operations may be repeated: all of them come to the same then.
+/// A broker. Operations may be repeated: all operations are idempotent.
 pub trait Broker: Send {
     /// Stores an object.
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()>;
@@ -308,7 +308,7 @@ pub trait Broker: Send {
     /// Records something under a key unless there is a record, in one step. Returns what is recorded now.
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>>;
 
-    /// Replaces what is noted under a key. Only for what nothing depends on.
+    /// Replaces what is noted under a key. Only for advisory data.
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()>;
 
     /// What is recorded under a key.

@@ -34,7 +34,7 @@ pub enum Error {
     /// The program differs from the one that was submitted.
     #[error("the program has changed since it was submitted; submit it again")]
     ProgramChanged,
-    /// The accounts of a run do not come to 1.
+    /// The weights of a run do not sum to 1.
     #[error("the accounts of the run do not add up: {0}")]
     Unbalanced(String),
     /// The request contradicts itself.

@@ -25,7 +25,7 @@ use crate::status::reseed;
 
 /// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
 const CHILDREN: usize = 8;
-/// How often a job goes on because nobody waits: as much is lost if its worker dies.
+/// Maximum extensions of a job while no worker is idle: as much is lost if its worker dies.
 const MOST_TIMES: u32 = 16;
 /// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;

@@ -36,7 +36,7 @@ pub struct Spilled {
 pub struct SpilledNet {
     /// The digest of its history.
     pub history: HistoryDigest,
-    /// What it is the same as.
+    /// Key under which equal states are merged.
     pub identity: Identity,
     /// It was the first to execute some code.
     pub covered_new: bool,

@@ -22,7 +22,7 @@ use crate::summary::DifferenceEntry;
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.
 const NEW_FILE: &str = "checkpoint.json.new";
-/// The checkpoint before, where nobody waited until the disk had the newest.
+/// The checkpoint before, kept if the newest was not synchronised.
 const OLD_FILE: &str = "checkpoint.json.old";
 /// The name of the spill file, which lies beside the checkpoint.
 pub(crate) const SPILL_FILE: &str = "spill";

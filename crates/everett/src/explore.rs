@@ -121,13 +121,12 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
         (spec.max_events.is_some(), "max-events"),
         (spec.max_virtual_time.is_some(), "max-virtual-time"),
         (spec.check_deadlocks, "check-deadlocks"),
+        (!spec.settings.is_empty(), "set"),
+        (spec.offline.is_some(), "offline"),
     ];
     for (_, name) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
         if !boots(&images) {
-            bail!(
-                Usage,
-                "--{name} is for scenarios; a program has no such limit"
-            );
+            bail!(Usage, "--{name} is for scenarios, and this is a program");
         }
     }
     if spec.world.is_some() && !boots(&images) {

@@ -1,7 +1,7 @@
 //! Everett as a library: explores programs and worlds of several hosts, and works with the resulting traces.
 //!
-//! An operation takes a typed spec ([`RunSpec`] and others), a [`Session`] (clock, memory, stop flag) and an
-//! [`Observer`] that receives [`Event`]s during the operation; it returns a typed result or an [`Error`]. Files go to
+//! An operation takes a typed spec ([`RunSpec`] and others), mostly a [`Session`] (clock, memory, stop flag) and
+//! an [`Observer`] that receives [`Event`]s during the operation; it returns a typed result or an [`Error`]. Files go to
 //! the folder of the run.
 //!
 //! Architecture invariant: the library prints nothing, installs no signal handler and keeps no process-wide state of a

@@ -1,5 +1,5 @@
-//! The run options: one table row defines name, meaning, help text and scope of an option. Command lines, the
-//! documentation and the validation of specs derive from the table. Must not know any command line.
+//! The run options: one table row defines name, meaning, help text and scope of an option. Command lines,
+//! scenario keys and the documentation derive from the table, which also parses values. Must not know clap.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
 use everett_linux::{PreemptAt, SCHEDULERS};

@@ -550,7 +550,7 @@ impl AfterRun {
         }
     }
 
-    /// The end of native runs: the time limit, or somebody who asks once more.
+    /// The end of native runs: the time limit, or a second interrupt.
     fn deadline(&self, session: &Session) -> Deadline {
         let (clock, limit) = (session.clock, self.limit);
         let stop = session.stop.clone();

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Clock, memory account and stop flag of operations. Time limits count from its creation.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Time since the operation began.
+    /// Time since the session was created.
     pub clock: Clock,
     /// The account of the memory in use.
     pub memory: Arc<dyn MemoryAccount>,
@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    /// Time since the operation began.
+    /// Time since the session was created.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }

@@ -51,7 +51,7 @@ pub struct RunSpec {
     pub search: Vec<String>,
     /// Instructions before another state is selected.
     pub batch: Option<u64>,
-    /// Workers that explore a program at the same time.
+    /// Number of workers, which explore at the same time.
     pub workers: Option<u64>,
     /// The same files whenever it is run.
     pub deterministic: bool,

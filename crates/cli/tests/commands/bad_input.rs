@@ -155,6 +155,8 @@ fn options_that_make_no_sense() {
         (&["--max-paths", "18446744073709551616"], &["--max-paths"]),
         (&["--max-depth", "x"], &["--max-depth"]),
         (&["--seed", "1.5"], &["--seed"]),
+        (&["--set", "a.b=1"], &["--set is for scenarios"]),
+        (&["--offline", "/nowhere"], &["--offline is for scenarios"]),
         (&["--quiet", "--json"], &["--quiet", "--json"]),
         (&["--unknown"], &["--unknown"]),
         (&["--smt-solver", "/nowhere/solver"], &["/nowhere/solver"]),

@@ -294,13 +294,13 @@ impl Explorer<'_> {
     }
 }
 
-/// Programs get as much memory for what is no state, whatever the limit.
+/// Memory that programs get for data other than states, whatever the limit.
 const LEAST: u64 = 128 << 20;
-/// Memory is looked at again when such a part of what is left was taken.
+/// Memory is checked again after this part of what is left was used.
 const GROWTH_PART: u64 = 8;
 /// The most memory that an instruction takes: two pages and what is kept about them. Those that write more ask first.
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
-/// The least instructions between two looks.
+/// The least instructions between two checks.
 const SHORT_SLICE: u64 = 1000;
 /// Memory that is kept free for spilling, besides a part of the limit.
 const ROOM_TO_SPILL: u64 = 2 << 20;

@@ -33,7 +33,7 @@ pub struct MemberId(pub u32);
 /// A dstate. Ids are in the order in which dstates are made, and not reused.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DstateId {
-    /// Says the order, and which of the dstates it is that had the slot.
+    /// Creation number; also the generation of the slot.
     serial: u64,
     /// Where the table has it.
     slot: u32,

@@ -1,8 +1,9 @@
 //! Worlds of several hosts: the states of each host fork on their own and run in the order of their clocks. A mapping
 //! tracks which states form worlds together.
 //!
-//! A state runs when no other state has an earlier clock, and only to its horizon: the time before which nothing can
-//! still arrive. So no packet arrives in a host's past, and what a host does depends only on what it has received.
+//! A state runs when no other state has an earlier clock (unless a searcher is chosen, or memory is short: `order`), and
+//! only to its horizon: the time before which nothing can still arrive. So no packet arrives in a host's past, and what
+//! a host does depends only on what it has received.
 
 mod bounds;
 mod choose;
