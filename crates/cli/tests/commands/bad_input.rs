@@ -131,7 +131,7 @@ fn bitcode_that_is_damaged() {
 fn options_that_make_no_sense() {
     let folder = folder("bad-options");
     build(&folder, "spin", SPIN, &[]);
-    let cases: [(&[&str], &[&str]); 20] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (
             &["--search", "deepest"],
             &["\"deepest\" is not a searcher", "random-path"],
