@@ -124,6 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_finding_ends_a_program_by_the_signal_of_the_kernel() {
+        for (kind, signal) in [(BugKind::BeyondFile, 7), (BugKind::OutOfBounds, 11)] {
+            assert_eq!(Guest::of_kind(kind), Guest::Signal(signal));
+        }
+    }
+
+    #[test]
     fn the_first_of_findings_failures_and_interrupts_counts() {
         let cases = [
             ((false, false, false), Conclusion::Clean),

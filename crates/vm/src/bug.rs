@@ -33,6 +33,7 @@ const SIGSEGV: i32 = 11;
 const ABORTS: &[i32] = &[SIGABRT, SIGILL, SIGTRAP];
 const TRAPS: &[i32] = &[SIGILL, SIGTRAP, SIGSEGV];
 const MEMORY_FAULTS: &[i32] = &[SIGSEGV, SIGBUS, SIGILL, SIGABRT];
+const FILE_FAULTS: &[i32] = &[SIGBUS, SIGSEGV, SIGILL, SIGABRT];
 
 /// Defines [`BugKind`] by rows: what it is, the variant, the name, how native code shows it, and the checks of builds
 /// that detect it where native code may survive, in the order of preference. An optimised program may survive what the
@@ -94,7 +95,7 @@ bug_kinds! {
     /// An access that the protection of a page does not allow.
     ProtectedPage: "protected-page", Signals(MEMORY_FAULTS), [];
     /// An access to a mapped page past the end of its file (`SIGBUS`).
-    BeyondFile: "beyond-file", Signals(MEMORY_FAULTS), [];
+    BeyondFile: "beyond-file", Signals(FILE_FAULTS), [];
     /// A copy between overlapping ranges where C forbids it.
     OverlappingCopy: "overlapping-copy", Reported, [Memory];
     /// The stack is exhausted.
