@@ -444,6 +444,9 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
     })
 }
 
+/// Memory that a native program gets whatever the limit of its run.
+const LEAST_MEMORY: u64 = 128 << 20;
+
 /// The host of a program.
 fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeHost> {
     let explored = explorer_config(spec, session, None)?;
@@ -452,9 +455,13 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
         expect_native(program)?;
     }
     let alone = WorldHost::alone(program_host(explored));
+    let mut config = native_config(alone.config, programs, session)?;
+    // What replays a run may take as much memory as the run, which takes a little whatever its limit.
+    let most = spec.max_memory.unwrap_or(u64::MAX).max(LEAST_MEMORY);
+    config.max_memory = config.max_memory.min(most);
     Ok(NativeHost {
         name: alone.name,
-        config: native_config(alone.config, programs, session)?,
+        config,
         start_ns: alone.start_ns,
         expects: alone.expects,
         begin: alone.begin,

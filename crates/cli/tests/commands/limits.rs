@@ -370,6 +370,27 @@ fn large_hosts_are_within_the_memory_limit() {
     assert!(hit.iter().any(|hit| hit == "max-memory"), "{summary:#}");
 }
 
+/// What confirms a finding may take no more memory than the run.
+#[test]
+fn native_confirmation_is_within_the_memory_limit() {
+    let folder = folder("limits-confirmation");
+    let source = r#"
+#include <sys/mman.h>
+int main(void) {
+    static char bytes[8];
+    volatile int last = 9;
+    char *much = mmap(0, 400 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (long at = 0; much != MAP_FAILED && at < 400 << 20; at += 4096)
+        much[at] = 1;
+    volatile char read = bytes[last];
+    return 0;
+}"#;
+    build(&folder, "hoarder", source, &["-O0"]);
+    let run = ["run", "--max-memory", "150M", "--out", "out", "./hoarder"];
+    let said = text(&expect(everett(&folder).args(run), 1));
+    assert!(said.contains("more memory than 150 MiB"), "{said}");
+}
+
 #[test]
 fn what_pipes_hold_is_within_the_memory_limit() {
     let folder = folder("limits-pipes");
