@@ -60,7 +60,7 @@ impl FaultSummary {
         if self.errors > 0 {
             let errors = self.errors;
             lines.push(format!(
-                "{errors} scenarios could not be run; self.json says why"
+                "{errors} scenarios could not be run; summary.json says why"
             ));
         }
         for test in &self.failing_without_faults {
@@ -121,5 +121,23 @@ impl Shown {
             }
         }
         lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_run_is_said_with_its_file() {
+        let summary = FaultSummary {
+            errors: 2,
+            ..FaultSummary::default()
+        };
+        let notes = summary.notes();
+        assert!(
+            notes.contains(&"2 scenarios could not be run; summary.json says why".to_owned()),
+            "{notes:?}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Memory accesses of native code at which random schedules preempt threads: finds them, excludes those that a survey
 //! run has seen to be private to a thread, and sets breakpoints. Must not know how threads are picked.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -129,16 +130,23 @@ impl Candidates {
     }
 }
 
+/// The debug information of a program; empty where it has none.
+pub(crate) fn debug_sections<'d>(
+    file: &object::File<'d>,
+) -> Result<gimli::DwarfSections<Cow<'d, [u8]>>, gimli::Error> {
+    gimli::DwarfSections::load(|id| {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.uncompressed_data().ok());
+        Ok(data.unwrap_or_default())
+    })
+}
+
 /// The code of compilation units that are not part of a library of the toolchain, in ascending order.
 fn code_of_program(
     file: &object::File<'_>,
     folders: &LibraryFolders,
 ) -> Result<Vec<Range<u64>>, gimli::Error> {
-    let sections = gimli::DwarfSections::load(|id| {
-        let section = file.section_by_name(id.name());
-        let data = section.and_then(|section| section.uncompressed_data().ok());
-        Ok::<_, gimli::Error>(data.unwrap_or_default())
-    })?;
+    let sections = debug_sections(file)?;
     let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, gimli::LittleEndian));
     let mut code = Vec::new();
     let mut units = dwarf.units();

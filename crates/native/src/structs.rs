@@ -4,8 +4,9 @@ use addr2line::gimli::{
     self, AttributeValue, DebuggingInformationEntry, DwTag, EndianSlice, LittleEndian, Unit,
     UnitOffset, constants as dw,
 };
-use object::{Object, ObjectSection};
 use std::path::Path;
+
+use crate::accesses::debug_sections;
 
 /// A member of a struct. Those of nested structs have names with dots.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,11 +48,7 @@ pub fn struct_members(program: &Path, name: &str) -> Result<Vec<StructMember>, L
     };
     let bytes = std::fs::read(program).map_err(|error| unreadable(&error))?;
     let file = object::File::parse(&*bytes).map_err(|error| unreadable(&error))?;
-    let sections = gimli::DwarfSections::load(|id| {
-        let section = file.section_by_name(id.name());
-        let data = section.and_then(|section| section.uncompressed_data().ok());
-        Ok::<_, gimli::Error>(data.unwrap_or_default())
-    });
+    let sections = debug_sections(&file);
     let sections = sections.map_err(|error| unreadable(&error))?;
     let dwarf = sections.borrow(|data| EndianSlice::new(data, LittleEndian));
     let wanted = name.strip_prefix("struct ").unwrap_or(name).trim();

@@ -163,14 +163,7 @@ impl Explorer<'_> {
             let mut before = state.clone();
             let (exit, fork) = self.run_slice(&mut state, budget);
             region.instructions += state.instructions() - before.instructions();
-            if std::mem::take(&mut self.worker.coverage.grew) {
-                self.distances_stale = true;
-                if let Some(member) = &mut self.member {
-                    member.has_grown = true;
-                }
-                state.covered_new = true;
-                state.since_new = 0;
-            }
+            self.note_coverage(&mut state);
             match (exit, fork) {
                 (HostExit::Suspended, Some(fork))
                     if fork.is_of_data() && !state.path.takes_one_side =>

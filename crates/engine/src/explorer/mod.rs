@@ -405,6 +405,19 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// If a state has executed code that nobody had, notes that: searchers and other workers go by it.
+    pub(crate) fn note_coverage(&mut self, state: &mut State) {
+        if !std::mem::take(&mut self.worker.coverage.grew) {
+            return;
+        }
+        self.distances_stale = true;
+        if let Some(member) = &mut self.member {
+            member.has_grown = true;
+        }
+        state.covered_new = true;
+        state.since_new = 0;
+    }
+
     /// A state itself, rematerialised if it was spilled.
     pub(crate) fn take(&mut self, id: StateId) -> Option<Box<State>> {
         match self.frontier.take(id)? {

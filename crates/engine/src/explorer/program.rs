@@ -66,14 +66,7 @@ impl Explorer<'_> {
             }
             state.path.counted = state.path.counted.max(after);
             state.since_new += executed;
-            if std::mem::take(&mut self.worker.coverage.grew) {
-                self.distances_stale = true;
-                if let Some(member) = &mut self.member {
-                    member.has_grown = true;
-                }
-                state.covered_new = true;
-                state.since_new = 0;
-            }
+            self.note_coverage(&mut state);
             match (exit, fork) {
                 // Another worker took the last fork: the question stays open.
                 (HostExit::Suspended, Some(_)) if !self.reserve(Counted::Forks) => break,

@@ -371,14 +371,7 @@ impl Explorer<'_> {
         let executed = state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
         state.since_new += executed;
-        if std::mem::take(&mut self.worker.coverage.grew) {
-            self.distances_stale = true;
-            if let Some(member) = &mut self.member {
-                member.has_grown = true;
-            }
-            state.covered_new = true;
-            state.since_new = 0;
-        }
+        self.note_coverage(state);
         self.hear(state, warned);
         result
     }
