@@ -1,4 +1,4 @@
-// Interposes fsync and fdatasync by LD_PRELOAD: keeps what a disk is known to have after a loss of power, in the
+// Interposes fsync, fdatasync and syncfs by LD_PRELOAD: keeps what a disk is known to have after a loss of power, in the
 // folder EVERETT_TEST_SYNCED. A file is kept under its inode and time of birth; for a folder, its list of names is.
 // Power is lost at the call with the number EVERETT_TEST_SYNCS, or after the call with the number
 // EVERETT_TEST_CHECKPOINTS among those of folders that have a checkpoint: the process is killed.
@@ -65,30 +65,70 @@ static int is_last(const char *variable, long before) {
   return last && before >= atol(last);
 }
 
-// What the file holds before it is synchronised is what it holds afterwards at least.
-static int keep(int fd, const char *real) {
+// Notes what a file or a folder holds before it is synchronised, which is what it holds afterwards at least.
+// Returns whether the folder has a checkpoint.
+static int note(int fd, char *unfinished, char *finished, size_t size) {
   const char *folder = getenv("EVERETT_TEST_SYNCED");
-  char name[100], unfinished[4200], finished[4200];
+  char name[100];
   int is_folder;
   if (is_last("EVERETT_TEST_SYNCS", atomic_fetch_add(&calls, 1)))
     kill(getpid(), SIGKILL);
   if (!folder || name_of(fd, "", AT_EMPTY_PATH, name, sizeof name, &is_folder) != 0)
     abort();
-  snprintf(unfinished, sizeof unfinished, "%s/unfinished-%ld", folder, syscall(SYS_gettid));
-  snprintf(finished, sizeof finished, "%s/%s", folder, name);
+  snprintf(unfinished, size, "%s/unfinished-%ld", folder, syscall(SYS_gettid));
+  snprintf(finished, size, "%s/%s", folder, name);
   FILE *to = fopen(unfinished, "w");
   if (!to)
     abort();
   int has_checkpoint = (is_folder ? copy_list : copy_bytes)(fd, to);
   fclose(to);
-  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, real);
-  int result = sync(fd);
-  if (result == 0 && rename(unfinished, finished) != 0)
+  return has_checkpoint;
+}
+
+static void keep(const char *unfinished, const char *finished, int has_checkpoint) {
+  if (rename(unfinished, finished) != 0)
     abort();
   if (has_checkpoint && is_last("EVERETT_TEST_CHECKPOINTS", atomic_fetch_add(&checkpoints, 1) + 1))
     kill(getpid(), SIGKILL);
+}
+
+static int sync_one(int fd, const char *real) {
+  char unfinished[4200], finished[4200];
+  int has_checkpoint = note(fd, unfinished, finished, sizeof finished);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, real);
+  int result = sync(fd);
+  if (result == 0)
+    keep(unfinished, finished, has_checkpoint);
   return result;
 }
 
-int fsync(int fd) { return keep(fd, "fsync"); }
-int fdatasync(int fd) { return keep(fd, "fdatasync"); }
+int fsync(int fd) { return sync_one(fd, "fsync"); }
+int fdatasync(int fd) { return sync_one(fd, "fdatasync"); }
+
+// A file system is synchronised in any order. Everett passes the folder of a run, and nothing outside it is of interest.
+// The power may go when a part is done.
+int syncfs(int fd) {
+  char path[64], unfinished[4200], finished[4200];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  DIR *folder = opendir(path);
+  if (!folder)
+    abort();
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    int below = openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW);
+    if (below < 0)
+      continue;
+    if (entry->d_type == DT_DIR) {
+      syncfs(below);
+    } else {
+      note(below, unfinished, finished, sizeof finished);
+      keep(unfinished, finished, 0);
+    }
+    close(below);
+  }
+  closedir(folder);
+  int has_checkpoint = note(fd, unfinished, finished, sizeof finished);
+  keep(unfinished, finished, has_checkpoint);
+  return 0;
+}

@@ -77,7 +77,12 @@ impl Explorer<'_> {
         Ok(Some(self.saved(path, left, None)))
     }
 
-    /// States that could not be saved in the time that was left: a run that goes on from the checkpoint lacks them.
+    /// Notes that the last checkpoint could not be written: all states that are left are unsaved.
+    pub fn note_unwritten_checkpoint(&mut self) {
+        self.unsaved = self.frontier.len() as u64;
+    }
+
+    /// States that are in no checkpoint: there was no time, memory or disk for them.
     pub fn unsaved(&self) -> u64 {
         self.unsaved
     }

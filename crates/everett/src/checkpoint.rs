@@ -145,10 +145,15 @@ impl Checkpoint {
         remove_results_after(dir, Counts::default())
     }
 
+    /// Whether a run can go on from a checkpoint in its folder.
+    pub(crate) fn is_in(dir: &Path) -> bool {
+        dir.join(FILE).exists()
+    }
+
     /// Removes the checkpoint and its files of states, since the run is complete. If the machine stops meanwhile, there is
     /// the checkpoint with its states, or there are the results.
     pub fn remove(dir: &Path) -> Result<()> {
-        let is_there = dir.join(FILE).exists();
+        let is_there = Checkpoint::is_in(dir);
         if is_there {
             let synced = RealStorage.sync(dir, Counts::default());
             synced.context("cannot write the results to the disk")?;
@@ -256,6 +261,10 @@ pub(crate) trait Storage {
     fn sync_names(&self, dir: &Path) -> io::Result<()>;
 }
 
+/// Above this number of new results, the whole file system is synchronised at once: one by one, each would wait for the
+/// disk. Below it, whatever else is written to the file system costs no time here.
+const MOST_ONE_BY_ONE: usize = 64;
+
 /// Makes a file last, or a folder with all that lies in it.
 fn sync_below(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
@@ -271,6 +280,7 @@ struct RealStorage;
 
 impl Storage for RealStorage {
     fn sync(&self, dir: &Path, after: Counts) -> io::Result<()> {
+        let (mut folders, mut results) = (Vec::new(), Vec::new());
         for (part, last) in PARTS.iter().zip(after) {
             let part = dir.join(part);
             // A run that compares no builds has no folder of differences.
@@ -279,10 +289,19 @@ impl Storage for RealStorage {
             }
             for entry in fs::read_dir(&part)?.flatten() {
                 if number_of(&entry.file_name()).is_some_and(|number| number > last) {
-                    sync_below(&entry.path())?;
+                    results.push(entry.path());
                 }
             }
-            File::open(part)?.sync_all()?;
+            folders.push(part);
+        }
+        if results.len() > MOST_ONE_BY_ONE {
+            return Ok(nix::unistd::syncfs(File::open(dir)?)?);
+        }
+        for result in &results {
+            sync_below(result)?;
+        }
+        for folder in folders {
+            File::open(folder)?.sync_all()?;
         }
         for entry in fs::read_dir(dir)?.flatten() {
             if entry.file_type()?.is_file() {

@@ -16,7 +16,7 @@ use crate::events::{Event, Observer};
 use crate::record::Recorder;
 use crate::session::Session;
 use crate::spec::{ResumeSpec, RunSpec};
-use crate::summary::{ClusterFigures, SUMMARY, Summary};
+use crate::summary::{ClusterFigures, ResumeFrom, SUMMARY, Summary};
 
 /// The result of a search.
 #[derive(Debug)]
@@ -193,8 +193,8 @@ fn search(
 const MOST_WORKERS: usize = 1024;
 
 /// The warning of a run whose results are incomplete.
-const NOT_WRITTEN: &str = "not all results could be written, because the disk is full or fails: tests are missing, and \
-                           the run may not be resumable";
+const NOT_WRITTEN: &str =
+    "not all results could be written, because the disk is full or fails: tests are missing";
 
 fn search_with(
     spec: &RunSpec,
@@ -266,8 +266,15 @@ pub(crate) fn close(
 ) -> Result<RunResult> {
     let (stopped, mut written) = (end.stopped, end.written);
     let is_over = stopped == Stopped::Finished || explorer.states() == 0;
+    let mut resume_from = None;
     if !is_over {
-        written = written.and(recorder.write_last_checkpoint(explorer));
+        let saved = recorder.write_last_checkpoint(explorer);
+        let is_saved = matches!(saved, Ok(true));
+        if !is_saved {
+            explorer.note_unwritten_checkpoint();
+        }
+        resume_from = Some(ResumeFrom::of(is_saved, Checkpoint::is_in(folder.path())));
+        written = written.and(saved.map(|_| ()));
     }
     // From here on there is the reserve of the folder, for the most important results.
     recorder.failed |= written.is_err();
@@ -283,10 +290,13 @@ pub(crate) fn close(
     crate::peers::stop(config);
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
     summary.cluster = end.cluster;
+    if let Some(from) = resume_from {
+        summary.resume_from = Some(from);
+        summary.warnings.extend(from.warning(explorer.unsaved()));
+    }
     if is_full {
-        summary
-            .warnings
-            .push(format!("{NOT_WRITTEN} ({missing} files are missing)"));
+        let files = format!("{NOT_WRITTEN} (at least {missing} files are missing)");
+        summary.warnings.push(files);
     }
     written = written.and(summary.write(folder));
     if is_over && written.is_ok() {

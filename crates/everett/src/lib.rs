@@ -96,7 +96,7 @@ pub use spec::{
 };
 pub use summary::{
     ClusterFigures, Comparison, CoverageTotals, DifferenceEntry, Paths, PeerFigures,
-    ProgramFigures, Summary, Weights, WorldFigures,
+    ProgramFigures, ResumeFrom, Summary, Weights, WorldFigures,
 };
 pub use text::{comparison_text, json_line, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};

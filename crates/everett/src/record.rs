@@ -228,10 +228,10 @@ impl<'o> Recorder<'o> {
         written.map(|_| ())
     }
 
-    /// Writes the checkpoint of a search that has stopped, as far as the time limit allows.
-    pub(crate) fn write_last_checkpoint(&mut self, explorer: &mut Explorer<'_>) -> Result<()> {
+    /// Writes the checkpoint of a search that has stopped, as far as the time limit allows. Returns whether there is one.
+    pub(crate) fn write_last_checkpoint(&mut self, explorer: &mut Explorer<'_>) -> Result<bool> {
         let Some(checkpoints) = &mut self.checkpoints else {
-            return Ok(());
+            return Ok(false);
         };
         self.writer.flush();
         let results = (&*self.findings, &*self.differences, self.tests);
@@ -241,8 +241,7 @@ impl<'o> Recorder<'o> {
         let save = |path: &Path| explorer.save_last(path, &go_on);
         // Where there is time left, it lasts like all others.
         let sync = !is_late(self.session.now(), limits.max_time);
-        checkpoints.write(save, results, || self.session.now(), sync)?;
-        Ok(())
+        checkpoints.write(save, results, || self.session.now(), sync)
     }
 
     /// Wall-clock time of the run, also before it was resumed.

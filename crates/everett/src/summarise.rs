@@ -42,16 +42,6 @@ fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
             "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
         ));
     }
-    match (explorer.unsaved(), explorer.is_world()) {
-        (0, _) => {}
-        (states, false) => warnings.push(format!(
-            "{states} states could not be saved in the time or memory that was left: a resumed run lacks them"
-        )),
-        (states, true) => warnings.push(format!(
-            "{states} states could not be saved in the time or memory that was left: a resumed run goes on from the \
-             checkpoint before, or from the beginning"
-        )),
-    }
     warnings
 }
 
@@ -219,6 +209,7 @@ impl Summary {
             limits_hit,
             tests: recorder.tests,
             states_unsaved: explorer.unsaved(),
+            resume_from: None,
             faults_never_fired: never_fired(explorer),
             unsupported: explorer.unsupported(),
             warnings: warnings(explorer, stopped),

@@ -49,9 +49,11 @@ pub struct Summary {
     pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
-    /// States that could not be saved in the time or memory that was left. `resume` lacks those of a program; worlds go on
-    /// from the checkpoint before, or from their beginning.
+    /// States that could not be saved: there was no time, memory or disk left. If `resume_from` is the last checkpoint,
+    /// a resumed run lacks them.
     pub states_unsaved: u64,
+    /// Where `resume` goes on, if states are left.
+    pub resume_from: Option<ResumeFrom>,
     /// Faults that were never injected or happened in no world.
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
@@ -73,6 +75,44 @@ pub struct Summary {
     /// Coverage by source line.
     #[serde(skip)]
     pub line_coverage: LineCoverage,
+}
+
+/// Where `resume` goes on with a run that has states left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResumeFrom {
+    /// Where the run stopped.
+    LastCheckpoint,
+    /// Before that: the last checkpoint could not be written, but an earlier one was.
+    EarlierCheckpoint,
+    /// At the beginning: no checkpoint could be written.
+    Beginning,
+}
+
+impl ResumeFrom {
+    /// For a run whose last checkpoint was written or not, and whose folder has one.
+    pub(crate) fn of(is_saved: bool, has_checkpoint: bool) -> ResumeFrom {
+        match (is_saved, has_checkpoint) {
+            (true, _) => ResumeFrom::LastCheckpoint,
+            (false, true) => ResumeFrom::EarlierCheckpoint,
+            (false, false) => ResumeFrom::Beginning,
+        }
+    }
+
+    /// The warning about states that are not in the last checkpoint, if there are some.
+    pub(crate) fn warning(self, unsaved: u64) -> Option<String> {
+        let consequence = match self {
+            ResumeFrom::LastCheckpoint => "lacks them",
+            ResumeFrom::EarlierCheckpoint => "goes on from an earlier checkpoint",
+            ResumeFrom::Beginning => "starts again from the beginning",
+        };
+        (unsaved > 0).then(|| {
+            format!(
+                "{unsaved} states could not be saved, because no time, memory or disk was left for them: a resumed run \
+                 {consequence}"
+            )
+        })
+    }
 }
 
 /// Figures of a search on several machines.

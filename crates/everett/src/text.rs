@@ -4,7 +4,7 @@ use everett_engine::{Finding, principal};
 use std::path::Path;
 
 use crate::events::{Event, Progress, WorldProgress};
-use crate::summary::{Comparison, DifferenceEntry, Summary, WorldFigures};
+use crate::summary::{Comparison, DifferenceEntry, ResumeFrom, Summary, WorldFigures};
 
 /// Most names of a list that are shown.
 const MOST_SHOWN: usize = 10;
@@ -125,8 +125,13 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     }
     let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
     if pending > 0 {
+        let how = match summary.resume_from {
+            Some(ResumeFrom::EarlierCheckpoint) => "continue from an earlier checkpoint",
+            Some(ResumeFrom::Beginning) => "start again",
+            _ => "continue",
+        };
         lines.push(format!(
-            "{pending} states are left; continue with: everett resume {}",
+            "{pending} states are left; {how} with: everett resume {}",
             folder.display()
         ));
     }

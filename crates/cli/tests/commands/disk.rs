@@ -85,3 +85,36 @@ fn a_full_disk_is_a_failure_where_nothing_is_found() {
     let said = text(&expect(everett(&folder).args(run), 2));
     assert!(said.contains("not all results could be written"), "{said}");
 }
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_is_not_promised() {
+    let folder = folder("disk-checkpoint");
+    build(&folder, "words", WORDS, &[]);
+    let run = |out: &str, paths: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--out", out, "--max-paths", paths]);
+        run.args(["--checkpoint", "1000s", "./words", "--sym-stdin", "2"]);
+        run
+    };
+    fs::create_dir(folder.join("out")).expect("a folder");
+    symlink("/dev/full", folder.join("out/checkpoint.json.new")).expect("a link");
+    let said = text(&expect(&mut run("out", "2"), 2));
+    let summary_before = summary(&folder.join("out"));
+    let left = summary_before["states_pending"].as_u64().expect("a number");
+    assert!(left > 0, "{summary_before}");
+    assert_eq!(summary_before["states_unsaved"], left);
+    assert_eq!(summary_before["resume_from"], "beginning");
+    let hint = format!("{left} states are left; start again with: everett resume out");
+    assert!(said.contains(&hint), "{said}");
+    assert!(
+        said.contains("a resumed run starts again from the beginning"),
+        "{said}"
+    );
+    // What was said is what happens.
+    expect(everett(&folder).args(["resume", "out"]), 0);
+    expect(&mut run("whole", "1000"), 0);
+    let [resumed, whole] = ["out", "whole"].map(|out| summary(&folder.join(out)));
+    assert_eq!(resumed["complete"], true);
+    assert_eq!(resumed["paths"], whole["paths"]);
+    assert!(resumed["resume_from"].is_null() && resumed["states_unsaved"] == 0);
+}

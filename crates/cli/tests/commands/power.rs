@@ -130,6 +130,47 @@ impl Disk<'_> {
     }
 }
 
+/// Loses the power at a moment of a run into the folder `name`, resumes it from three disks as they may be then, and
+/// returns how many of these had something to resume. All of them reach what the undisturbed run did.
+fn lose_power(
+    (folder, library): (&Path, &Path),
+    mut run: Command,
+    name: &str,
+    moment: (&str, u64),
+    (whole, code): (&[String], i32),
+) -> u32 {
+    let synced = folder.join(format!("synced-{name}"));
+    fs::create_dir(&synced).expect("a folder");
+    run.env("LD_PRELOAD", library)
+        .env("EVERETT_TEST_SYNCED", &synced)
+        .env(moment.0, moment.1.to_string());
+    run.output().expect("it starts");
+    let real = folder.join(name);
+    let mut resumed = 0;
+    for seed in 0..3 {
+        let cut = format!("{name}-{seed}");
+        let random = (seed > 0).then(|| Numbers(seed + 10 * moment.1));
+        let mut disk = Disk {
+            synced: &synced,
+            random,
+        };
+        let out = folder.join(&cut);
+        disk.rebuild(&name_of(&real), Some(&real), &out);
+        // It had come to its end, or not to its first checkpoint.
+        if out.join("summary.json").exists() || !out.join("checkpoint.json").exists() {
+            continue;
+        }
+        let output = everett(folder).args(["resume", &cut]).output();
+        let output = output.expect("it starts");
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(code), "{cut}: {said}");
+        assert!(endings(&out) == whole, "{cut}: other paths\n{said}");
+        assert_eq!(summary(&out)["complete"], true, "{cut}");
+        resumed += 1;
+    }
+    resumed
+}
+
 #[test]
 fn runs_that_lost_power_are_resumed_from_what_the_disk_has() {
     let folder = folder("power");
@@ -142,49 +183,44 @@ fn runs_that_lost_power_are_resumed_from_what_the_disk_has() {
         run
     };
     expect(&mut run("whole"), 1);
-    let whole = endings(&folder.join("whole"));
-    // How many files are synchronised before the end depends on the disk; a first checkpoint there always is.
-    let syncs = [20, 41, 43, 44, 46, 50, 55, 60, 70, 80, 100];
-    let moments = syncs.map(|number| ("EVERETT_TEST_SYNCS", number));
-    let first = [("EVERETT_TEST_CHECKPOINTS", 1)];
-    for (number, (variable, count)) in first.into_iter().chain(moments).enumerate() {
-        let mut resumed = 0;
-        let (name, synced) = (
-            format!("lost-{number}"),
-            folder.join(format!("synced-{number}")),
-        );
-        fs::create_dir(&synced).expect("a folder");
-        let mut command = run(&name);
-        command
-            .env("LD_PRELOAD", &library)
-            .env("EVERETT_TEST_SYNCED", &synced);
-        let real = folder.join(&name);
-        command.env(variable, count.to_string());
-        command.output().expect("it starts");
-        for seed in 0..3 {
-            let cut = format!("{name}-{seed}");
-            let random = (seed > 0).then(|| Numbers(seed + 10 * number as u64));
-            let mut disk = Disk {
-                synced: &synced,
-                random,
-            };
-            disk.rebuild(&name_of(&real), Some(&real), &folder.join(&cut));
-            let out = folder.join(&cut);
-            // It had come to its end, or not to its first checkpoint.
-            if out.join("summary.json").exists() || !out.join("checkpoint.json").exists() {
-                continue;
-            }
-            let output = everett(&folder).args(["resume", &cut]).output();
-            let output = output.expect("it starts");
-            assert_eq!(output.status.code(), Some(1), "{cut}: {}", text(&output));
-            assert!(
-                endings(&out) == whole,
-                "{cut}: other paths\n{}",
-                text(&output)
-            );
-            assert_eq!(summary(&out)["complete"], true, "{cut}");
-            resumed += 1;
-        }
-        assert!(number > 0 || resumed == 3, "{resumed} runs were resumed");
+    let whole = (&*endings(&folder.join("whole")), 1);
+    let place = (&*folder, &*library);
+    let first = ("EVERETT_TEST_CHECKPOINTS", 1);
+    let resumed = lose_power(place, run("lost"), "lost", first, whole);
+    assert_eq!(resumed, 3, "there always is a first checkpoint");
+    // How many files are synchronised before the end depends on the disk.
+    for number in [20, 41, 43, 44, 46, 50, 55, 60, 70, 80, 100] {
+        let name = format!("lost-{number}");
+        let moment = ("EVERETT_TEST_SYNCS", number);
+        lose_power(place, run(&name), &name, moment, whole);
+    }
+}
+
+/// So many results that the file system is synchronised at once.
+#[test]
+fn a_checkpoint_with_many_results_lasts() {
+    let folder = folder("power-many");
+    let source = "int main(int n, char **v) { int bits = 0; for (int i = 0; i < 8; i++)\n\
+                  if (v[1][0] >> i & 1) bits++; return bits; }";
+    build(&folder, "bits", source, &[]);
+    let library = library(&folder);
+    let run = |out: &str, paths: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--all-tests", "--checkpoint", "1000s"]);
+        run.args(["--max-paths", paths, "--out", out, "./bits"]);
+        run.args(["--sym-arg", "1"]);
+        run
+    };
+    expect(&mut run("whole", "1000"), 0);
+    let whole = (&*endings(&folder.join("whole")), 0);
+    let place = (&*folder, &*library);
+    // All of its tests are in the checkpoint at which it stops.
+    let first = ("EVERETT_TEST_CHECKPOINTS", 1);
+    let resumed = lose_power(place, run("lost", "100"), "lost", first, whole);
+    assert_eq!(resumed, 3);
+    for number in [1, 50, 101, 150, 210] {
+        let name = format!("lost-{number}");
+        let moment = ("EVERETT_TEST_SYNCS", number);
+        lose_power(place, run(&name, "100"), &name, moment, whole);
     }
 }
