@@ -444,8 +444,21 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
     })
 }
 
-/// Memory that a native program gets whatever the limit of its run.
-const LEAST_MEMORY: u64 = 128 << 20;
+/// Memory that native hosts get whatever the limit of their run: so much together, and so much each.
+const LEAST_MEMORY: (u64, u64) = (64 << 20, 64 << 20);
+
+/// What native hosts may take that replay a run: as much memory as the run, which takes a little whatever its limit.
+fn limit_memory<'h>(
+    spec: &RunSpec,
+    hosts: impl ExactSizeIterator<Item = &'h mut everett_native::NativeConfig>,
+) {
+    let (together, each) = LEAST_MEMORY;
+    let least = together + each * hosts.len() as u64;
+    let most = spec.max_memory.unwrap_or(u64::MAX).max(least);
+    for config in hosts {
+        config.max_memory = config.max_memory.min(most);
+    }
+}
 
 /// The host of a program.
 fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeHost> {
@@ -456,9 +469,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
     }
     let alone = WorldHost::alone(program_host(explored));
     let mut config = native_config(alone.config, programs, session)?;
-    // What replays a run may take as much memory as the run, which takes a little whatever its limit.
-    let most = spec.max_memory.unwrap_or(u64::MAX).max(LEAST_MEMORY);
-    config.max_memory = config.max_memory.min(most);
+    limit_memory(spec, std::iter::once(&mut config));
     Ok(NativeHost {
         name: alone.name,
         config,
@@ -482,6 +493,7 @@ fn of_scenario(
     }
     let seed = run.seed.unwrap_or_default();
     let mut hosts = native_hosts((&scenario, seed), session)?;
+    limit_memory(&run, hosts.iter_mut().map(|host| &mut host.config));
     for other in &build.on {
         expect_native(&other.file)?;
         let replaced = replace(&scenario, &mut hosts, other, session)?;

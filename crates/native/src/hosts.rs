@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::error::NativeError;
 use crate::machine::{Advance, NativeConfig, NativeEnd, NativeMachine, NativeRun};
+use crate::memory_account::MemoryAccount;
 use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
 use crate::watch::Watcher;
@@ -153,7 +154,12 @@ impl Machine for HostMachine<'_> {
     fn run(&mut self) -> Result<Exit<NativeEnd>, NativeError> {
         let max_calls = self.max_calls;
         let world = self.world()?;
-        Ok(match world.advance(max_calls)? {
+        world.share_memory();
+        let advance = world.advance(max_calls)?;
+        if let Some(end) = world.check_memory() {
+            return Ok(Exit::Stopped(end));
+        }
+        Ok(match advance {
             Advance::Paused(HostExit::Exposed) => Exit::Exposed,
             Advance::Paused(HostExit::AtCall(name)) => Exit::AtCall(name),
             Advance::Paused(HostExit::Horizon) => Exit::Horizon,
@@ -299,6 +305,7 @@ fn boot_all<'c>(
 ) -> Result<Vec<Running<'c>>, NativeError> {
     let network = around.network;
     let mut all = Vec::with_capacity(hosts.len());
+    let memory = MemoryAccount::hosts(hosts.len());
     let mut world_faults = Vec::new();
     let max_calls = hosts.iter().map(|host| host.config.max_calls).max();
     for ((host, guide), at) in hosts.iter().zip(guides).zip(0..) {
@@ -318,7 +325,12 @@ fn boot_all<'c>(
             oracle.outside = around.outside.clone();
             peer = Some((oracle, Arena::new()));
         } else {
-            let mut machine = NativeMachine::with_oracle(&host.config, oracle, guide.watcher)?;
+            let mut machine = NativeMachine::with_oracle(
+                &host.config,
+                oracle,
+                guide.watcher,
+                MemoryAccount::of_host(&memory, at as usize),
+            )?;
             machine.oracle.is_free = true;
             world = Some(machine);
         }

@@ -19,6 +19,7 @@ mod jumps;
 mod leaks;
 mod libraries;
 mod machine;
+mod memory_account;
 mod namespace;
 mod operands;
 mod oracle;

@@ -10,6 +10,7 @@ mod watching;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use everett_engine::Trace;
 use everett_expr::Arena;
@@ -32,6 +33,7 @@ use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
+use crate::memory_account::MemoryAccount;
 use crate::operands::HeldWrite;
 use crate::oracle::{NativeOracle, Source};
 use crate::panics::Panics;
@@ -208,6 +210,10 @@ pub(crate) struct NativeMachine<'c> {
     /// Heap blocks of the processes, if allocators are watched.
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
+    /// The memory of its processes and of those of other hosts.
+    account: MemoryAccount,
+    /// The processor time of its processes when their memory was noted last.
+    memory_noted_at: Duration,
     pub(crate) calls: u64,
     /// Number of the last system call.
     last_call: u64,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::unistd::Pid;
 
+use crate::memory_account::MemoryAccount;
 use crate::sandbox;
 
 /// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a loaded
@@ -29,7 +30,7 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Starts a watchdog that watches no thread yet.
-    pub fn start(max_memory: u64) -> Watchdog {
+    pub fn start(max_memory: u64, account: MemoryAccount) -> Watchdog {
         let watched = Arc::new([const { AtomicU64::new(0) }; 4]);
         let over = Arc::new(AtomicBool::new(false));
         let memory = Arc::new((AtomicU64::new(max_memory), AtomicBool::new(false)));
@@ -46,6 +47,7 @@ impl Watchdog {
                 if stretch != 0 {
                     let may_grow = allowance.0.load(Ordering::Relaxed);
                     let resident = sandbox::resident(Pid::from_raw(process));
+                    account.note_least(resident);
                     if (base.0, base.1) != (process, may_grow) {
                         base = (process, may_grow, resident);
                     }
@@ -120,7 +122,7 @@ fn interrupt(process: i32, thread: i32) {
 }
 
 /// CPU time of a process; zero if it does not exist.
-fn processor_time(process: i32) -> Duration {
+pub(crate) fn processor_time(process: i32) -> Duration {
     // As `clock_getcpuclockid` computes it, which musl restricts to our own processes.
     const SCHEDULED: i32 = 2;
     let clock = (!process << 3) | SCHEDULED;

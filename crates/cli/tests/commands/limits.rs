@@ -391,6 +391,30 @@ int main(void) {
     assert!(said.contains("more memory than 150 MiB"), "{said}");
 }
 
+/// Each host alone is within the limit, which is one of the world.
+#[test]
+fn native_hosts_share_the_memory_limit() {
+    let folder = folder("limits-native-hosts");
+    let source = r#"
+#include <string.h>
+#include <unistd.h>
+static char much[100 << 20];
+int main(void) {
+    memset(much, 1, sizeof much);
+    sleep(5);
+    return 0;
+}"#;
+    build(&folder, "large", source, &["-O0"]);
+    let hosts = ["a", "b", "c"].map(|name| format!("[host.{name}]\nprogram = \"./large\"\n"));
+    for (file, hosts) in [("one.toml", &hosts[..1]), ("all.toml", &hosts[..])] {
+        fs::write(folder.join(file), hosts.join("\n")).expect("written");
+    }
+    let run = ["native", "--max-memory", "200M"];
+    expect(everett(&folder).args(run).arg("one.toml"), 0);
+    let said = text(&expect(everett(&folder).args(run).arg("all.toml"), 2));
+    assert!(said.contains("more memory than 200 MiB"), "{said}");
+}
+
 #[test]
 fn what_pipes_hold_is_within_the_memory_limit() {
     let folder = folder("limits-pipes");

@@ -1,6 +1,7 @@
 //! Memory mappings of native processes: the real kernel holds them, the model holds the contents of files.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, TaskName};
 use everett_vm::{Buffer, ExecContext, PAGE};
@@ -11,6 +12,7 @@ use crate::gate;
 use crate::sandbox::{MAX_MAPPED, resident};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
 use crate::tracee::{RealMapping, mappings_of};
+use crate::watchdog::processor_time;
 
 const PAGE_SIZE: u64 = PAGE as u64;
 const TYPE: u64 = 0xf;
@@ -249,18 +251,45 @@ impl NativeMachine<'_> {
         self.check_time()
     }
 
+    /// Before a host of a world goes on: it may take what other hosts have left.
+    pub(crate) fn share_memory(&self) {
+        if !self.watchdog.has_seen_much_memory() {
+            let most = self.config.max_memory;
+            self.watchdog.allow(most.saturating_sub(self.account.all()));
+        }
+    }
+
+    /// After a host of a world has run: notes its memory for the others, and whether it is too much. Looking at it takes
+    /// longer than many hosts run for, so that is done only after it had time to take much.
+    pub(crate) fn check_memory(&mut self) -> Option<NativeEnd> {
+        const ENOUGH_FOR_MUCH: Duration = Duration::from_millis(2);
+        let threads = self.threads.values();
+        let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
+        let time = processes
+            .into_iter()
+            .map(|pid| processor_time(pid.as_raw()));
+        let time = time.sum();
+        if (self.memory_noted_at..self.memory_noted_at + ENOUGH_FOR_MUCH).contains(&time) {
+            return None;
+        }
+        self.memory_noted_at = time;
+        self.check_limits()
+    }
+
     /// The end of a run that takes too long.
     fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
         is_late.then(|| NativeEnd::Limit("takes longer than it may; see --max-time".to_owned()))
     }
 
-    /// Resident memory of all processes, and what the model has taken for them since the start.
+    /// Resident memory of all processes, also of other hosts, and what the model has taken for them since the start.
     fn used_memory(&self) -> u64 {
         let threads = self.threads.values();
         let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
         let own = resident(nix::unistd::getpid()).saturating_sub(self.own_memory);
-        processes.into_iter().map(resident).sum::<u64>() + own
+        let used = processes.into_iter().map(resident).sum();
+        self.account.note(used);
+        used + self.account.others() + own
     }
 
     /// Maps memory of the real kernel; contents of files come from the model.

@@ -1,8 +1,11 @@
 //! Start and end of a native run.
 
+use std::time::Duration;
+
 use everett_linux::{Disk, FileChange, Host};
 
 use super::*;
+use crate::memory_account::MemoryAccount;
 use crate::sandbox::resident;
 use crate::tracee::kill_all_tracees;
 use crate::variables::Variables;
@@ -14,7 +17,8 @@ impl<'c> NativeMachine<'c> {
         source: Source,
         watcher: &'c mut dyn Watcher,
     ) -> Result<NativeMachine<'c>, NativeError> {
-        NativeMachine::with_oracle(config, NativeOracle::new(source), watcher)
+        let account = MemoryAccount::alone();
+        NativeMachine::with_oracle(config, NativeOracle::new(source), watcher, account)
     }
 
     /// Starts a machine with an oracle that has already answered questions.
@@ -22,8 +26,9 @@ impl<'c> NativeMachine<'c> {
         config: &'c NativeConfig,
         oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
+        account: MemoryAccount,
     ) -> Result<NativeMachine<'c>, NativeError> {
-        NativeMachine::begin(config, None, Arena::new(), oracle, watcher)
+        NativeMachine::begin(config, None, (Arena::new(), oracle), watcher, account)
     }
 
     /// Restarts a host that was switched off, with its disk. Answers given so far stay.
@@ -37,9 +42,10 @@ impl<'c> NativeMachine<'c> {
             calls,
             events,
             restarts,
+            account,
             ..
         } = self;
-        let begun = NativeMachine::begin(config, Some(disk), arena, oracle, watcher)?;
+        let begun = NativeMachine::begin(config, Some(disk), (arena, oracle), watcher, account)?;
         Ok(NativeMachine {
             calls,
             events,
@@ -51,9 +57,9 @@ impl<'c> NativeMachine<'c> {
     fn begin(
         config: &'c NativeConfig,
         disk: Option<&Disk>,
-        mut arena: Arena,
-        mut oracle: NativeOracle,
+        (mut arena, mut oracle): (Arena, NativeOracle),
         watcher: &'c mut dyn Watcher,
+        account: MemoryAccount,
     ) -> Result<NativeMachine<'c>, NativeError> {
         let images: Result<Vec<Image>, _> = config
             .programs
@@ -154,7 +160,9 @@ impl<'c> NativeMachine<'c> {
             parked: BTreeMap::new(),
             allocators,
             heaps: BTreeMap::new(),
-            watchdog: Watchdog::start(config.max_memory),
+            watchdog: Watchdog::start(config.max_memory, account.clone()),
+            account,
+            memory_noted_at: Duration::ZERO,
             calls: 0,
             last_call: u64::MAX,
             asked: 0,

@@ -268,5 +268,6 @@ impl NativeMachine<'_> {
         let threads = std::mem::take(&mut self.threads).into_values();
         let parked = std::mem::take(&mut self.parked).into_values();
         kill_all_tracees(threads.map(|native| native.tracee).chain(parked).collect());
+        self.account.note(0);
     }
 }
