@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::broker::BrokerArgs;
 use crate::display::Mode;
 
 /// The flag for an option.
@@ -213,11 +214,21 @@ pub struct ResumeArgs {
     /// Allow live peers of a scenario to be started and contacted.
     #[arg(long)]
     allow_live: bool,
+    /// Hand the run over to the workers of a cluster.
+    #[arg(long, conflicts_with_all = ["max_time", "allow_live"])]
+    submit: bool,
+    #[command(flatten)]
+    pub broker: BrokerArgs,
     #[command(flatten)]
     talk: TalkArgs,
 }
 
 impl ResumeArgs {
+    /// Whether a cluster goes on with the run.
+    pub fn is_for_cluster(&self) -> bool {
+        self.submit
+    }
+
     /// Output mode.
     pub fn mode(&self) -> Mode {
         self.talk.mode()

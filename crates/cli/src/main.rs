@@ -8,6 +8,7 @@ mod output;
 
 mod allocator;
 mod args;
+mod broker;
 mod commands;
 mod display;
 mod klee;

@@ -19,6 +19,7 @@ mod environment;
 mod error;
 mod figures;
 mod grant;
+mod handover;
 mod hash;
 mod memory;
 mod metrics;

@@ -68,7 +68,7 @@ impl Submitted {
     }
 
     /// Writes it to the folder of a run.
-    fn write(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(everett::Error::from)?;
         Ok(std::fs::write(dir.join(FILE), bytes)?)
     }

@@ -24,7 +24,7 @@ use crate::states::{divide, pack_states, unpack_states};
 use crate::status::reseed;
 
 /// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
-const CHILDREN: usize = 8;
+pub(crate) const CHILDREN: usize = 8;
 /// Maximum extensions of a job while no worker is idle: as much is lost if its worker dies.
 const MOST_TIMES: u32 = 16;
 /// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
@@ -247,42 +247,11 @@ impl<'s> Worker<'s> {
         &self,
         ticket: &Ticket,
         prepared: &Prepared,
-        mut result: JobResult,
+        result: JobResult,
     ) -> Result<Explored> {
-        let left = divide(std::mem::take(&mut result.left), CHILDREN);
-        let (results, work) = (pack_results(&result)?, result.work());
-        let mut objects = vec![(Hash::of(&results), results)];
-        let mut children = Vec::new();
-        let (rest, parts) = (ticket.budget.after(&work), left.len() as u64);
-        for (part, number) in left.into_iter().zip(0..) {
-            let states = pack_states(&part)?;
-            let hash = Hash::of(&states);
-            children.push(Child {
-                job: JobId::of(ticket.job.as_str(), hash),
-                states: hash,
-                weight: prepared.weight_of(&part).unwrap_or_default(),
-                count: part.count(),
-                budget: rest.part(number, parts),
-            });
-            objects.push((hash, states));
-        }
-        let statistics = result.part.statistics;
-        let outcome = Outcome {
-            worker: self.spec.name.clone(),
-            finished: statistics.finished,
-            unknown: statistics.unknown,
-            pruned: statistics.pruned,
-            excluded: statistics.excluded,
-            children,
-            results: Some(objects[0].0),
-            failure: None,
-            work,
-            findings: result.findings.len() as u64,
-            replayed: statistics.replayed,
-            bytes: objects.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
-        };
-        match outcome.weight() {
-            Some(weight) if weight == ticket.weight => Ok(Explored { objects, outcome }),
+        let explored = outcome_of(&self.spec.name, ticket, prepared, result)?;
+        match explored.outcome.weight() {
+            Some(weight) if weight == ticket.weight => Ok(explored),
             _ => Ok(self.failed(ticket, "states were lost while it was explored")),
         }
     }
@@ -393,6 +362,48 @@ impl<'s> Worker<'s> {
         }
         Ok(added)
     }
+}
+
+/// The outcome of a job with this result, and the objects that it names.
+pub(crate) fn outcome_of(
+    worker: &str,
+    ticket: &Ticket,
+    prepared: &Prepared,
+    mut result: JobResult,
+) -> Result<Explored> {
+    let left = divide(std::mem::take(&mut result.left), CHILDREN);
+    let (results, work) = (pack_results(&result)?, result.work());
+    let mut objects = vec![(Hash::of(&results), results)];
+    let mut children = Vec::new();
+    let (rest, parts) = (ticket.budget.after(&work), left.len() as u64);
+    for (part, number) in left.into_iter().zip(0..) {
+        let states = pack_states(&part)?;
+        let hash = Hash::of(&states);
+        children.push(Child {
+            job: JobId::of(ticket.job.as_str(), hash),
+            states: hash,
+            weight: prepared.weight_of(&part).unwrap_or_default(),
+            count: part.count(),
+            budget: rest.part(number, parts),
+        });
+        objects.push((hash, states));
+    }
+    let statistics = result.part.statistics;
+    let outcome = Outcome {
+        worker: worker.to_owned(),
+        finished: statistics.finished,
+        unknown: statistics.unknown,
+        pruned: statistics.pruned,
+        excluded: statistics.excluded,
+        children,
+        results: Some(objects[0].0),
+        failure: None,
+        work,
+        findings: result.findings.len() as u64,
+        replayed: statistics.replayed,
+        bytes: objects.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
+    };
+    Ok(Explored { objects, outcome })
 }
 
 /// Keeps the lease while something is done.

@@ -23,8 +23,8 @@ const FORK_WORK: u64 = 1000;
 
 /// A program or a scenario that is ready to be explored.
 pub struct Prepared {
-    config: ExplorerConfig,
-    images: Vec<Image>,
+    pub(crate) config: ExplorerConfig,
+    pub(crate) images: Vec<Image>,
     writes_tests: bool,
 }
 
@@ -190,19 +190,23 @@ impl Prepared {
         };
         explorer.run(&stop, &mut listener);
         let mut result = listener.result;
-        result.left = match self.config.world {
-            Some(_) => {
-                let parts = explorer.take_worlds_in_parts(job.parts).into_iter();
-                parts.map(Box::new).map(States::Worlds).collect()
-            }
-            None => vec![States::Program(explorer.take_states())],
-        };
-        result.left.retain(|states| match states {
-            States::Program(states) => !states.is_empty(),
-            States::Worlds(_) => true,
-        });
+        result.left = self.left_of(&mut explorer, job.parts);
         result.part = explorer.part();
         Ok(result)
+    }
+
+    /// Takes the states that are left of a search, worlds in up to this number of parts.
+    pub(crate) fn left_of(&self, explorer: &mut Explorer<'_>, parts: usize) -> Vec<States> {
+        if self.config.world.is_some() {
+            let parts = explorer.take_worlds_in_parts(parts).into_iter();
+            return parts.map(Box::new).map(States::Worlds).collect();
+        }
+        let states = explorer.take_states();
+        let is_any = !states.is_empty();
+        is_any
+            .then_some(States::Program(states))
+            .into_iter()
+            .collect()
     }
 }
 

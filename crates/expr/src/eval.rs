@@ -165,8 +165,16 @@ impl Arena {
             _ => {
                 let before = scratch.stack.len();
                 for child in node.children() {
-                    if !scratch.known(child) {
-                        scratch.stack.push(child);
+                    if scratch.known(child) {
+                        continue;
+                    }
+                    // Half of all operands are leaves, which need no turn of their own.
+                    match self.entries[child.index()].node {
+                        Node::Constant { bits } => scratch.set(child, bits),
+                        Node::Read { array, index } => {
+                            scratch.set(child, u64::from(assignment.byte(array, index)));
+                        }
+                        _ => scratch.stack.push(child),
                     }
                 }
                 if scratch.stack.len() != before {

@@ -73,6 +73,13 @@ impl<T> ByteMap<T> {
 
 impl<T> Leaf<T> {
     fn find(&self, array: ArrayId, number: u32) -> Result<usize, usize> {
+        // Usually each array of the leaf has one chunk.
+        let usual = array.index() % ARRAYS_PER_LEAF;
+        if let Some(chunk) = self.chunks.get(usual)
+            && (chunk.array, chunk.number) == (array, number)
+        {
+            return Ok(usual);
+        }
         self.chunks
             .binary_search_by_key(&(array, number), |chunk| (chunk.array, chunk.number))
     }

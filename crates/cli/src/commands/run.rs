@@ -1,8 +1,11 @@
 //! `everett run` and `everett resume`.
 
 use anyhow::Result;
+use everett_cluster::{Build, Submitted};
 
+use crate::EXIT_CLEAN;
 use crate::args::{ResumeArgs, RunArgs};
+use crate::commands::submit::tell_submitted;
 use crate::commands::{Subcommand, code_of};
 use crate::display::Display;
 use crate::klee::KleeDisplay;
@@ -24,6 +27,13 @@ impl Subcommand for RunArgs {
 impl Subcommand for ResumeArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
+        if self.is_for_cluster() {
+            let (mut broker, resume) = (self.broker.connect()?, self.spec());
+            let build = Build::of_this_program(env!("CARGO_PKG_VERSION"))?;
+            let submitted = Submitted::resume(&mut *broker, &resume, build, &session)?;
+            tell_submitted(&submitted.run, &resume.dir, self.mode());
+            return Ok(EXIT_CLEAN);
+        }
         let mut display = Display::new(self.mode());
         let result = everett::resume(&self.spec(), &session, &mut display)?;
         Ok(code_of(result.summary.conclusion()))

@@ -2,10 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use everett_cluster::{
-    Broker, Build, RunId, Secrets, Submission, Submitted, broker_url, cancel, connect, results,
-    status,
-};
+use everett_cluster::{Build, RunId, Submission, Submitted, cancel, results, status};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,6 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::args::RunArgs;
+use crate::broker::BrokerArgs;
 use crate::commands::{Subcommand, code_of};
 use crate::display::{Display, Mode, print};
 use crate::session::stoppable_session;
@@ -20,28 +18,6 @@ use crate::{EXIT_CLEAN, EXIT_INTERRUPTED};
 
 /// How often `watch` looks.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// Which broker.
-#[derive(clap::Args)]
-struct BrokerArgs {
-    /// The address of the broker; default: EVERETT_BROKER.
-    #[arg(long, value_name = "URL")]
-    broker: Option<String>,
-    /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
-    #[arg(long, value_name = "FILE")]
-    nats_creds: Option<PathBuf>,
-}
-
-impl BrokerArgs {
-    fn connect(&self) -> Result<Box<dyn Broker>> {
-        let url = broker_url(self.broker.as_deref())?;
-        Ok(connect(
-            &url,
-            &Secrets::from_environment(self.nats_creds.as_deref())?,
-            None,
-        )?)
-    }
-}
 
 /// Arguments of `everett submit`: those of `everett run`, and the broker.
 pub struct SubmitArgs {
@@ -97,13 +73,17 @@ impl Subcommand for SubmitArgs {
         };
         let mut broker = self.broker.connect()?;
         let (dir, submitted) = Submitted::submit(&mut *broker, submission, &session)?;
-        let run = submitted.run;
-        match self.run.mode {
-            Mode::Quiet => {}
-            Mode::Json => print(&json!({"run": run, "folder": dir}).to_string()),
-            Mode::Text => print(&format!("run {run}, results will be in {}", dir.display())),
-        }
+        tell_submitted(&submitted.run, &dir, self.run.mode);
         Ok(EXIT_CLEAN)
+    }
+}
+
+/// Tells the name of a run that was submitted.
+pub fn tell_submitted(run: &RunId, dir: &Path, mode: Mode) {
+    match mode {
+        Mode::Quiet => {}
+        Mode::Json => print(&json!({"run": run, "folder": dir}).to_string()),
+        Mode::Text => print(&format!("run {run}, results will be in {}", dir.display())),
     }
 }
 

@@ -1,0 +1,203 @@
+//! A run that was begun on one machine goes on with the workers of a cluster, and comes back.
+
+use crate::cluster::{
+    CLEAN, FINDINGS, Slot, Trouble, simulate, start_server, start_worker, test_build, wait_for,
+};
+use crate::common::samples::FORKS;
+use crate::common::{build, check_weights, endings, everett, expect, folder, summary, text};
+use everett::{ResumeSpec, RunSpec, Session, Silent, explore, resume};
+use everett_cluster::{SharedMemory, Submitted, cancel, results, status};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// What does not depend on who explored what.
+fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
+    let summary = summary(out);
+    check_weights(&summary);
+    let mut findings: Vec<String> = summary["findings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|finding| {
+            format!(
+                "{} {} {}",
+                finding["kind"], finding["file"], finding["line"]
+            )
+        })
+        .collect();
+    findings.sort();
+    let fields = ["complete", "paths", "coverage", "tests", "worlds", "weight"];
+    let mut values: Vec<Value> = fields.map(|name| summary[name].clone()).to_vec();
+    values.push(findings.into());
+    (endings(out), values)
+}
+
+/// Stops a run early, hands it over, and returns its folder. Some of it was explored, and some is left.
+fn stopped(spec: &RunSpec, limit: u64) {
+    let spec = RunSpec {
+        max_forks: Some(limit),
+        ..spec.clone()
+    };
+    let result = explore(&spec, &Session::new(), &mut Silent).expect("it can be explored");
+    let weight = &result.summary.weight;
+    assert!(!result.summary.complete && weight.pending > 0.0);
+}
+
+/// Hands a run over to two workers, and compares what it comes to with an undisturbed run.
+fn hand_over(spec: &RunSpec, limit: u64) {
+    let out = spec.out.clone().expect("a folder");
+    let undisturbed = out.with_extension("whole");
+    let whole = RunSpec {
+        out: Some(undisturbed.clone()),
+        ..spec.clone()
+    };
+    let session = Session::new();
+    explore(&whole, &session, &mut Silent).expect("it can be explored");
+    stopped(spec, limit);
+    let shared = SharedMemory::new(1000);
+    let handed = ResumeSpec {
+        dir: out.clone(),
+        ..ResumeSpec::default()
+    };
+    let submitted = Submitted::resume(&mut shared.connect(), &handed, test_build(), &session);
+    let run = submitted.expect("it is handed over").run;
+    let before = status(&mut shared.connect(), &run).expect("the accounts add up");
+    assert!(!before.is_over() && before.jobs == 1, "{}", before.jobs);
+    let (after, _) = simulate(&shared, &run, 2, 3, Trouble::default());
+    assert!(after.is_complete() && after.jobs > 1, "{}", after.jobs);
+    results(&mut shared.connect(), &out, &session, &mut Silent).expect("results");
+    let (mine, theirs) = (reached(&out), reached(&undisturbed));
+    assert_eq!(mine, theirs);
+}
+
+#[test]
+fn a_run_begun_on_one_machine_goes_on_with_workers() {
+    let folder = folder("handover");
+    build(&folder, "forks", FORKS, &["-g"]);
+    let spec = RunSpec {
+        all_tests: true,
+        no_confirm: true,
+        out: Some(folder.join("out")),
+        ..RunSpec::new([folder.join("forks")])
+    };
+    hand_over(&spec, 30);
+}
+
+const HOST: &str = r#"
+#include <arpa/inet.h>
+#include <everett.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7)};
+  unsigned char bytes[2];
+  if (count == 1) {
+    bind(fd, (struct sockaddr *)&at, sizeof at);
+    int sum = 0;
+    for (int i = 0; i < 2; i++) {
+      recv(fd, bytes, sizeof bytes, 0);
+      for (int bit = 0; bit < 2; bit++)
+        sum += bytes[0] >> bit & 1 ? bit + 1 : 0;
+    }
+    return sum;
+  }
+  inet_pton(AF_INET, words[1], &at.sin_addr);
+  everett_make_symbolic(bytes, sizeof bytes, "bytes");
+  for (int i = 0; i < 2; i++)
+    if (bytes[1] >> i & 1)
+      sleep(1);
+  sendto(fd, bytes, sizeof bytes, 0, (struct sockaddr *)&at, sizeof at);
+  return 0;
+}
+"#;
+
+#[test]
+fn worlds_begun_on_one_machine_go_on_with_workers() {
+    let folder = folder("handover-worlds");
+    build(&folder, "host", HOST, &["-g"]);
+    let scenario = "[host.server]\nprogram = \"./host\"\n\
+                    [host.client]\ncount = 2\nprogram = \"./host\"\nargs = [\"10.0.0.1\"]\n\
+                    [fault.lost]\nkind = \"loss\"\nmost = 1\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    for mapping in ["sds", "cow", "cob"] {
+        let spec = RunSpec {
+            all_tests: true,
+            no_confirm: true,
+            mapping: Some(mapping.to_owned()),
+            out: Some(folder.join(mapping)),
+            ..RunSpec::new([folder.join("world.toml")])
+        };
+        hand_over(&spec, 12);
+    }
+}
+
+/// There and back: the cluster has explored a part when the run is taken home.
+#[test]
+fn a_run_that_was_handed_over_comes_back() {
+    let folder = folder("handover-back");
+    build(&folder, "forks", FORKS, &[]);
+    let spec = RunSpec {
+        all_tests: true,
+        no_confirm: true,
+        ..RunSpec::new([folder.join("forks")])
+    };
+    let at = |name: &str| RunSpec {
+        out: Some(folder.join(name)),
+        ..spec.clone()
+    };
+    let session = Session::new();
+    explore(&at("whole"), &session, &mut Silent).expect("it can be explored");
+    stopped(&at("out"), 20);
+    let handed = ResumeSpec {
+        dir: folder.join("out"),
+        ..ResumeSpec::default()
+    };
+    let shared = SharedMemory::new(1000);
+    let mut broker = shared.connect();
+    let submitted = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let run = submitted.expect("it is handed over").run;
+    let mut slot = Slot::new(&shared, &session, 0);
+    for _ in 0..3 {
+        slot.step(false).expect("it works");
+    }
+    cancel(&mut broker, &run).expect("it is cancelled");
+    results(&mut broker, &handed.dir, &session, &mut Silent).expect("results");
+    resume(&handed, &session, &mut Silent).expect("it goes on");
+    assert_eq!(reached(&handed.dir), reached(&folder.join("whole")));
+    // It is at its end now.
+    let again = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let error = again.map(|_| ()).expect_err("nothing is left").to_string();
+    assert!(error.contains("nothing to resume"), "{error}");
+}
+
+#[test]
+fn resume_submits_a_run_to_a_broker() {
+    let folder = folder("handover-nats");
+    build(&folder, "forks", FORKS, &[]);
+    let run = ["run", "--no-confirm", "--max-paths", "9", "--out", "out"];
+    expect(everett(&folder).args(run).arg("./forks"), FINDINGS);
+    let (_up, url) = start_server(&folder);
+    let words = ["resume", "out", "--submit", "--broker", &url];
+    let said = text(&expect(everett(&folder).args(words), CLEAN));
+    assert!(said.contains("results will be in out"), "{said}");
+    let _worker = start_worker(&folder, &url, "one");
+    wait_for("the end of the run", || {
+        let mut look = everett(&folder);
+        look.args(["status", "out", "--json", "--broker", &url]);
+        let status: Value = serde_json::from_slice(&expect(&mut look, CLEAN).stdout).ok()?;
+        status["complete"].as_bool().filter(|complete| *complete)
+    });
+    let words = ["results", "out", "--broker", &url];
+    expect(everett(&folder).args(words), FINDINGS);
+    let seen = summary(&folder.join("out"));
+    assert_eq!(seen["complete"], true, "{seen}");
+    expect(
+        everett(&folder).args(["run", "--no-confirm", "--out", "whole", "./forks"]),
+        FINDINGS,
+    );
+    assert_eq!(seen["paths"], summary(&folder.join("whole"))["paths"]);
+}

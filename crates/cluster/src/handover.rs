@@ -1,0 +1,78 @@
+//! Hands a run over to a cluster that was begun on one machine.
+
+use everett::{JobResult, Parcel, Prepared, ResumeSpec, Session, WeightSum, handed_over};
+
+use crate::broker::{Broker, Key, Kind, RunId};
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+use crate::results::Submitted;
+use crate::run::{Build, Submission, describe, first_job};
+use crate::worker::{CHILDREN, outcome_of};
+
+/// The name of who explored a run before it was submitted.
+const BEFORE: &str = "(before it was submitted)";
+
+impl Submitted {
+    /// Hands a run over that was stopped on this machine: its folder becomes that of the submitted run. What it came to
+    /// is the outcome of the first job, and workers go on with what is left.
+    pub fn resume(
+        broker: &mut dyn Broker,
+        resume: &ResumeSpec,
+        build: Build,
+        session: &Session,
+    ) -> Result<Submitted> {
+        let submission = Submission {
+            spec: handed_over(resume)?,
+            build,
+            work: None,
+            max_work: None,
+            nonce: Submission::fresh_nonce(),
+        };
+        let parcel = Parcel::of(&submission.spec, session)?;
+        let prepared = Prepared::of(&parcel, session)?;
+        let result = prepared.hand_over(&submission.spec, &resume.dir, CHILDREN)?;
+        let (run, manifest) = submit_rest(broker, &submission, (&prepared, result), session)?;
+        let submitted = Submitted {
+            run,
+            build: submission.build,
+            manifest,
+            work: submission.work,
+            max_work: submission.max_work,
+        };
+        submitted.write(&resume.dir)?;
+        Ok(submitted)
+    }
+}
+
+/// Submits a run of which something was explored already: the result of its first job. Returns its name and the hash of
+/// its manifest.
+fn submit_rest(
+    broker: &mut dyn Broker,
+    submission: &Submission,
+    (prepared, result): (&Prepared, JobResult),
+    session: &Session,
+) -> Result<(RunId, Hash)> {
+    let (manifest, mut objects) = describe(submission, session)?;
+    let run = RunId::of(&manifest, &submission.nonce);
+    let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
+    let (ticket, states) = first_job(&run, &kind)?;
+    let explored = outcome_of(BEFORE, &ticket, prepared, result)?;
+    if explored.outcome.weight() != Some(WeightSum::one()) {
+        let what = "the checkpoint and the results are not all of the run".to_owned();
+        return Err(Error::Unbalanced(what));
+    }
+    objects.push((ticket.states, states));
+    objects.extend(explored.objects);
+    for (hash, bytes) in &objects {
+        broker.put(*hash, bytes)?;
+    }
+    // Before the run is known: nobody explores the first job again.
+    let outcome = explored.outcome;
+    let key = Key::of_job(Kind::Outcome, &run, &ticket.job);
+    broker.record(&key, &outcome.to_bytes())?;
+    broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
+    for ticket in outcome.tickets(&run, &ticket.job) {
+        broker.publish(&ticket)?;
+    }
+    Ok((run, Hash::of(&manifest)))
+}
