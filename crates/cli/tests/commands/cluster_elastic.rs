@@ -1,12 +1,14 @@
-//! A run that was begun on one machine goes on with the workers of a cluster, and comes back.
+//! Workers, brokers and machines come and go: a run that was begun on one machine goes on with the workers of a cluster,
+//! and comes back; a hundred workers die; the broker restarts.
 
 use crate::cluster::{
-    CLEAN, FINDINGS, Slot, Trouble, simulate, start_server, start_worker, test_build, wait_for,
+    CLEAN, FINDINGS, Slot, Trouble, Up, simulate, start_server, start_worker, status_of,
+    test_build, wait_for,
 };
 use crate::common::samples::FORKS;
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary, text};
 use everett::{ResumeSpec, RunSpec, Session, Silent, explore, resume};
-use everett_cluster::{SharedMemory, Submitted, cancel, results, status};
+use everett_cluster::{SharedMemory, Submission, Submitted, cancel, results, status};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -200,4 +202,81 @@ fn resume_submits_a_run_to_a_broker() {
         FINDINGS,
     );
     assert_eq!(seen["paths"], summary(&folder.join("whole"))["paths"]);
+}
+
+/// In one run, workers die a hundred times, at any operation, while jobs are delivered twice and leases expire.
+#[test]
+fn a_hundred_deaths_change_nothing() {
+    let folder = folder("elastic-deaths");
+    build(&folder, "forks", FORKS, &[]);
+    let at = |name: &str| RunSpec {
+        all_tests: true,
+        no_confirm: true,
+        batch: Some(50),
+        out: Some(folder.join(name)),
+        ..RunSpec::new([folder.join("forks")])
+    };
+    let session = Session::new();
+    explore(&at("whole"), &session, &mut Silent).expect("it can be explored");
+    let shared = SharedMemory::new(40);
+    let submission = Submission {
+        spec: at("by"),
+        build: test_build(),
+        work: Some(300),
+        max_work: None,
+        nonce: Vec::new(),
+    };
+    let submitted = Submitted::submit(&mut shared.connect(), submission, &session);
+    let (dir, submitted) = submitted.expect("it is submitted");
+    let trouble = Trouble {
+        kills: 100,
+        disorder: true,
+    };
+    let (status, deaths) = simulate(&shared, &submitted.run, 6, 1, trouble);
+    assert!(status.is_complete());
+    assert!(deaths >= 100, "{deaths} deaths");
+    results(&mut shared.connect(), &dir, &session, &mut Silent).expect("results");
+    assert_eq!(reached(&dir), reached(&folder.join("whole")));
+}
+
+/// The broker ends in the middle of a run, and starts again with its files. Workers wait for it.
+#[test]
+fn a_broker_that_restarts_loses_nothing() {
+    let folder = folder("elastic-broker");
+    build(&folder, "forks", FORKS, &[]);
+    let common = ["--all-tests", "--no-confirm", "--batch", "50", "--out"];
+    expect(
+        everett(&folder)
+            .arg("run")
+            .args(common)
+            .args(["whole", "./forks"]),
+        FINDINGS,
+    );
+    let (up, url) = start_server(&folder);
+    let mut submit = everett(&folder);
+    submit.args(["submit", "--broker", &url, "--job-work", "2000"]);
+    expect(submit.args(common).args(["by", "./forks"]), CLEAN);
+    let _workers = ["one", "two"].map(|name| start_worker(&folder, &url, name));
+    wait_for("a job", || {
+        let explored = status_of(&folder, &url)["jobs"]["explored"].as_u64();
+        (explored >= Some(3)).then_some(())
+    });
+    drop(up);
+    let port = url.rsplit(':').next().expect("a port");
+    let mut again = everett(&folder);
+    again.args(["cluster", "up", "--dir", "broker", "--port", port]);
+    let _up = Up(again.spawn().expect("it starts"));
+    let status = wait_for("the end of the run", || {
+        let mut look = everett(&folder);
+        look.args(["status", "by", "--json", "--broker", &url]);
+        let output = look.output().expect("it starts");
+        let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+        (status["over"] == true).then_some(status)
+    });
+    assert_eq!(status["complete"], true, "{status}");
+    expect(
+        everett(&folder).args(["results", "by", "--broker", &url]),
+        FINDINGS,
+    );
+    assert_eq!(reached(&folder.join("by")), reached(&folder.join("whole")));
 }
