@@ -24,7 +24,7 @@ impl NativeWorld {
     }
 
     /// The kinds and messages of a host's processes that did not end as expected once the world is idle.
-    fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
+    pub(crate) fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
         let host = self.hosts.iter().find(|host| host.name == name);
         // A host that was switched off is exempt from expectations.
         let host = host.filter(|_| run.end != NativeEnd::Off);

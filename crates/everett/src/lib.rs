@@ -43,6 +43,7 @@ mod options;
 mod parcel;
 mod parcel_file;
 mod peers;
+mod planned;
 mod points;
 mod record;
 mod regress;
@@ -86,6 +87,10 @@ pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, NativeUnsupport
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Setter, Takes, option, options_list};
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
+pub use planned::{
+    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits, PlannedRun,
+    PlannedWorld, Possible,
+};
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
 pub use replay::{NativeReplay, ReplayResult, ReplaySpec, replay};

@@ -487,7 +487,7 @@ fn end_of_host(run: &NativeRun, wrong: &Wrong) -> TraceEnd {
 }
 
 /// Writes the trace of a finding; for a world also a text and its messages.
-fn write_finding(
+pub(crate) fn write_finding(
     folder: &Folder,
     place: &str,
     world: &NativeWorld,
@@ -514,6 +514,25 @@ fn write_finding(
         trace.random_seed = Some(seed);
     }
     let name = trace.file(&format!("{place}/finding"));
+    Ok(folder.write(&name, &trace.to_json())?)
+}
+
+/// Writes the trace of a world in which nothing is wrong.
+pub(crate) fn write_test(
+    folder: &Folder,
+    place: &str,
+    (seed, seen): (u64, &WorldRun),
+) -> Result<()> {
+    let hosts = seen.hosts.iter().map(|(name, run)| {
+        let trace = Trace {
+            end: end_of(run),
+            ..run.trace.clone()
+        };
+        (name.clone(), trace)
+    });
+    let mut trace = WorldTrace::of_hosts(hosts.collect());
+    trace.random_seed = Some(seed);
+    let name = trace.file(&format!("{place}/test"));
     Ok(folder.write(&name, &trace.to_json())?)
 }
 

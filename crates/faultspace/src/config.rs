@@ -62,12 +62,7 @@ impl SearchFile {
             let names = injector::names();
             return Err(reader.fail(0..0, format!("`injector` is missing; there are: {names}")));
         }
-        if config.test.is_none() {
-            return Err(reader.fail(
-                0..0,
-                "`test` is missing: the command that is run".to_owned(),
-            ));
-        }
+        reader.expect_system(&config, &table)?;
         let space = reader.space(&mut config, &table)?;
         Ok(SearchFile { config, space })
     }
@@ -103,6 +98,7 @@ impl Reader<'_> {
             "injector" => {
                 config.injector = self.one_of(value, "injector", injector::names().split(", "))?;
             }
+            "scenario" => config.scenario = self.string(value)?.into(),
             "program" | "programs" => config.programs = self.strings(value)?,
             "start" => config.start = Some(self.command(value)?),
             "test" => config.test = Some(self.command(value)?),
@@ -135,13 +131,53 @@ impl Reader<'_> {
             "limits" => self.limits(&mut config.limits, value)?,
             "relevance" => config.relevance = self.relevance(value, &config.folder)?,
             other => {
-                let keys = "space, injector, program, start, test, cleanup, env, writable, \
+                let keys = "space, injector, scenario, program, start, test, cleanup, env, writable, \
                             search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance]";
                 return Err(self.fail(
                     span,
                     format!("there is no key `{other}`; there are: {keys}"),
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// A world has a scenario, all other systems have commands.
+    fn expect_system(
+        &self,
+        config: &SearchConfig,
+        table: &toml::Spanned<DeTable<'_>>,
+    ) -> Result<()> {
+        let place = |key: &str| table.get_ref().get(key).map(|value| value.span());
+        if config.injector != "model" {
+            if let Some(span) = place("scenario") {
+                let message = "`scenario` is for injector model";
+                return Err(self.fail(span, message.to_owned()));
+            }
+            return match config.test.is_some() {
+                true => Ok(()),
+                false => {
+                    let message = "`test` is missing: the command that is run";
+                    Err(self.fail(0..0, message.to_owned()))
+                }
+            };
+        }
+        if place("scenario").is_none() {
+            let message = "`scenario` is missing: the world of injector model";
+            return Err(self.fail(0..0, message.to_owned()));
+        }
+        for key in [
+            "test", "start", "cleanup", "program", "programs", "env", "writable",
+        ] {
+            if let Some(span) = place(key) {
+                let message = format!("`{key}` is not for injector model: its scenario says all");
+                return Err(self.fail(span, message));
+            }
+        }
+        if config.impact.coverage > 0.0 || config.impact.script.is_some() {
+            let message = "impacts by coverage or a script are not for injector model";
+            let span = place("impact").unwrap_or(0..0);
+            return Err(self.fail(span, message.to_owned()));
         }
         Ok(())
     }
@@ -193,13 +229,14 @@ impl Reader<'_> {
                 "files" => impact.files = self.real(value)?,
                 "latency" => impact.latency = self.real(value)?,
                 "log" => impact.log = self.real(value)?,
+                "invariant" => impact.invariant = self.real(value)?,
                 "failure" => impact.failure = Some(self.real(value)?),
                 "log_pattern" => impact.log_pattern = Some(self.pattern(value)?),
                 "script" => impact.script = Some(self.command(value)?),
                 "ignore" => impact.ignore = self.strings(value)?,
                 other => {
-                    let keys = "exit, signal, hang, coverage, output, files, latency, log, failure, log_pattern, \
-                                script, ignore";
+                    let keys = "exit, signal, hang, coverage, output, files, latency, log, invariant, failure, \
+                                log_pattern, script, ignore";
                     return Err(self.fail(
                         key.span(),
                         format!("[impact] has no key `{other}`; it has: {keys}"),

@@ -30,6 +30,7 @@ mod show;
 pub mod space;
 mod system;
 mod text;
+mod worlds;
 
 pub use config::SearchFile;
 pub use error::{Error, Result};

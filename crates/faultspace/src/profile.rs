@@ -1,6 +1,7 @@
 //! Profiles tests: runs them once, counts which functions or system calls their programs make, and writes the space of
 //! faults that can hit them.
 
+use everett::Possible;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -12,6 +13,7 @@ use crate::injector::{Injection, preload};
 use crate::settings::{Command, Limits, SearchConfig};
 use crate::space::{Scenario, Space};
 use crate::system::System;
+use crate::worlds;
 
 /// What to profile.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +44,12 @@ pub struct ProfileResult {
 
 /// Runs tests and makes the space of their faults.
 pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
+    if let [test] = spec.tests.as_slice()
+        && test.ends_with(".toml")
+        && !test.contains(char::is_whitespace)
+    {
+        return of_world(&spec.folder.join(test), spec.most_calls);
+    }
     let folder = spec
         .folder
         .canonicalize()
@@ -85,6 +93,62 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
         }
     }
     Ok(ProfileResult { space, size, calls })
+}
+
+/// The space of what can go wrong in a world: how often each host makes a call that can fail, and how often a fault of
+/// the scenario can happen to it.
+fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
+    let counts = worlds::possible(scenario)?;
+    if counts.is_empty() {
+        let why = "nothing can go wrong: the hosts make no call that can fail, and the scenario has no fault";
+        return Err(Error::Setup(why.to_owned()));
+    }
+    // Failures of a call that are possible equally often are one subspace.
+    let mut subspaces: BTreeMap<(String, String, &str, u64), Vec<String>> = BTreeMap::new();
+    let mut calls = BTreeMap::new();
+    for (possible, count) in counts {
+        let (key, value) = match possible {
+            Possible::Call {
+                host,
+                call,
+                failure,
+            } => {
+                let most = calls.entry(call.clone()).or_insert(0);
+                *most = count.max(*most);
+                let axis = match failure.starts_with('E') {
+                    true => "errno",
+                    false => "failure",
+                };
+                ((host, format!("function : {{ {call} }} "), axis), failure)
+            }
+            Possible::Scenario { host, fault } => ((host, String::new(), "fault"), fault),
+        };
+        let key = (key.0, key.1, key.2, count.min(most));
+        subspaces.entry(key).or_default().push(word(&value));
+    }
+    let mut space = String::new();
+    for ((host, function, axis, count), names) in subspaces {
+        let (host, names) = (word(&host), names.join(", "));
+        let _ = writeln!(
+            space,
+            "host : {{ {host} }} {function}{axis} : {{ {names} }} number : [1, {count}] ;"
+        );
+    }
+    let size = Space::parse(&space).map(|space| space.size());
+    let size = size.map_err(|error| Error::Space {
+        file: "profile".to_owned(),
+        error,
+    })?;
+    Ok(ProfileResult { space, size, calls })
+}
+
+/// A word of a space.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("{text:?}"),
+    }
 }
 
 /// For each test the most calls that one process makes of each function.

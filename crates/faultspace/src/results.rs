@@ -12,6 +12,8 @@ pub enum Isolation {
     Namespaces,
     /// On a copy of its folder; its processes are traced and ended.
     Processes,
+    /// Under the kernel model: nothing of the machine is reachable.
+    Model,
 }
 
 /// How a scenario ended.

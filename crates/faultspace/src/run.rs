@@ -22,7 +22,7 @@ use crate::results::{Curves, FaultSummary, Isolation, Outcome, ScenarioResult};
 use crate::search::{self, Search};
 use crate::settings::SearchConfig;
 use crate::space::{Point, Scenario, Space};
-use crate::system::System;
+use crate::system::{MOST_VALUES, System};
 
 /// A search to run.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +98,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         "search.json",
         &serde_json::to_vec_pretty(&config).unwrap_or_default(),
     )?;
+    system.write(&folder)?;
     let jobs = match spec.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
@@ -165,7 +166,7 @@ fn check(system: &System, space: &Space) -> Result<()> {
     for (subspace, own) in space.subspaces().iter().enumerate() {
         for axis in 0..own.axes.len() {
             // Mistakes are in single values, so each value is looked at once.
-            for index in 0..own.axes[axis].values.len().min(1000) {
+            for index in 0..own.axes[axis].values.len().min(MOST_VALUES) {
                 let mut indices = vec![0; own.axes.len()];
                 indices[axis] = index;
                 let point = Point { subspace, indices };
@@ -335,7 +336,7 @@ impl<'s> Explorer<'s> {
                         if self.is_stopped(begun) {
                             break Ok(());
                         }
-                        self.fresh(&point, seen)
+                        self.fresh(system, &point, seen)
                     }
                 };
                 if let Err(error) = learnt {
@@ -417,7 +418,7 @@ impl<'s> Explorer<'s> {
     }
 
     /// Learns what a scenario shows now.
-    fn fresh(&mut self, point: &Point, seen: Observed) -> Result<()> {
+    fn fresh(&mut self, system: &System, point: &Point, seen: Observed) -> Result<()> {
         self.run_now += 1;
         let scenario = self.space.scenario(point);
         let position = self.space.position(point);
@@ -441,7 +442,12 @@ impl<'s> Explorer<'s> {
         self.learn(entry, point);
         let result = self.results.last().cloned().unwrap_or_default();
         let seen = seen.ok().map(|(seen, _)| seen);
-        regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())
+        regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())?;
+        if result.outcome.is_failure() {
+            let place = format!("scenarios/{}", result.name);
+            system.write_trace(&scenario, self.folder, &place)?;
+        }
+        Ok(())
     }
 
     /// What a run shows.

@@ -34,6 +34,9 @@ pub struct Impact {
     pub latency: f64,
     /// The output matches `log_pattern`.
     pub log: f64,
+    /// In a world, an invariant or an expectation does not hold.
+    #[serde(default)]
+    pub invariant: f64,
     /// Runs of this impact count as failures, however they end.
     pub failure: Option<f64>,
     /// A pattern for lines of output and error output.
@@ -55,6 +58,7 @@ impl Default for Impact {
             files: 0.0,
             latency: 0.0,
             log: 0.0,
+            invariant: 20.0,
             failure: None,
             log_pattern: None,
             script: None,
@@ -166,6 +170,9 @@ pub struct SearchConfig {
     pub space_file: String,
     /// The name of the injector.
     pub injector: String,
+    /// The scenario of a world, for injector `model`.
+    #[serde(default)]
+    pub scenario: PathBuf,
     /// Only processes that execute these programs are hit; all but shells if empty.
     pub programs: Vec<String>,
     /// Before each test.

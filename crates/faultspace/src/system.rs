@@ -1,7 +1,8 @@
 //! The system under test: runs its scenarios, and the same tests without faults.
 
+use everett_report::Folder;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,11 @@ use crate::error::{Error, Result};
 use crate::injector::{self, Injection, InjectorRow, Means};
 use crate::manager::{Job, Seen};
 use crate::settings::{Command, SearchConfig};
-use crate::space::{Fault, Scenario, Space, Value};
+use crate::space::{Fault, Point, Scenario, Space, Value};
+use crate::worlds::Worlds;
+
+/// Values of an axis that are looked at before a search: mistakes are in single values.
+pub(crate) const MOST_VALUES: u64 = 1000;
 
 /// What a manager may take beside the times of its commands.
 const GRACE: Duration = Duration::from_secs(60);
@@ -37,6 +42,8 @@ pub(crate) struct System {
     scratch: PathBuf,
     number: AtomicU64,
     without: Mutex<BTreeMap<String, Without>>,
+    /// The world, if it is one.
+    worlds: Option<Worlds>,
     /// Runs so far.
     pub runs: AtomicU64,
 }
@@ -56,7 +63,14 @@ impl System {
             means.library = injector::preload::build(&folder)?;
         }
         // A profile has no space.
-        let names = Space::parse(&config.space).map_or(Vec::new(), |space| space.names().to_vec());
+        let space = Space::parse(&config.space).ok();
+        let names = space
+            .as_ref()
+            .map_or(Vec::new(), |space| space.names().to_vec());
+        let worlds = match (row.name, &space) {
+            ("model", Some(space)) => Some(Worlds::new(config, calls_of(row, space))?),
+            _ => None,
+        };
         let scratch = folder.join("scratch");
         std::fs::create_dir_all(&scratch).map_err(Error::writing(&scratch))?;
         Ok(System {
@@ -68,6 +82,7 @@ impl System {
             scratch,
             number: AtomicU64::new(0),
             without: Mutex::default(),
+            worlds,
             runs: AtomicU64::new(0),
         })
     }
@@ -75,12 +90,36 @@ impl System {
     /// Checks that the injector understands a scenario.
     pub(crate) fn plan(&self, scenario: &Scenario) -> Result<Injection> {
         let planned = self.row.injector.plan(scenario, &self.means);
-        planned.map_err(|why| {
-            Error::Usage(format!(
-                "injector {}: {why} (scenario: {scenario})",
-                self.row.name
-            ))
-        })
+        let wrong = |why: String| {
+            let name = self.row.name;
+            Error::Usage(format!("injector {name}: {why} (scenario: {scenario})"))
+        };
+        let planned = planned.map_err(wrong)?;
+        if let (Injection::World(faults), Some(worlds)) = (&planned, &self.worlds) {
+            let checked = worlds.check(faults);
+            checked.map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(planned)
+    }
+
+    /// For a world: writes what the traces of its failures need to be replayed.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        self.worlds
+            .as_ref()
+            .map_or(Ok(()), |worlds| worlds.write(folder))
+    }
+
+    /// For a world: writes the trace of a failure.
+    pub(crate) fn write_trace(
+        &self,
+        scenario: &Scenario,
+        folder: &Folder,
+        place: &str,
+    ) -> Result<()> {
+        match (&self.worlds, self.plan(scenario)?) {
+            (Some(worlds), Injection::World(faults)) => worlds.write_trace(&faults, folder, place),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a scenario.
@@ -185,6 +224,9 @@ impl System {
     /// Lets a manager do a job. If the manager dies, another one tries once more.
     pub(crate) fn execute(&self, job: &Job) -> Result<Seen> {
         self.runs.fetch_add(1, Ordering::Relaxed);
+        if let (Injection::World(faults), Some(worlds)) = (&job.injection, &self.worlds) {
+            return worlds.run(faults);
+        }
         let mut outcome = self.managed(job);
         if outcome.is_err() {
             outcome = self.managed(job);
@@ -243,6 +285,26 @@ impl System {
             }
         }
     }
+}
+
+/// The calls that the scenarios of a space fail.
+fn calls_of(row: &InjectorRow, space: &Space) -> BTreeSet<String> {
+    let mut calls = BTreeSet::new();
+    for (subspace, own) in space.subspaces().iter().enumerate() {
+        for axis in 0..own.axes.len() {
+            for index in 0..own.axes[axis].values.len().min(MOST_VALUES) {
+                let mut indices = vec![0; own.axes.len()];
+                indices[axis] = index;
+                let scenario = space.scenario(&Point { subspace, indices });
+                if let Ok(Injection::World(faults)) =
+                    row.injector.plan(&scenario, &Means::default())
+                {
+                    calls.extend(faults.into_iter().filter_map(|fault| fault.call));
+                }
+            }
+        }
+    }
+    calls
 }
 
 /// The words of the test for a scenario, and for one that it gets as arguments.

@@ -24,6 +24,7 @@ mod namespace;
 mod operands;
 mod oracle;
 mod panics;
+mod plan;
 mod points;
 mod priorities;
 mod races;
@@ -47,6 +48,7 @@ pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun
 pub use libraries::libraries;
 pub use machine::{Deadline, NativeConfig, NativeEnd, NativeRun, SentPacket, run, run_watched};
 pub use oracle::Source;
+pub use plan::{Plan, PlannedFault, PlannedKind};
 pub use points::{Script, ScriptPoint};
 pub use revealing::revealing_instructions;
 pub use sandbox::MAX_MEMORY;

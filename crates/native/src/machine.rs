@@ -125,6 +125,8 @@ pub struct NativeRun {
     pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
+    /// The call stacks at which planned faults of calls and allocations happened, in order.
+    pub injected: Vec<NativeStack>,
     /// Virtual time at the end.
     pub clock_ns: u64,
     /// System calls answered.
@@ -231,6 +233,8 @@ pub(crate) struct NativeMachine<'c> {
     events: EventLog,
     /// The call stack of real code that ended the run.
     stack: NativeStack,
+    /// The call stacks at which planned faults happened.
+    injected: Vec<NativeStack>,
     /// Points of the script that were passed.
     points_passed: usize,
     /// How far the running thread has come on its way to the next one.
@@ -561,6 +565,7 @@ impl<'c> NativeMachine<'c> {
         if native.tracee.violation.is_some() {
             return self.report_kernel_write(name);
         }
+        self.note_injected(name)?;
         self.apply_memory_changes(name)?;
         self.sync_files()?;
         let Some(native) = self.threads.get_mut(&name) else {

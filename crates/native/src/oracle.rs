@@ -10,6 +10,7 @@ use everett_vm::{
 };
 use std::sync::Arc;
 
+use crate::plan::Plan;
 use crate::priorities::Priorities;
 
 /// Where answers come from.
@@ -21,6 +22,8 @@ pub enum Source {
     Random(u64),
     /// A trace as far as it goes, random from there on.
     Begun(Box<Trace>, u64),
+    /// The same inputs, but of all choices behind the trace only planned faults are not the default.
+    Planned(Box<Trace>, u64, Plan),
 }
 
 /// Inputs with their bytes. Inputs that were never created read as 0.
@@ -86,6 +89,8 @@ pub struct NativeOracle {
     pub beyond: Option<String>,
     /// Answers for a live peer instead of the trace.
     pub outside: Option<Arc<dyn Outside>>,
+    /// A planned fault happened since this was set to `false`.
+    pub has_injected: bool,
 }
 
 impl NativeOracle {
@@ -93,7 +98,7 @@ impl NativeOracle {
     pub fn new(source: Source) -> NativeOracle {
         let mut drawn = match source {
             Source::Trace(_) => 0,
-            Source::Random(seed) | Source::Begun(_, seed) => seed,
+            Source::Random(seed) | Source::Begun(_, seed) | Source::Planned(_, seed, _) => seed,
         };
         NativeOracle {
             // Schedules must not depend on inputs, which are drawn from the seed itself.
@@ -114,6 +119,7 @@ impl NativeOracle {
             diverged: None,
             beyond: None,
             outside: None,
+            has_injected: false,
         }
     }
 
@@ -131,10 +137,14 @@ impl NativeOracle {
         self.inputs_used += 1;
         let bytes = match &mut self.source {
             Source::Random(state) => return random_bytes(state, size),
-            Source::Begun(trace, state) if number >= trace.inputs.len() => {
+            Source::Begun(trace, state) | Source::Planned(trace, state, _)
+                if number >= trace.inputs.len() =>
+            {
                 return random_bytes(state, size);
             }
-            Source::Begun(trace, _) | Source::Trace(trace) => trace.inputs.get(number),
+            Source::Begun(trace, _) | Source::Planned(trace, ..) | Source::Trace(trace) => {
+                trace.inputs.get(number)
+            }
         };
         let problem = match bytes {
             Some(input) if input.bytes.len() == size as usize && is_named(&input.name, name) => {
@@ -190,7 +200,9 @@ impl NativeOracle {
         if self.sees_allocations || asked == Some(&ChoiceSite::AllocationFault) {
             return;
         }
-        let (Source::Trace(trace) | Source::Begun(trace, _)) = &self.source else {
+        let (Source::Trace(trace) | Source::Begun(trace, _) | Source::Planned(trace, ..)) =
+            &self.source
+        else {
             return;
         };
         let rest = trace.choices.iter().skip(self.choices_used);
@@ -235,7 +247,7 @@ impl NativeOracle {
         self.choices_used += 1;
         let choice = match &mut self.source {
             Source::Random(_) => return self.draw(site, alternatives),
-            Source::Begun(trace, _) => {
+            Source::Begun(trace, _) | Source::Planned(trace, ..) => {
                 let choice = trace.choices.get(number);
                 if let Some(choice) = choice.filter(|choice| choice.site == *site) {
                     return choice.picked.min(alternatives.saturating_sub(1));
@@ -273,6 +285,11 @@ impl NativeOracle {
         }
         match &mut self.source {
             Source::Random(state) | Source::Begun(_, state) => at_random(state, site, alternatives),
+            Source::Planned(_, _, plan) => {
+                let picked = plan.pick(site).min(alternatives.saturating_sub(1));
+                self.has_injected |= picked > 0;
+                picked
+            }
             Source::Trace(_) => 0,
         }
     }
@@ -282,7 +299,9 @@ impl NativeOracle {
         const MAX_DRAWS: u32 = 10_000;
         let (mut state, fixed) = match &self.source {
             Source::Random(state) => (*state, 0),
-            Source::Begun(trace, state) => (*state, trace.inputs.len()),
+            Source::Begun(trace, state) | Source::Planned(trace, state, _) => {
+                (*state, trace.inputs.len())
+            }
             Source::Trace(_) => return false,
         };
         let support = arena.support(condition);
@@ -304,7 +323,9 @@ impl NativeOracle {
                 break;
             }
         }
-        if let Source::Random(drawn) | Source::Begun(_, drawn) = &mut self.source {
+        if let Source::Random(drawn) | Source::Begun(_, drawn) | Source::Planned(_, drawn, _) =
+            &mut self.source
+        {
             *drawn = state;
         }
         holds
@@ -369,7 +390,7 @@ impl NativeOracle {
     pub fn expects(&self, kind: BugKind) -> bool {
         match &self.source {
             Source::Trace(trace) => ends_in(trace, kind),
-            Source::Random(_) | Source::Begun(..) => false,
+            Source::Random(_) | Source::Begun(..) | Source::Planned(..) => false,
         }
     }
 
@@ -380,7 +401,7 @@ impl NativeOracle {
 
     /// Picks threads by random priorities, unless a trace says which.
     pub fn schedule_by_priorities(&mut self) {
-        let is_random = !matches!(self.source, Source::Trace(_));
+        let is_random = matches!(self.source, Source::Random(_) | Source::Begun(..));
         if is_random && self.priorities.is_none() {
             self.priorities = Some(Priorities::new(self.schedule_seed));
         }
@@ -484,7 +505,9 @@ impl Oracle for NativeOracle {
                 let missing = "the trace has no answer to what the hosts send to it";
                 answer.cloned().ok_or_else(|| missing.to_owned())
             }
-            (None, Source::Random(_)) => Err("it has no recording".to_owned()),
+            (None, Source::Random(_) | Source::Planned(..)) => {
+                Err("it has no recording".to_owned())
+            }
         };
         if let Ok(bytes) = &answer {
             self.made.answers.push(TraceAnswer {

@@ -69,7 +69,7 @@ struct ProfileArgs {
     /// The most calls of a function in the space.
     #[arg(long, value_name = "N", default_value_t = 100)]
     most_calls: u64,
-    /// The tests: a shell command each.
+    /// The tests: a shell command each; or the scenario of a world (for injector model).
     #[arg(required = true, last = true, value_name = "TEST")]
     tests: Vec<String>,
 }

@@ -16,6 +16,7 @@ mod cluster_worlds;
 mod disk;
 mod exit_codes;
 mod fault_search;
+mod fault_worlds;
 mod findings;
 mod harden;
 mod layers;

@@ -96,6 +96,12 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
         );
         measured.outcome = Outcome::Crashed;
     }
+    let was_wrong = without.is_some_and(|without| without.wrong.is_some());
+    if let Some(why) = seen.wrong.as_ref().filter(|_| !was_wrong) {
+        measured.note(weights.invariant, why.clone());
+        measured.outcome = Outcome::Failed;
+        return;
+    }
     match &seen.test {
         ended if ended == usual => {}
         Ended::Exit(code) => {

@@ -1,6 +1,7 @@
 //! Injectors: how the faults of a scenario are injected. One file each, and one row in [`INJECTORS`].
 
 pub mod functions;
+mod model;
 pub mod preload;
 mod ptrace;
 mod script;
@@ -51,6 +52,21 @@ impl CallFault {
     }
 }
 
+/// A fault in a world.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorldFault {
+    /// The host that it happens to; any if `None`.
+    pub host: Option<String>,
+    /// The system call that fails, or `malloc`.
+    pub call: Option<String>,
+    /// How it fails, or the name of a fault of the scenario.
+    pub fault: String,
+    /// The first time that it happens, of all that it could; 0 if it never does.
+    pub first: u64,
+    /// The last time.
+    pub last: u64,
+}
+
 /// What a manager injects.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +75,8 @@ pub enum Injection {
     Nothing,
     /// Failures of system calls.
     Calls(Vec<CallFault>),
+    /// Faults in a world, which needs no manager.
+    World(Vec<WorldFault>),
     /// Nothing, but system calls are counted.
     CountCalls,
     /// Failures of libc functions, by a library in the programs.
@@ -77,6 +95,7 @@ impl Injection {
     pub(crate) fn has_faults(&self) -> bool {
         match self {
             Injection::Nothing | Injection::CountCalls => false,
+            Injection::World(faults) => faults.iter().any(|fault| fault.first > 0),
             Injection::Calls(faults) | Injection::Preload { faults, .. } => {
                 faults.iter().any(|fault| fault.first > 0)
             }
@@ -87,6 +106,7 @@ impl Injection {
     pub(crate) fn without_faults(&self) -> Injection {
         match self {
             Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
+            Injection::World(_) => Injection::World(Vec::new()),
             Injection::Preload {
                 library, counts, ..
             } => Injection::Preload {
@@ -131,6 +151,11 @@ pub struct InjectorRow {
 
 /// All injectors.
 pub const INJECTORS: &[InjectorRow] = &[
+    InjectorRow {
+        name: "model",
+        about: "system calls, packets and hosts in a world of native programs",
+        injector: &model::Model,
+    },
     InjectorRow {
         name: "preload",
         about: "libc functions of real, dynamically linked programs",

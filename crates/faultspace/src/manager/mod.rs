@@ -151,6 +151,9 @@ pub struct Seen {
     pub seconds: f64,
     /// How often programs called functions, where that is asked for.
     pub calls: BTreeMap<String, u64>,
+    /// What is wrong in a world beside crashes and hangs: an invariant, an expectation.
+    #[serde(default)]
+    pub wrong: Option<String>,
 }
 
 /// Runs a manager: reads a [`Job`] as JSON, and writes what it saw. Returns the exit code.

@@ -143,6 +143,7 @@ impl<'j> Supervisor<'j> {
             isolation: self.place.isolation,
             seconds: 0.0,
             calls: Default::default(),
+            wrong: None,
         };
         let limits = self.job.limits.clone();
         if let Some(words) = &self.job.start {

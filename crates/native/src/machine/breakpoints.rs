@@ -52,7 +52,7 @@ impl NativeConfig {
         all.any(Allocator::bounds_memory)
             || match source {
                 Source::Trace(trace) => oracle::depends_on_allocations(trace),
-                Source::Random(_) | Source::Begun(..) => {
+                Source::Random(_) | Source::Begun(..) | Source::Planned(..) => {
                     self.host.options.faults.allocations_may_fail()
                 }
             }
@@ -229,6 +229,10 @@ impl NativeMachine<'_> {
             }
             native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
+        self.note_injected(name)?;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(AtAllocator::Not);
+        };
         Ok(match stop.step_over(&mut native.tracee, registers)? {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
@@ -383,6 +387,18 @@ impl NativeMachine<'_> {
         behind: Option<u64>,
     ) -> Result<(), NativeError> {
         self.record_stack_of(name, behind, SEARCHED)
+    }
+
+    /// Notes where a planned fault has happened, if one has.
+    pub(super) fn note_injected(&mut self, name: TaskName) -> Result<(), NativeError> {
+        if !std::mem::take(&mut self.oracle.has_injected) {
+            return Ok(());
+        }
+        let ended = std::mem::take(&mut self.stack);
+        self.record_stack_of(name, None, SEARCHED)?;
+        let stack = std::mem::replace(&mut self.stack, ended);
+        self.injected.push(stack);
+        Ok(())
     }
 
     fn record_stack_of(

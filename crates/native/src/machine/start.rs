@@ -43,12 +43,14 @@ impl<'c> NativeMachine<'c> {
             events,
             restarts,
             account,
+            injected,
             ..
         } = self;
         let begun = NativeMachine::begin(config, Some(disk), (arena, oracle), watcher, account)?;
         Ok(NativeMachine {
             calls,
             events,
+            injected,
             restarts: restarts + 1,
             ..begun
         })
@@ -173,6 +175,7 @@ impl<'c> NativeMachine<'c> {
             reported: 0,
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
+            injected: Vec::new(),
             points_passed: 0,
             progress: Progress::default(),
             access_points,
@@ -223,6 +226,7 @@ impl<'c> NativeMachine<'c> {
             output,
             files,
             stack: std::mem::take(&mut self.stack),
+            injected: std::mem::take(&mut self.injected),
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
             warnings: self.host.warnings().to_vec(),

@@ -1,0 +1,241 @@
+//! `everett faults` on worlds of native programs under the kernel model.
+
+use crate::common::{build, everett, expect, folder, summary, text};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Stores what it gets in a file and answers. Where a file cannot be opened the second time, it writes to a null pointer;
+/// where a write fails, it answers as if it had not.
+const SERVER: &str = r#"
+#include <everett.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static int opened, stored, answered;
+static void put(char byte) {
+  int *failures = malloc(sizeof *failures);
+  int fd = open("/store", O_CREAT | O_WRONLY | O_APPEND, 0600);
+  opened++;
+  if (fd < 0) {
+    if (opened == 2)
+      failures = 0;
+    *failures = 1;
+    return;
+  }
+  if (write(fd, &byte, 1) == 1)
+    stored++;
+  close(fd);
+  free(failures);
+}
+int main(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(7)}, from;
+  if (bind(fd, (struct sockaddr *)&own, sizeof own))
+    return 1;
+  for (int i = 0; i < 3; i++) {
+    char byte;
+    socklen_t size = sizeof from;
+    if (recvfrom(fd, &byte, 1, 0, (struct sockaddr *)&from, &size) != 1)
+      return 2;
+    put(byte);
+    answered++;
+    everett_expose("0", "stored", &stored, sizeof stored);
+    everett_expose("0", "answered", &answered, sizeof answered);
+    sendto(fd, &byte, 1, 0, (struct sockaddr *)&from, size);
+  }
+  return 0;
+}
+"#;
+
+/// Sends three bytes; a byte that is not answered is an error.
+const CLIENT: &str = r#"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+int main(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7)};
+  inet_pton(AF_INET, "10.0.0.1", &to.sin_addr);
+  struct timeval patience = {.tv_sec = 1};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  for (int i = 0; i < 3; i++) {
+    char byte = 'a' + i;
+    sendto(fd, &byte, 1, 0, (struct sockaddr *)&to, sizeof to);
+    if (recv(fd, &byte, 1, 0) != 1)
+      return 3;
+  }
+  return 0;
+}
+"#;
+
+const WORLD: &str = r#"
+[host.server]
+program = "./server"
+[host.client]
+program = "./client"
+[fault.lost]
+kind = "loss"
+[check.store]
+file = "store.minv"
+"#;
+
+const SEARCH: &str = r#"
+space = """
+host : { server } function : { open } errno : { EMFILE } number : [0, 4] ;
+host : { server } function : { write } errno : { EIO, ENOSPC } number : [0, 4] ;
+host : { server, client } fault : { lost } packet : [0, 4] ;
+"""
+injector = "model"
+scenario = "world.toml"
+"#;
+
+fn place(name: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    build(&folder, "server", SERVER, &["-g"]);
+    build(&folder, "client", CLIENT, &["-g"]);
+    fs::write(folder.join("world.toml"), WORLD).expect("written");
+    fs::write(folder.join("search.toml"), SEARCH).expect("written");
+    let check = "at end invariant store() {\n\
+                 return sys.data(\"server\", 0, \"stored\").int() == sys.data(\"server\", 0, \"answered\").int();\n}\n";
+    fs::write(folder.join("store.minv"), check).expect("written");
+    folder
+}
+
+fn search(folder: &Path, out: &str, more: &[&str]) -> Value {
+    let run = ["faults", "run", "search.toml", "--out", out];
+    expect(everett(folder).args(run).args(more), 1);
+    summary(&folder.join(out))
+}
+
+/// How a scenario ended.
+fn outcome<'s>(summary: &'s Value, scenario: &str) -> &'s Value {
+    let mut all = summary["results"].as_array().expect("a list").iter();
+    all.find(|one| one["scenario"] == scenario)
+        .unwrap_or_else(|| panic!("no scenario {scenario}"))
+}
+
+#[test]
+fn faults_of_calls_and_packets_are_in_one_space() {
+    let folder = place("faults-world");
+    let all = search(&folder, "all", &["--search", "exhaustive"]);
+    assert_eq!(all["scenarios_run"], 25, "{all}");
+    assert_eq!(all["errors"], 0);
+    assert_eq!(all["isolation"], "model");
+    let crash = outcome(&all, "host server function open errno EMFILE number 2");
+    assert_eq!(crash["outcome"], "crashed");
+    assert_eq!(crash["repeats"], "always the same");
+    let stack = crash["stack"].to_string();
+    assert!(stack.contains("in put at"), "{stack}");
+    let harmless = outcome(&all, "host server function open errno EMFILE number 4");
+    assert_eq!(harmless["outcome"], "passed");
+    assert_eq!(harmless["injected"], false);
+    for number in 1..=3 {
+        let lie = format!("host server function write errno ENOSPC number {number}");
+        let lie = outcome(&all, &lie);
+        assert_eq!(
+            (&lie["outcome"], &lie["impact"]),
+            (&"failed".into(), &20.0.into())
+        );
+        assert!(lie["why"].to_string().contains("store"), "{lie}");
+    }
+    let lost = outcome(&all, "host client fault lost packet 2");
+    assert_eq!(lost["why"][0], "exit 3", "{lost}");
+    // The worst of a cluster stands for it: failures of one call at one place are one.
+    assert!(all["clusters"].as_u64() <= Some(6), "{all}");
+}
+
+#[test]
+fn a_search_of_worlds_repeats_and_its_failures_replay() {
+    let folder = place("faults-world-replay");
+    let ordered = |summary: &Value| {
+        let results = summary["results"].as_array().expect("a list").iter();
+        let fields = ["name", "scenario", "outcome", "impact", "cluster"];
+        let fields = |one: &Value| fields.map(|name| one[name].to_string());
+        results.map(fields).collect::<Vec<_>>()
+    };
+    let one = search(&folder, "one", &["--jobs", "1"]);
+    let two = search(&folder, "two", &["--jobs", "2"]);
+    assert_eq!(ordered(&one), ordered(&two));
+    for scenario in [
+        "host server function open errno EMFILE number 2",
+        "host server function write errno EIO number 1",
+        "host client fault lost packet 1",
+    ] {
+        let name = outcome(&one, scenario)["name"].as_str().expect("a name");
+        let replay = format!("one/{name}");
+        let words = ["faults", "replay", &replay, "--times", "3"];
+        expect(everett(&folder).args(words), 0);
+        // The trace is one of native code.
+        let trace = format!("one/scenarios/{name}");
+        let said = text(&expect(everett(&folder).args(["replay", &trace]), 0));
+        assert!(said.contains("confirmed"), "{said}");
+    }
+}
+
+#[test]
+fn the_space_of_a_world_is_what_can_go_wrong_in_it() {
+    let folder = place("faults-world-profile");
+    let words = ["faults", "profile", "--out", "w.space", "--", "world.toml"];
+    expect(everett(&folder).args(words), 0);
+    let space = fs::read_to_string(folder.join("w.space")).expect("a space");
+    for line in [
+        "host : { client } fault : { lost } number : [1, 3] ;",
+        "host : { server } function : { malloc } errno : { ENOMEM } number : [1, 3] ;",
+        "host : { server } function : { write } errno : { EINTR, EIO, ENOSPC } number : [1, 3] ;",
+    ] {
+        assert!(space.contains(line), "{space}");
+    }
+    let named = SEARCH.split("\"\"\"").last().expect("the rest");
+    let file = format!("space = \"w.space\"{named}");
+    fs::write(folder.join("search.toml"), file).expect("written");
+    let all = search(&folder, "out", &[]);
+    assert_eq!(all["is_complete"], true);
+    // What was counted happens.
+    assert_eq!(all["scenarios_injected"], all["scenarios_total"], "{all}");
+    let oom = outcome(&all, "host server function malloc errno ENOMEM number 2");
+    assert_eq!(oom["outcome"], "passed", "{oom}");
+}
+
+#[test]
+fn mistakes_in_searches_of_worlds_are_told() {
+    let folder = place("faults-world-mistakes");
+    let cases = [
+        (
+            "host : { server }",
+            "host : { nobody }",
+            "there is no host nobody",
+        ),
+        (
+            "fault : { lost }",
+            "fault : { found }",
+            "there is no fault found",
+        ),
+        ("{ open }", "{ getpid }", "never fail"),
+        ("EMFILE", "EPIPE", "not with EPIPE"),
+        ("scenario = \"world.toml\"", "", "`scenario` is missing"),
+        ("world.toml", "other.toml", "other.toml"),
+        (
+            "injector = \"model\"",
+            "injector = \"model\"\ntest = \"true\"",
+            "`test` is not for",
+        ),
+        (
+            "\"model\"",
+            "\"ptrace\"\ntest = \"true\"",
+            "`scenario` is for injector model",
+        ),
+    ];
+    for (number, (from, to, said)) in cases.into_iter().enumerate() {
+        assert!(SEARCH.contains(from));
+        fs::write(folder.join("search.toml"), SEARCH.replacen(from, to, 1)).expect("written");
+        let out = format!("out-{number}");
+        let run = ["faults", "run", "search.toml", "--out", &out];
+        let told = text(&expect(everett(&folder).args(run), 2));
+        assert!(told.contains(said), "{told}");
+    }
+}

@@ -1,0 +1,367 @@
+//! Runs native worlds with faults that are planned beforehand, once for each plan: for searches of fault spaces. Must not
+//! know how plans are made.
+
+use everett_engine::Trace;
+use everett_native::{
+    Guide, NativeEnd, NativeFrame, NativeRun, NativeStack, Plan, Source, WorldRun,
+};
+use everett_report::Folder;
+use everett_toolchain::library_sources;
+use everett_vm::ChoiceSite;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use everett_native::{PlannedFault, PlannedKind};
+
+use crate::compare::describe;
+use crate::error::{Context, Result, bail};
+use crate::native::{write_finding, write_test};
+use crate::native_world::{CheckedInvariants, NativeWorld, nobody};
+use crate::scenario::load_scenario;
+use crate::session::Session;
+use crate::spec::{BuildSpec, RunSpec};
+use crate::trace::Wrong;
+
+/// The seed of random bytes: all runs have the same.
+const SEED: u64 = 0;
+
+/// More failures of calls than any run has.
+const MOST_FAILURES: &str = "1000000";
+
+/// Findings by which a program ends itself.
+const ABORTS: [&str; 4] = ["abort", "assert", "panic", "uncaught-exception"];
+const SIGABRT: i32 = 6;
+
+/// What a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedLimits {
+    /// Its time.
+    pub time: Duration,
+    /// The memory of all hosts together.
+    pub memory: u64,
+}
+
+/// A native world that is run with planned faults.
+pub struct PlannedWorld {
+    spec: RunSpec,
+    world: NativeWorld,
+    session: Session,
+    limits: PlannedLimits,
+}
+
+/// The faults of a run, by host; those of no host are for every host.
+pub type HostPlans = Vec<(Option<String>, PlannedFault)>;
+
+/// A fault that happened.
+#[derive(Clone, Debug)]
+pub struct InjectedFault {
+    /// The host.
+    pub host: String,
+    /// The call that failed, or the name of the fault.
+    pub what: String,
+    /// The call stack there, innermost first; empty for faults of the network and of hosts.
+    pub stack: Vec<String>,
+}
+
+/// How a host ended.
+#[derive(Clone, Debug)]
+pub struct PlannedHost {
+    /// Its name.
+    pub name: String,
+    /// The exit status; 0 if it ended as the scenario expects, or waits.
+    pub code: i32,
+    /// The signal that ended it, with the call stack there, innermost first.
+    pub crash: Option<(i32, Vec<String>)>,
+    /// Standard output and standard error.
+    pub output: [Vec<u8>; 2],
+    /// The end, for people.
+    pub text: String,
+    /// Files that it changed, with digests of their contents.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What happened in a run.
+pub struct PlannedRun {
+    /// The hosts, by name.
+    pub hosts: Vec<PlannedHost>,
+    /// What is wrong, if something is.
+    pub wrong: Option<Wrong>,
+    /// A limit of the run was reached: which.
+    pub limit: Option<String>,
+    /// Its time is over.
+    pub is_late: bool,
+    /// Faults that happened.
+    pub injected: Vec<InjectedFault>,
+    seen: WorldRun,
+}
+
+impl PlannedRun {
+    /// What is wrong beside crashes and hangs, such as an invariant that does not hold.
+    pub fn broken(&self) -> Option<&Wrong> {
+        let is_crash = |kind: &str| matches!(kind, "signal" | "hang") || ABORTS.contains(&kind);
+        self.wrong.as_ref().filter(|wrong| !is_crash(&wrong.kind))
+    }
+
+    /// A host did not come to its end.
+    pub fn hangs(&self) -> bool {
+        let hangs = |run: &NativeRun| matches!(run.end, NativeEnd::Hang);
+        self.seen.hosts.values().any(hangs)
+    }
+}
+
+/// A fault that can be planned, and how often it could have happened in a run without faults.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Possible {
+    /// A failure of a call on a host.
+    Call {
+        /// The host.
+        host: String,
+        /// The call.
+        call: String,
+        /// The failure.
+        failure: String,
+    },
+    /// A fault of the scenario on a host.
+    Scenario {
+        /// The host.
+        host: String,
+        /// The name of the fault.
+        fault: String,
+    },
+}
+
+impl PlannedWorld {
+    /// The world of a scenario, in which these calls can fail; `*` is all.
+    pub fn of(
+        scenario: &Path,
+        calls: &BTreeSet<String>,
+        limits: PlannedLimits,
+        keeps_files: bool,
+    ) -> Result<PlannedWorld> {
+        let session = Session::new();
+        let mut spec = RunSpec::new([scenario]);
+        if !spec.is_scenario() {
+            bail!(Usage, "{} is not a scenario: NAME.toml", scenario.display());
+        }
+        if !calls.is_empty() {
+            let groups: BTreeSet<String> = {
+                let hosts = load_scenario(&spec.scenario())?.hosts.into_iter();
+                hosts.map(|host| host.group).collect()
+            };
+            let calls: Vec<String> = calls.iter().map(|call| format!("{call:?}")).collect();
+            for group in groups {
+                let key = |name: &str| format!("host.{group}.{name}");
+                spec.settings
+                    .push((key("faults"), MOST_FAILURES.to_owned()));
+                spec.settings
+                    .push((key("fault_calls"), format!("[{}]", calls.join(", "))));
+            }
+        }
+        let mut world = NativeWorld::of(&spec, &BuildSpec::default(), &session)?;
+        for host in &mut world.hosts {
+            if host.peer.is_some() {
+                bail!(Usage, "fault searches of worlds have no live peers");
+            }
+            host.config.finds_panics = true;
+            host.config.keeps_files = keeps_files;
+            host.config.max_memory = limits.memory;
+        }
+        Ok(PlannedWorld {
+            spec,
+            world,
+            session,
+            limits,
+        })
+    }
+
+    /// Names of the hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.world.hosts.iter().map(|host| host.name.as_str())
+    }
+
+    /// Names of the faults of the scenario.
+    pub fn faults(&self) -> Vec<String> {
+        let context = self.world.context.as_ref();
+        let faults = context.map(|context| context.scenario.faults.list());
+        let faults = faults.into_iter().flatten();
+        faults.map(|fault| fault.name.clone()).collect()
+    }
+
+    /// Runs it with some faults.
+    pub fn run(&self, plans: &HostPlans) -> Result<PlannedRun> {
+        let mut hosts = self.world.seeded(SEED);
+        let (clock, until) = (self.session.clock, self.session.now() + self.limits.time);
+        for host in &mut hosts {
+            host.config.deadline = Some(Arc::new(move || clock.now() >= until));
+        }
+        let mut watchers = nobody(&hosts);
+        let guided = (1u64..).zip(&hosts).zip(&mut watchers);
+        let guides = guided.map(|((number, host), watcher)| {
+            let own = plans.iter().filter(|(on, _)| {
+                let on = on.as_deref();
+                on.is_none_or(|name| name == host.name)
+            });
+            let plan = Plan(own.map(|(_, fault)| fault.clone()).collect());
+            let begin = host.begin.as_ref();
+            let begin = begin.map_or_else(Trace::default, |begin| Trace::clone(begin));
+            Guide {
+                source: Source::Planned(Box::new(begin), SEED ^ number, plan),
+                watcher: &mut **watcher,
+            }
+        });
+        let seen = self
+            .world
+            .run(&hosts, guides.collect(), CheckedInvariants::AnyInvariant);
+        let seen = seen.context("the native programs could not be run")?;
+        let wrong = self.world.wrong_with(&seen);
+        let limits = seen.hosts.values().find_map(|run| match &run.end {
+            NativeEnd::Limit(what) => Some(what.clone()),
+            _ => None,
+        });
+        Ok(PlannedRun {
+            hosts: seen
+                .hosts
+                .iter()
+                .map(|(name, run)| self.host(name, run))
+                .collect(),
+            wrong,
+            limit: limits,
+            is_late: self.session.now() >= until,
+            injected: seen.hosts.iter().flat_map(injected).collect(),
+            seen,
+        })
+    }
+
+    fn host(&self, name: &str, run: &NativeRun) -> PlannedHost {
+        let is_expected = self.world.unexpected(name, run).is_empty();
+        let hosts = &self.world.hosts;
+        let expects = |host: &&everett_native::NativeHost| host.name == name;
+        let has_expectation = hosts
+            .iter()
+            .find(expects)
+            .is_some_and(|host| !host.expects.is_empty());
+        let code = match run.end {
+            NativeEnd::Exit(_) if has_expectation && is_expected => 0,
+            NativeEnd::Exit(code) => code,
+            _ => 0,
+        };
+        let signal = match &run.end {
+            NativeEnd::Signal { signal, .. } => Some(*signal),
+            NativeEnd::Finding { kind, .. } if ABORTS.contains(&kind.as_str()) => Some(SIGABRT),
+            _ => None,
+        };
+        let crash = signal.map(|signal| (signal, frames(&run.stack)));
+        let files = run.files.iter().map(|(file, bytes)| {
+            let path = String::from_utf8_lossy(&file.path).into_owned();
+            (path, everett_engine::digest(bytes))
+        });
+        PlannedHost {
+            name: name.to_owned(),
+            code,
+            crash,
+            output: run.output.clone(),
+            text: describe(run),
+            files: files.collect(),
+        }
+    }
+
+    /// What can go wrong in a run without faults, and how often. The world must have been made with the calls that may
+    /// fail.
+    pub fn possible(&self) -> Result<BTreeMap<Possible, u64>> {
+        let run = self.run(&Vec::new())?;
+        let mut all = BTreeMap::new();
+        for (host, run) in &run.seen.hosts {
+            for choice in run.trace.choices.iter() {
+                let site = &choice.site;
+                if !site.is_fault() || matches!(site, ChoiceSite::UnsyncedLoss { .. }) {
+                    continue;
+                }
+                for name in site.faults() {
+                    let (host, failure) = (host.clone(), name.to_owned());
+                    let possible = match call_of(site) {
+                        Some(call) => Possible::Call {
+                            host,
+                            call: call.to_owned(),
+                            failure,
+                        },
+                        None => Possible::Scenario {
+                            host,
+                            fault: failure,
+                        },
+                    };
+                    *all.entry(possible).or_default() += 1;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Writes what traces of this world need to be replayed, into the folder of results.
+    pub fn write(&self, folder: &Folder) -> Result<()> {
+        self.spec.write(folder)
+    }
+
+    /// Writes the trace of a run to a place in the folder, with its messages if something is wrong: `everett replay` and
+    /// `everett test` replay it.
+    pub fn write_trace(&self, run: &PlannedRun, folder: &Folder, place: &str) -> Result<()> {
+        match &run.wrong {
+            Some(wrong) => {
+                let seen = (SEED, &run.seen);
+                write_finding(folder, place, &self.world, seen, wrong.clone())
+            }
+            None => write_test(folder, place, (SEED, &run.seen)),
+        }
+    }
+}
+
+/// The call that a choice fails; `malloc` for an allocation.
+fn call_of(site: &ChoiceSite) -> Option<&str> {
+    let is_call = matches!(
+        site,
+        ChoiceSite::CallFault { .. } | ChoiceSite::AllocationFault
+    );
+    site.fault_target().filter(|_| is_call)
+}
+
+/// The frames of a stack, without those of the C library before the program's own.
+fn frames(stack: &NativeStack) -> Vec<String> {
+    let sources = library_sources();
+    let is_library = |frame: &&NativeFrame| {
+        let file = Path::new(&frame.file);
+        frame.file.is_empty()
+            || sources
+                .as_ref()
+                .is_some_and(|folder| file.starts_with(folder))
+    };
+    let frames = || stack.innermost.iter().chain(&stack.callers);
+    let own: Vec<String> = frames()
+        .skip_while(is_library)
+        .map(NativeFrame::to_string)
+        .collect();
+    match own.is_empty() {
+        true => frames().map(NativeFrame::to_string).collect(),
+        false => own,
+    }
+}
+
+/// The faults that happened on a host. Stacks are those of calls and allocations, in order.
+fn injected((host, run): (&String, &NativeRun)) -> Vec<InjectedFault> {
+    let mut stacks = run.injected.iter();
+    let choices = run.trace.choices.iter();
+    let faults = choices.filter(|choice| choice.picked > 0 && choice.site.is_fault());
+    faults
+        .map(|choice| {
+            let (what, stack) = match call_of(&choice.site) {
+                Some(call) => (Some(call), stacks.next().map(frames)),
+                None => (choice.site.faults().nth(choice.picked as usize - 1), None),
+            };
+            InjectedFault {
+                host: host.clone(),
+                what: what.unwrap_or_default().to_owned(),
+                stack: stack.unwrap_or_default(),
+            }
+        })
+        .collect()
+}

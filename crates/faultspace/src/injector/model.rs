@@ -1,0 +1,154 @@
+//! `model`: faults of the kernel model, of packets and of hosts, in a world of native programs.
+
+use super::{Injection, Injector, Means, WorldFault, errno, function, numbers};
+use crate::space::{Fault, Scenario};
+
+/// The injector.
+pub(super) struct Model;
+
+/// What a library function that allocates memory is in the model.
+const ALLOCATORS: &[&str] = &["malloc", "calloc", "realloc", "memalign", "strdup"];
+
+/// Failures of calls that are no errnos.
+const OTHER_FAILURES: &[&str] = &["short", "spurious"];
+
+const ATTRIBUTES: &[&str] = &[
+    "host",
+    "fault",
+    "packet",
+    "function",
+    "call",
+    "syscall",
+    "errno",
+    "failure",
+    "callNumber",
+    "number",
+    "persistent",
+];
+
+impl Injector for Model {
+    fn plan(&self, scenario: &Scenario, _: &Means) -> Result<Injection, String> {
+        let faults = scenario.faults.iter().map(world_fault);
+        Ok(Injection::World(faults.collect::<Result<_, _>>()?))
+    }
+
+    fn attributes(&self) -> &'static [&'static str] {
+        ATTRIBUTES
+    }
+}
+
+fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
+    let is_known = |name: &str| ATTRIBUTES.iter().any(|own| own.eq_ignore_ascii_case(name));
+    if let Some((name, _)) = fault.0.iter().find(|(name, _)| !is_known(name)) {
+        let names = ATTRIBUTES.join(", ");
+        return Err(format!("there is no attribute {name}; there are: {names}"));
+    }
+    let host = fault.any(&["host"]).map(ToString::to_string);
+    let host = host.filter(|host| host != "*" && host != "any");
+    let (first, last) = match fault.any(&["packet"]) {
+        None => numbers(fault)?,
+        Some(value) => {
+            let ends = value.numbers().and_then(|(first, last)| {
+                Some((u64::try_from(first).ok()?, u64::try_from(last).ok()?))
+            });
+            ends.ok_or_else(|| format!("{value} is not the number of a packet: 1, 2, ..., or 0"))?
+        }
+    };
+    if let Some(name) = fault.any(&["fault"]) {
+        return Ok(WorldFault {
+            host,
+            call: None,
+            fault: name.to_string(),
+            first,
+            last,
+        });
+    }
+    let function = function(fault).map_err(|_| {
+        "a fault has neither `fault`, a fault of the scenario, nor `function`, a system call"
+            .to_owned()
+    })?;
+    if ALLOCATORS.contains(&function.as_str()) {
+        return Ok(WorldFault {
+            host,
+            call: Some("malloc".to_owned()),
+            fault: "ENOMEM".to_owned(),
+            first,
+            last,
+        });
+    }
+    let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
+    let row = row.ok_or_else(|| format!("{function} is not a system call, nor malloc"))?;
+    let Some(usual) = row.errnos.first() else {
+        return Err(format!("the model lets {function} never fail"));
+    };
+    let failure = match fault.any(&["failure"]).map(ToString::to_string) {
+        Some(name) if OTHER_FAILURES.contains(&name.as_str()) => name,
+        Some(name) => {
+            return Err(format!(
+                "a call fails by an errno, short or spurious: {name}"
+            ));
+        }
+        None => match errno(fault)? {
+            Some(number) => everett_linux::Errno(number).name().to_owned(),
+            None => usual.name().to_owned(),
+        },
+    };
+    let can_fail = row.errnos.iter().any(|errno| errno.name() == failure);
+    if !can_fail && !OTHER_FAILURES.contains(&failure.as_str()) {
+        let names: Vec<&str> = row.errnos.iter().map(|errno| errno.name()).collect();
+        return Err(format!(
+            "the model lets {function} fail with {}, not with {failure}",
+            names.join(", ")
+        ));
+    }
+    Ok(WorldFault {
+        host,
+        call: Some(function),
+        fault: failure,
+        first,
+        last,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Result<WorldFault, String> {
+        match Model.plan(&Scenario::parse(text).unwrap(), &Means::default())? {
+            Injection::World(mut faults) => Ok(faults.remove(0)),
+            _ => panic!("another injection"),
+        }
+    }
+
+    #[test]
+    fn scenarios_become_faults_of_worlds() {
+        let fault = plan("host server function read errno EIO callNumber <2,3>").unwrap();
+        assert_eq!(fault.host.as_deref(), Some("server"));
+        assert_eq!(fault.call.as_deref(), Some("read"));
+        assert_eq!((fault.first, fault.last), (2, 3));
+        let fault = plan("fault lost packet 4").unwrap();
+        assert_eq!((fault.call, fault.fault.as_str()), (None, "lost"));
+        assert_eq!((fault.first, fault.last), (4, 4));
+        let fault = plan("function calloc number 1 persistent yes").unwrap();
+        assert_eq!(fault.call.as_deref(), Some("malloc"));
+        assert_eq!(fault.last, u64::MAX);
+        assert_eq!(plan("function write failure short").unwrap().fault, "short");
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, said) in [
+            ("function getpid", "never fail"),
+            ("function read errno ENOTEMPTY", "not with ENOTEMPTY"),
+            ("function frobnicate", "not a system call"),
+            ("host a", "neither"),
+            ("fault lost packet x", "number of a packet"),
+            ("fault lost colour red", "no attribute colour"),
+            ("function read failure odd", "short or spurious"),
+        ] {
+            let error = plan(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The system under test as a world of native programs under the kernel model: runs it with planned faults, in this
+//! process.
+
+use everett::{
+    HostPlans, PlannedFault, PlannedKind, PlannedLimits, PlannedRun, PlannedWorld, Possible,
+};
+use everett_report::Folder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::injector::WorldFault;
+use crate::manager::{Crash, Ended, Injected, Output, Seen, digest};
+use crate::results::Isolation;
+use crate::settings::{Limits, SearchConfig};
+
+/// Worlds that are ready to run: each job takes one, and puts it back.
+pub(crate) struct Worlds {
+    scenario: PathBuf,
+    /// Calls that may fail.
+    calls: BTreeSet<String>,
+    limits: PlannedLimits,
+    keeps_files: bool,
+    most_output: usize,
+    idle: Mutex<Vec<PlannedWorld>>,
+}
+
+impl Worlds {
+    /// The world of a search, in which these calls may fail.
+    pub(crate) fn new(config: &SearchConfig, calls: BTreeSet<String>) -> Result<Worlds> {
+        let scenario = config.folder.join(&config.scenario);
+        let worlds = Worlds {
+            scenario,
+            calls,
+            limits: PlannedLimits {
+                time: config.limits.timeout,
+                memory: config.limits.memory,
+            },
+            keeps_files: config.impact.files > 0.0,
+            most_output: usize::try_from(config.limits.output).unwrap_or(usize::MAX),
+            idle: Mutex::default(),
+        };
+        // Mistakes of the scenario are told before the search begins.
+        worlds.with(|_| Ok(()))?;
+        Ok(worlds)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&PlannedWorld) -> Result<T>) -> Result<T> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = idle().pop();
+        let world = match ready {
+            Some(world) => world,
+            None => PlannedWorld::of(&self.scenario, &self.calls, self.limits, self.keeps_files)?,
+        };
+        let done = work(&world);
+        idle().push(world);
+        done
+    }
+
+    /// Checks that the hosts and faults of a plan are those of the scenario.
+    pub(crate) fn check(&self, faults: &[WorldFault]) -> Result<()> {
+        self.with(|world| {
+            for fault in faults {
+                let hosts: Vec<&str> = world.hosts().collect();
+                if let Some(host) = &fault.host
+                    && !hosts.contains(&host.as_str())
+                {
+                    let names = hosts.join(", ");
+                    let message = format!("there is no host {host}; there are: {names}");
+                    return Err(Error::Usage(message));
+                }
+                let names = world.faults();
+                if fault.call.is_none() && !names.contains(&fault.fault) {
+                    let message = match names.is_empty() {
+                        true => "the scenario has no [fault.NAME]".to_owned(),
+                        false => format!("there are: {}", names.join(", ")),
+                    };
+                    return Err(Error::Usage(format!(
+                        "there is no fault {}; {message}",
+                        fault.fault
+                    )));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs it with some faults.
+    pub(crate) fn run(&self, faults: &[WorldFault]) -> Result<Seen> {
+        let begun = Instant::now();
+        let run = self.with(|world| Ok(world.run(&plans(faults))?))?;
+        let mut seen = self.seen(&run);
+        seen.seconds = begun.elapsed().as_secs_f64();
+        Ok(seen)
+    }
+
+    /// Runs it again, and writes the trace of what is wrong.
+    pub(crate) fn write_trace(
+        &self,
+        faults: &[WorldFault],
+        folder: &Folder,
+        place: &str,
+    ) -> Result<()> {
+        self.with(|world| {
+            let run = world.run(&plans(faults))?;
+            Ok(world.write_trace(&run, folder, place)?)
+        })
+    }
+
+    /// Writes what traces need to be replayed.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        self.with(|world| Ok(world.write(folder)?))
+    }
+
+    fn seen(&self, run: &PlannedRun) -> Seen {
+        let mut crashes = Vec::new();
+        let (mut output, mut errors) = (String::new(), String::new());
+        let mut files = BTreeMap::new();
+        for host in &run.hosts {
+            if let Some((signal, stack)) = &host.crash {
+                crashes.push(Crash {
+                    program: host.name.clone(),
+                    signal: *signal,
+                    stack: stack.clone(),
+                });
+            }
+            for (text, bytes) in [&mut output, &mut errors].into_iter().zip(&host.output) {
+                for line in String::from_utf8_lossy(bytes).lines() {
+                    text.push_str(&format!("{}: {line}\n", host.name));
+                }
+            }
+            errors.push_str(&format!("{}: {}\n", host.name, host.text));
+            let own = host.files.iter();
+            files.extend(
+                own.map(|(path, digest)| (format!("{}:{path}", host.name), digest.clone())),
+            );
+        }
+        let wrong = run.broken();
+        let wrong = wrong.map(|wrong| format!("{}: {}: {}", wrong.host, wrong.kind, wrong.message));
+        let code = run
+            .hosts
+            .iter()
+            .map(|host| host.code)
+            .find(|code| *code != 0);
+        let test = match (&run.limit, crashes.first()) {
+            (Some(_), _) if run.is_late => Ended::Timeout,
+            (Some(what), _) => Ended::Limit(what.clone()),
+            (None, Some(crash)) => Ended::Signal(crash.signal),
+            (None, None) if run.hangs() => Ended::Timeout,
+            (None, None) if wrong.is_some() => Ended::Exit(1),
+            (None, None) => Ended::Exit(code.unwrap_or(0)),
+        };
+        let injected = run
+            .injected
+            .iter()
+            .zip(1..)
+            .map(|(fault, number)| Injected {
+                program: fault.host.clone(),
+                function: fault.what.clone(),
+                number,
+                stack: fault.stack.clone(),
+            });
+        Seen {
+            start_failure: None,
+            test,
+            cleanup_failure: None,
+            output: [output, errors].map(|text| kept(&text, self.most_output)),
+            injected: injected.collect(),
+            crashes,
+            files,
+            coverage: Vec::new(),
+            measured: None,
+            isolation: Isolation::Model,
+            seconds: 0.0,
+            calls: BTreeMap::new(),
+            wrong,
+        }
+    }
+}
+
+/// A text, of which so many bytes are kept.
+fn kept(text: &str, most: usize) -> Output {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Output {
+        text: text[..end].to_owned(),
+        bytes: text.len() as u64,
+        digest: digest(&text.as_bytes()[..end]),
+    }
+}
+
+fn plans(faults: &[WorldFault]) -> HostPlans {
+    let planned = |fault: &WorldFault| {
+        let kind = match &fault.call {
+            Some(call) if call == "malloc" => PlannedKind::Allocation,
+            Some(call) => PlannedKind::Call {
+                call: call.clone(),
+                failure: fault.fault.clone(),
+            },
+            None => PlannedKind::Scenario(fault.fault.clone()),
+        };
+        let fault_of_host = PlannedFault::new(kind, fault.first, fault.last);
+        (fault.host.clone(), fault_of_host)
+    };
+    faults.iter().map(planned).collect()
+}
+
+/// What can go wrong in the world of a scenario, and how often.
+pub(crate) fn possible(scenario: &Path) -> Result<BTreeMap<Possible, u64>> {
+    let all = BTreeSet::from(["*".to_owned()]);
+    let limits = Limits::default();
+    let limits = PlannedLimits {
+        time: limits.timeout,
+        memory: limits.memory,
+    };
+    Ok(PlannedWorld::of(scenario, &all, limits, false)?.possible()?)
+}

@@ -1,0 +1,119 @@
+//! Planned faults: what is injected into a run is known before it, and everything else takes its default.
+
+use everett_vm::ChoiceSite;
+
+/// What a planned fault is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PlannedKind {
+    /// A system call fails in a way: with an errno, or `short`.
+    Call {
+        /// Name of the call.
+        call: String,
+        /// Name of the failure.
+        failure: String,
+    },
+    /// An allocation fails.
+    Allocation,
+    /// A fault of the scenario, of packets, hosts or worlds, by its name.
+    Scenario(String),
+}
+
+impl PlannedKind {
+    /// The alternative of a choice that is this fault; `None` if the choice is about something else.
+    fn alternative(&self, site: &ChoiceSite) -> Option<u32> {
+        let named = |name: &str| site.faults().position(|fault| fault == name);
+        let at = match (self, site) {
+            (
+                PlannedKind::Call { call, failure },
+                ChoiceSite::CallFault {
+                    call: asked,
+                    failures,
+                },
+            ) if call == asked => failures.iter().position(|name| name == failure),
+            (PlannedKind::Allocation, ChoiceSite::AllocationFault) => Some(0),
+            (
+                PlannedKind::Scenario(name),
+                ChoiceSite::PacketFault { .. } | ChoiceSite::HostFault { .. },
+            ) => named(name),
+            (PlannedKind::Scenario(name), ChoiceSite::WorldFault { fault }) => {
+                (**fault == **name).then_some(0)
+            }
+            _ => None,
+        };
+        at.map(|at| at as u32 + 1)
+    }
+}
+
+/// A fault to inject into a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedFault {
+    /// What it is.
+    pub kind: PlannedKind,
+    /// The first time that it happens, of all that it could; 0 if it never does.
+    pub first: u64,
+    /// The last time.
+    pub last: u64,
+    /// How often it could have happened so far.
+    asked: u64,
+}
+
+impl PlannedFault {
+    /// A fault that happens from a first to a last time.
+    pub fn new(kind: PlannedKind, first: u64, last: u64) -> PlannedFault {
+        PlannedFault {
+            kind,
+            first,
+            last,
+            asked: 0,
+        }
+    }
+}
+
+/// The faults of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Plan(pub Vec<PlannedFault>);
+
+impl Plan {
+    /// The alternative of a choice: 0 unless a fault is due.
+    pub(crate) fn pick(&mut self, site: &ChoiceSite) -> u32 {
+        let mut picked = 0;
+        for fault in &mut self.0 {
+            let Some(alternative) = fault.kind.alternative(site) else {
+                continue;
+            };
+            fault.asked += 1;
+            let is_due = fault.first > 0 && (fault.first..=fault.last).contains(&fault.asked);
+            if is_due && picked == 0 {
+                picked = alternative;
+            }
+        }
+        picked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_happen_when_they_are_due() {
+        let site = |call: &'static str| ChoiceSite::CallFault {
+            call: call.into(),
+            failures: ["EINTR", "EIO"].into_iter().collect(),
+        };
+        let read = |failure: &str| PlannedKind::Call {
+            call: "read".to_owned(),
+            failure: failure.to_owned(),
+        };
+        let mut plan = Plan(vec![
+            PlannedFault::new(read("EIO"), 2, 3),
+            PlannedFault::new(read("ENOSPC"), 1, u64::MAX),
+            PlannedFault::new(PlannedKind::Allocation, 0, 0),
+        ]);
+        let picked: Vec<u32> = (0..4).map(|_| plan.pick(&site("read"))).collect();
+        assert_eq!(picked, [0, 2, 2, 0]);
+        assert_eq!(plan.pick(&site("write")), 0);
+        assert_eq!(plan.pick(&ChoiceSite::AllocationFault), 0);
+        assert_eq!(plan.pick(&ChoiceSite::Schedule), 0);
+    }
+}
