@@ -17,7 +17,7 @@ fn flag(option: &'static RunOption) -> Arg {
     let arg = Arg::new(option.name).long(option.name).help(help);
     // Validate here, so that clap's error message names the flag.
     let checked = move |text: &str| -> Result<OsString, String> {
-        (option.set)(&mut RunSpec::default(), text.as_ref())?;
+        option.set(&mut RunSpec::default(), text.as_ref())?;
         Ok(text.into())
     };
     let arg = match option.takes {
@@ -56,7 +56,7 @@ fn read(
             continue;
         }
         if option.takes == Takes::Nothing {
-            (option.set)(spec, "".as_ref()).map_err(error)?;
+            option.set(spec, "".as_ref()).map_err(error)?;
             continue;
         }
         for value in matches
@@ -64,7 +64,7 @@ fn read(
             .into_iter()
             .flatten()
         {
-            (option.set)(spec, value).map_err(error)?;
+            option.set(spec, value).map_err(error)?;
         }
     }
     Ok(())

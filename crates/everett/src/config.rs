@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::error::{Result, bail};
+use crate::error::{Error, Result, bail};
 use crate::input::host_config;
 use crate::layers::Mount;
 use crate::session::Session;
@@ -25,13 +25,18 @@ pub(crate) fn explorer_config(
     session: &Session,
     spill: Option<PathBuf>,
 ) -> Result<ExplorerConfig> {
-    spec.expect_command()?;
+    spec.check()?;
     let spec = &spec.with_defaults()?;
     let (session_of_z3, max_time) = (session.clone(), spec.max_time);
     let solver_work = spec.solver_work.unwrap_or_default();
     let smt = match &spec.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
-        Some(path) if !is_program(path) => bail!(Usage, "there is no solver {}", path.display()),
+        Some(path) if !is_program(path) => {
+            return Err(Error::InvalidValue {
+                field: "smt_solver",
+                message: format!("there is no solver {}", path.display()),
+            });
+        }
         Some(path) => Some(SmtConfig::for_program(
             path.clone(),
             solver_work,

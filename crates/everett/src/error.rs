@@ -22,7 +22,15 @@ pub enum Error {
     /// The request contradicts itself or is not supported for this kind of run.
     #[error("{0}")]
     Usage(String),
-    /// A value is not valid.
+    /// A value of a spec is not possible; see [`RunSpec::check`](crate::RunSpec::check).
+    #[error("`{field}`: {message}")]
+    InvalidValue {
+        /// The field of the spec, as named in `args.json`.
+        field: &'static str,
+        /// What is wrong with its value.
+        message: String,
+    },
+    /// Data is not valid.
     #[error("{0}")]
     Invalid(String),
     /// A program, its bitcode or its native build is missing or unusable.

@@ -9,13 +9,13 @@ use everett_vm::{
     made_bytes,
 };
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Result, bail};
 use crate::host::HostSpec;
 use crate::native::MAX_TIME;
 use crate::session::Session;
+use crate::spec::RunSpec;
 
 /// A program to run concretely.
 #[derive(Clone, Debug, Default)]
@@ -108,14 +108,19 @@ const SHOWN_AT_ONCE: usize = 1 << 20;
 
 /// Runs a program concretely.
 pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Result<ExecResult> {
-    let Some(program) = spec.command.first() else {
-        bail!(Usage, "there is no program to run");
+    let checked = RunSpec {
+        host: spec.host.clone(),
+        max_time: spec.max_time,
+        max_memory: spec.max_memory,
+        ..RunSpec::new(spec.command.clone())
     };
+    checked.check()?;
+    let program = checked.program();
     let lowering = crate::load::Lowering {
         promote: true,
         check_subobjects: false,
     };
-    let images = spec.host.load(Path::new(program), lowering)?;
+    let images = spec.host.load(program, lowering)?;
     let config = spec.host.live(&spec.command, spec.logs_calls, session)?;
     let max_memory = spec.max_memory.unwrap_or(MAX_MEMORY);
     let mut machine = Machine {

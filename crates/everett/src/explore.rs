@@ -106,7 +106,7 @@ fn lacks_states(dir: &Path) -> bool {
 
 /// What is to be explored, and the programs: for analyses that drive an explorer of their own.
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
-    spec.expect_command()?;
+    spec.check()?;
     if spec.is_scenario() {
         return crate::world::prepare(spec, session);
     }

@@ -14,6 +14,7 @@ mod against;
 mod bootstrap;
 mod budget;
 mod capture;
+mod check;
 mod checkpoint;
 mod compare;
 mod conclusion;
@@ -84,7 +85,7 @@ pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, NativeUnsupported, native};
-pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Setter, Takes, option, options_list};
+pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options_list};
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{

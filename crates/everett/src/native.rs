@@ -116,7 +116,12 @@ pub fn native(
     watcher: &mut dyn Watcher,
 ) -> Result<NativeResult> {
     let mut run = spec.run();
-    run.expect_command()?;
+    RunSpec {
+        max_time: spec.max_time,
+        max_memory: spec.max_memory,
+        ..run.clone()
+    }
+    .check()?;
     if run.is_scenario() {
         run.settings.extend_from_slice(&spec.settings);
         run.refuse_what_scenarios_say()?;

@@ -9,14 +9,14 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::check::{self, Checked, all, some};
 use crate::error::Result;
-use crate::host::{parse_fault, parse_preempt, parse_scheduler};
 use crate::layers::Mount;
 use crate::load::GuestProgram;
 use crate::spec::{RunSpec, parse_setting, parse_time, parse_variable};
 
-/// Sets an option of a run to a value, or adds a value to it. A switch ignores the value.
-pub type Setter = fn(&mut RunSpec, &OsStr) -> Result<(), String>;
+/// Parses a value and writes it to a spec, or adds it there. A switch ignores the value.
+type Setter = fn(&mut RunSpec, &OsStr) -> Result<(), String>;
 
 /// The kind of argument that an option takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -91,12 +91,19 @@ pub struct RunOption {
     pub scope: Scope,
     /// The equivalent key of a scenario.
     pub scenario_key: Option<ScenarioKey>,
-    /// Sets the option in a spec.
-    pub set: Setter,
+    /// Writes a value to a spec; see [`RunOption::set`].
+    write: Setter,
+    /// Checks the value of a spec; see [`RunOption::check`].
+    checks: Option<fn(&RunSpec) -> Checked>,
 }
 
 impl RunOption {
-    const fn new(name: &'static str, field: &'static str, takes: Takes, set: Setter) -> RunOption {
+    const fn new(
+        name: &'static str,
+        field: &'static str,
+        takes: Takes,
+        write: Setter,
+    ) -> RunOption {
         RunOption {
             name,
             field,
@@ -107,8 +114,25 @@ impl RunOption {
             requires: None,
             scope: Scope::Run,
             scenario_key: None,
-            set,
+            write,
+            checks: None,
         }
+    }
+
+    /// Sets the option of a run to a value, or adds a value to it, and checks the result. A switch ignores the value.
+    pub fn set(&self, spec: &mut RunSpec, value: &OsStr) -> Result<(), String> {
+        (self.write)(spec, value)?;
+        self.check(spec)
+    }
+
+    /// Checks the value that a spec has for this option.
+    pub fn check(&self, spec: &RunSpec) -> Result<(), String> {
+        self.checks.map_or(Ok(()), |check| check(spec))
+    }
+
+    const fn checked(self, checks: fn(&RunSpec) -> Checked) -> RunOption {
+        let checks = Some(checks);
+        RunOption { checks, ..self }
     }
 
     const fn help(self, help: &'static str) -> RunOption {
@@ -199,7 +223,7 @@ pub(crate) fn set_options(
             continue;
         };
         for argument in setting.value.iter().flat_map(|value| value.arguments()) {
-            (option.set)(spec, argument.as_ref())?;
+            option.set(spec, argument.as_ref())?;
         }
     }
     Ok(())
@@ -215,20 +239,6 @@ fn number<N: FromStr<Err = std::num::ParseIntError>>(value: &OsStr) -> Result<N,
     text(value)?
         .parse()
         .map_err(|error: std::num::ParseIntError| error.to_string())
-}
-
-fn parse_panics(text: &str) -> Result<String, String> {
-    match text {
-        "all" | "main" => Ok(text.to_owned()),
-        _ => Err(format!("`{text}` is neither `all` nor `main`")),
-    }
-}
-
-fn positive(value: &OsStr) -> Result<u64, String> {
-    match number(value)? {
-        0 => Err("0 is not in 1..".to_owned()),
-        number => Ok(number),
-    }
 }
 
 /// A row for a switch.
@@ -284,6 +294,14 @@ fn path(value: &OsStr) -> Result<PathBuf, String> {
     Ok(PathBuf::from(value))
 }
 
+/// A name, which is not empty: only a spec that leaves it out has the default.
+fn named(value: &OsStr) -> Result<String, String> {
+    match text(value)? {
+        "" => Err("a name is missing".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
 fn owned(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
@@ -292,6 +310,7 @@ fn owned(text: &str) -> Result<String, String> {
 pub const OPTIONS: &[RunOption] = &[
     maybe!("out", out, Takes::Path("DIR"), path).help("Folder for the results; default: the next number below everett-out/."),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
+        .checked(|spec| some(&spec.max_time, check::time))
         .help("Finish within this time, including writing the results, e.g. 90s, 10m, 2h.")
         .default("24h")
         .key("limits", "time", OptionKind::Duration),
@@ -300,6 +319,7 @@ pub const OPTIONS: &[RunOption] = &[
         .default("4G")
         .key("limits", "memory", OptionKind::Size),
     maybe!("checkpoint", checkpoint, "TIME", |value| parse_time(text(value)?))
+        .checked(|spec| some(&spec.checkpoint, check::time))
         .help(
             "Minimum time between two checkpoints, from which a killed run is resumed. They take at most 2 % of \
              the time; with 0s, half of it.",
@@ -321,6 +341,7 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Scenarios only: report hosts with more messages and timers than this as hangs.")
         .key("limits", "events", NUMBER),
     maybe!("max-virtual-time", max_virtual_time, "TIME", |value| parse_time(text(value)?))
+        .checked(|spec| some(&spec.max_virtual_time, check::time))
         .help("Scenarios only: end worlds at this virtual time.")
         .key("limits", "virtual_time", OptionKind::Duration),
     maybe!("max-symbolic-size", max_symbolic_size, "BYTES", number)
@@ -330,17 +351,20 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Seed of all random choices.")
         .default("0")
         .key("search", "seed", NUMBER),
-    values!("search", search, Takes::List("NAMES"), parse_searcher)
+    values!("search", search, Takes::List("NAMES"), owned)
+        .checked(|spec| all(&spec.search, check::searcher))
         .help(
             "Searchers that take turns: {names}. Default: random-path,coverage for a program; for a scenario, the \
              state with the least clock runs next.",
         )
         .names(|| SEARCHERS.iter().map(|row| row.name.to_owned()).collect())
         .key("search", "order", OptionKind::Texts),
-    maybe!("batch", batch, "N", positive)
+    maybe!("batch", batch, "N", number)
+        .checked(|spec| some(&spec.batch, check::positive))
         .help("Instructions that a state executes before the searcher picks the next state.")
         .default("10000"),
-    maybe!("workers", workers, "N", positive)
+    maybe!("workers", workers, "N", number)
+        .checked(|spec| some(&spec.workers, check::positive))
         .help(
             "Number of worker threads. Default for a program: EVERETT_WORKERS, or one per processor; for a \
              scenario: 1, because workers share no states of worlds. A complete run reaches the same paths or \
@@ -385,7 +409,8 @@ pub const OPTIONS: &[RunOption] = &[
         .help(
             "Report data races: conflicting accesses of several threads to the same memory that nothing orders.",
         ),
-    value!("panics", panics, "WHICH", |value| parse_panics(text(value)?))
+    value!("panics", panics, "WHICH", named)
+        .checked(|spec| check::panics(&spec.panics))
         .help(
             "Rust panics that are findings: `all` (in every thread and task, caught ones too) or `main` (only \
              those that end the program).",
@@ -402,6 +427,7 @@ pub const OPTIONS: &[RunOption] = &[
         )
         .default("100000000"),
     maybe!("solver-time", solver_time, "TIME", |value| parse_time(text(value)?))
+        .checked(|spec| some(&spec.solver_time, check::time))
         .help("Time limit of the SMT solver per query; results then depend on the load of the machine."),
     maybe!("solver-conflicts", solver_conflicts, "N", number)
         .help("Conflict limit of the SAT solver per query.")
@@ -410,14 +436,17 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("log-queries", log_queries, Takes::Path("DIR"), path)
         .help("Folder for all queries that reach enumeration, SAT or SMT, as SMT-LIB files."),
     values!("env", host.env, Takes::Values("NAME=VALUE"), parse_variable)
+        .checked(|spec| all(&spec.host.env, check::variable))
         .help("Environment variables of the program, NAME=VALUE. It has no others.")
         .scope(Scope::Host)
         .own_key("env"),
     values!("program", host.program, Takes::Values("[PATH=]PROGRAM"), GuestProgram::parse)
+        .checked(|spec| all(&spec.host.program, check::program))
         .help("Another program that the guest can execve, at its path on this machine or at PATH.")
         .scope(Scope::Host)
         .own_key("programs"),
     values!("ro", host.ro, Takes::Values("PATH[=GUESTPATH]"), Mount::parse)
+        .checked(|spec| all(&spec.host.ro, check::mount))
         .help(
             "Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH. The guest writes \
              to its own copy.",
@@ -425,20 +454,24 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .own_key("ro"),
     values!("files", host.files, Takes::Values("DIR"), Mount::parse_folder)
+        .checked(|spec| all(&spec.host.files, check::contents))
         .help(
             "Copy the contents of this folder into the program's working directory. Nothing is written back.",
         )
         .scope(Scope::Host)
         .own_key("files"),
     values!("file", host.file, Takes::Values("GUESTPATH=FILE"), Mount::parse_file)
+        .checked(|spec| all(&spec.host.file, check::mount))
         .help("Mount a file of this disk in the guest at GUESTPATH.")
         .scope(Scope::Host)
         .own_key("file"),
     maybe!("cwd", host.cwd, Takes::Path("DIR"), path)
+        .checked(|spec| some(&spec.host.cwd, |cwd| check::path(cwd)))
         .help("Working directory of the program; created if it does not exist.")
         .scope(Scope::Host)
         .own_key("cwd"),
-    maybe!("scheduler", host.scheduler, "NAME", |value| parse_scheduler(text(value)?))
+    maybe!("scheduler", host.scheduler, "NAME", named)
+        .checked(|spec| some(&spec.host.scheduler, check::scheduler))
         .help(
             "Which thread runs next: {names}.",
         )
@@ -450,7 +483,8 @@ pub const OPTIONS: &[RunOption] = &[
         })
         .scope(Scope::Host)
         .key("host", "scheduler", OptionKind::Text),
-    maybe!("preempt", host.preempt, "WHERE", |value| parse_preempt(text(value)?))
+    maybe!("preempt", host.preempt, "WHERE", named)
+        .checked(|spec| some(&spec.host.preempt, check::preempt))
         .help("Where threads can be preempted: {names}.")
         .names(|| PreemptAt::ALL.map(|(name, _)| name.to_owned()).to_vec())
         .scope(Scope::Host)
@@ -463,7 +497,8 @@ pub const OPTIONS: &[RunOption] = &[
         .default("0")
         .scope(Scope::Host)
         .key("host", "faults", SMALL),
-    values!("fault", host.fault, Takes::List("CALL[:ERRNO]"), parse_fault)
+    values!("fault", host.fault, Takes::List("CALL[:ERRNO]"), owned)
+        .checked(|spec| all(&spec.host.fault, check::fault))
         .help(
             "Inject only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; * matches all \
              calls. A leading ! excludes them instead.",
@@ -477,6 +512,7 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .key("host", "fault_regions", OptionKind::Flag),
     values!("fault-program", host.fault_program, Takes::List("NAME"), owned)
+        .checked(|spec| all(&spec.host.fault_program, |name| check::path(name.as_ref())))
         .help("Inject failures only in processes that execute a program of this name.")
         .requires("faults")
         .scope(Scope::Host)
@@ -529,17 +565,20 @@ pub const OPTIONS: &[RunOption] = &[
         .default("1024")
         .scope(Scope::Host)
         .key("host", "max_processes", SMALL),
-    maybe!("max-calls", host.max_calls, "N", positive)
+    maybe!("max-calls", host.max_calls, "N", number)
+        .checked(|spec| some(&spec.host.max_calls, check::positive))
         .help("Report native runs with more system calls than this as hangs.")
         .default("1000000")
         .scope(Scope::Host)
         .key("host", "max_calls", NUMBER),
     maybe!("uptime", host.uptime, "TIME", |value| parse_time(text(value)?))
+        .checked(|spec| some(&spec.host.uptime, check::uptime))
         .help("Uptime of the host when it starts, as its monotonic clocks show it.")
         .default("100s")
         .scope(Scope::Host)
         .key("host", "uptime", OptionKind::Duration),
-    maybe!("mapping", mapping, "NAME", |value| parse_mapping(text(value)?))
+    maybe!("mapping", mapping, "NAME", named)
+        .checked(|spec| some(&spec.mapping, check::mapping))
         .help(
             "Scenarios only: the state mapping, which tracks the states of different hosts that form worlds: \
              {names}.",
@@ -612,24 +651,3 @@ pub fn options_list() -> String {
 
 /// The width of documents.
 const COLUMNS: usize = 120;
-
-/// Checks a name against those that exist.
-fn known(what: &str, name: &str, names: &[&str]) -> Result<String, String> {
-    if names.contains(&name) {
-        return Ok(name.to_owned());
-    }
-    let names = names.join(", ");
-    Err(format!("{name:?} is not a {what}; there are: {names}"))
-}
-
-/// Checks the name of a searcher.
-pub(crate) fn parse_searcher(name: &str) -> Result<String, String> {
-    let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
-    known("searcher", name, &names)
-}
-
-/// Checks the name of a state mapping.
-pub(crate) fn parse_mapping(name: &str) -> Result<String, String> {
-    let names: Vec<&str> = MAPPINGS.iter().map(|(name, _)| *name).collect();
-    known("state mapping", name, &names)
-}

@@ -37,7 +37,7 @@ pub struct Parcel {
 impl Parcel {
     /// Reads from the disk what a run needs.
     pub fn of(spec: &RunSpec, session: &Session) -> Result<Parcel> {
-        spec.expect_command()?;
+        spec.check()?;
         match spec.is_scenario() {
             true => Parcel::of_scenario(spec, session),
             false => Parcel::of_program(spec, session),
@@ -84,7 +84,7 @@ impl Parcel {
     /// What is explored. The parcel may be damaged or hostile: whatever names a path of this machine is refused.
     pub(crate) fn prepare(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
         let spec = &self.spec;
-        spec.expect_command()?;
+        spec.check()?;
         let host = &spec.host;
         let has_mounts = !host.ro.is_empty() || !host.files.is_empty() || !host.file.is_empty();
         let has_files = host

@@ -63,7 +63,12 @@ impl RunSpec {
         let mut spec = self.clone();
         for option in OPTIONS.iter().filter(|option| said[option.field].is_null()) {
             if let Some(default) = option.default {
-                (option.set)(&mut spec, default.as_ref()).map_err(Error::Invalid)?;
+                option
+                    .set(&mut spec, default.as_ref())
+                    .map_err(|message| Error::InvalidValue {
+                        field: option.field,
+                        message,
+                    })?;
             }
         }
         Ok(spec)

@@ -83,7 +83,7 @@ impl NameContext for Here<'_> {
 
     fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
         match option_of(key) {
-            Some(option) => (option.set)(&mut RunSpec::default(), argument.as_ref()),
+            Some(option) => option.set(&mut RunSpec::default(), argument.as_ref()),
             None => Ok(()),
         }
     }

@@ -555,7 +555,7 @@ fn size_of(trace: &WorldTrace) -> TraceSize {
 pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     let mut budget = ShrinkBudget {
         work: u64::MAX,
-        until: Some(session.now() + spec.max_time),
+        until: session.now().checked_add(spec.max_time),
     };
     let folder = run_of(&spec.path)?;
     let path = one_trace(&spec.path)?;

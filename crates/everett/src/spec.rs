@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{Error, Result, bail};
+use crate::error::{Error, Result};
 use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
 
@@ -19,7 +19,8 @@ pub const VERSION: u32 = 2;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSpec {
-    /// The version of the format; `None` for the current one.
+    /// The version of the format; `None` for the current one, [`VERSION`]. No other is accepted;
+    /// [`RunSpec::of`] converts files of earlier versions.
     pub version: Option<u32>,
     /// The folder that relative paths start at; `None` for the current one.
     pub started_in: Option<PathBuf>,
@@ -162,6 +163,7 @@ impl RunSpec {
             return Err(damaged(Error::Invalid("it names no program".to_owned())));
         }
         let spec = RunSpec {
+            version: Some(VERSION),
             world: spec.world.as_deref().map(|world| spec.file(world)),
             against: spec.against.as_deref().map(|other| spec.file(other)),
             // A permission is given anew with each command.
@@ -220,14 +222,6 @@ impl RunSpec {
         words
             .map(|word| word.to_string_lossy().into_owned())
             .collect()
-    }
-
-    /// Fails if no program is named.
-    pub(crate) fn expect_command(&self) -> Result<()> {
-        if self.command.is_empty() {
-            bail!(Usage, "the run names no program");
-        }
-        Ok(())
     }
 
     /// The time at which worlds end, in nanoseconds.

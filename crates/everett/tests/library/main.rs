@@ -2,9 +2,10 @@
 //!
 //! The harness is our own: the build tools call this program as their linker.
 
-#[path = "../examples/explore.rs"]
+#[path = "../../examples/explore.rs"]
 #[allow(dead_code, reason = "its main is for the command line")]
 mod example;
+mod values;
 
 use everett::{Event, ReplaySpec, ResumeSpec, RunResult, RunSpec, Session, Silent, Verdict};
 use everett_engine::{Explorer, Keep, Listener, Start, StateView, Stopped, WorldFinding};
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 12] = [
+    let tests: [(&str, Test); 14] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
             interrupted,
         ),
         ("errors_can_be_told_apart", errors),
+        ("impossible_values_are_refused", values::refused),
+        ("values_are_checked_as_text_is", values::as_text),
         ("the_options_are_documented", documented),
         (
             "kinds_of_findings_and_schedulers_are_documented",
@@ -198,7 +201,7 @@ fn example_runs() -> Result<(), Failed> {
     let folder = folder("example");
     let confirmed = example::explore_and_replay(&scenario(&folder), &folder.join("out"))?;
     assert_eq!(confirmed, 1);
-    let lines = include_str!("../examples/explore.rs").lines().count();
+    let lines = include_str!("../../examples/explore.rs").lines().count();
     assert!(lines < 40, "the example has {lines} lines");
     Ok(())
 }

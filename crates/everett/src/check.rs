@@ -1,0 +1,180 @@
+//! Validates specs: the one place that says which values of options are possible. Command lines and scenario keys set
+//! options through the table in `options.rs`, whose rows name these functions; callers of the library get a typed error.
+
+use everett_engine::{MAPPINGS, SEARCHERS};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{Error, Result, bail};
+use crate::host::{parse_fault, parse_preempt, parse_scheduler};
+use crate::layers::Mount;
+use crate::load::GuestProgram;
+use crate::options::{OPTIONS, option};
+use crate::spec::{RunSpec, VERSION, parse_variable};
+
+/// What is wrong with a value, as text for people.
+pub(crate) type Checked = Result<(), String>;
+
+impl RunSpec {
+    /// Checks all values of the spec. Every operation does so before anything else; the error is
+    /// [`Error::InvalidValue`], or [`Error::Usage`] if no program is named.
+    pub fn check(&self) -> Result<()> {
+        if self.command.is_empty() {
+            bail!(Usage, "the run names no program");
+        }
+        let invalid =
+            |field: &'static str| move |message: String| Error::InvalidValue { field, message };
+        self.check_version().map_err(invalid("version"))?;
+        let mut words = self.command.iter();
+        words
+            .try_for_each(|word| no_nul(word))
+            .map_err(invalid("command"))?;
+        let said = serde_json::to_value(self)?;
+        let usual = serde_json::to_value(RunSpec::default())?;
+        let is_set = |field: &str| said.get(field) != usual.get(field);
+        for row in OPTIONS {
+            row.check(self).map_err(invalid(row.field))?;
+            let required = row.requires.and_then(option).map(|other| other.field);
+            if let Some(other) = required.filter(|other| is_set(row.field) && !is_set(other)) {
+                let message = format!("it has no effect without `{other}`");
+                return Err(invalid(row.field)(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_version(&self) -> Checked {
+        match self.version {
+            None | Some(VERSION) => Ok(()),
+            Some(version) => Err(format!(
+                "{version} is not the version of this library, which is {VERSION}"
+            )),
+        }
+    }
+}
+
+/// Checks each of some values.
+pub(crate) fn all<T>(values: &[T], check: impl FnMut(&T) -> Checked) -> Checked {
+    values.iter().try_for_each(check)
+}
+
+/// Checks a value if there is one.
+pub(crate) fn some<T>(value: &Option<T>, check: impl FnOnce(&T) -> Checked) -> Checked {
+    value.as_ref().map_or(Ok(()), check)
+}
+
+/// A number that must not be 0.
+pub(crate) fn positive(number: &u64) -> Checked {
+    match number {
+        0 => Err("0 is not in 1..".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// A time that fits the clocks of hosts.
+pub(crate) fn time(time: &Duration) -> Checked {
+    no_longer(time, u64::MAX)
+}
+
+/// An uptime, which leaves the clocks of the host as much time again.
+pub(crate) fn uptime(time: &Duration) -> Checked {
+    no_longer(time, u64::MAX / 2)
+}
+
+fn no_longer(time: &Duration, most_ns: u64) -> Checked {
+    let most = Duration::from_nanos(most_ns);
+    match time > &most {
+        true => Err(format!("more than {} s is too long", most.as_secs())),
+        false => Ok(()),
+    }
+}
+
+/// Text that a program gets, where a NUL byte is the end.
+pub(crate) fn no_nul(text: &OsStr) -> Checked {
+    match text.as_encoded_bytes().contains(&0) {
+        true => Err(format!("{text:?} has a NUL byte")),
+        false => Ok(()),
+    }
+}
+
+/// A path of the disk or of the guest.
+pub(crate) fn path(path: &Path) -> Checked {
+    match path.as_os_str().is_empty() {
+        true => Err("a path is empty".to_owned()),
+        false => no_nul(path.as_os_str()),
+    }
+}
+
+/// Panics that are findings; empty for the default.
+pub(crate) fn panics(text: &str) -> Checked {
+    match text {
+        "" | "all" | "main" => Ok(()),
+        _ => Err(format!("`{text}` is neither `all` nor `main`")),
+    }
+}
+
+/// The name of a searcher.
+pub(crate) fn searcher(name: &String) -> Checked {
+    known("searcher", name, SEARCHERS.iter().map(|row| row.name))
+}
+
+/// The name of a state mapping.
+pub(crate) fn mapping(name: &String) -> Checked {
+    known(
+        "state mapping",
+        name,
+        MAPPINGS.iter().map(|(name, _)| *name),
+    )
+}
+
+/// Checks a name against those that exist.
+fn known(what: &str, name: &str, names: impl Iterator<Item = &'static str>) -> Checked {
+    let names: Vec<&str> = names.collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let names = names.join(", ");
+    Err(format!("{name:?} is not a {what}; there are: {names}"))
+}
+
+/// The name of a scheduler.
+pub(crate) fn scheduler(name: &String) -> Checked {
+    parse_scheduler(name).map(|_| ())
+}
+
+/// The name of a preemption mode.
+pub(crate) fn preempt(name: &String) -> Checked {
+    parse_preempt(name).map(|_| ())
+}
+
+/// A failure to inject.
+pub(crate) fn fault(name: &String) -> Checked {
+    parse_fault(name).map(|_| ())
+}
+
+/// An environment variable.
+pub(crate) fn variable(text: &String) -> Checked {
+    parse_variable(text)?;
+    no_nul(text.as_ref())
+}
+
+/// A further program. Its file may be elsewhere, in what is sent to another machine.
+pub(crate) fn program(program: &GuestProgram) -> Checked {
+    path(program.path.as_ref())?;
+    no_nul(program.file.as_os_str())
+}
+
+/// A mount; only the contents of a folder have no path in the guest.
+pub(crate) fn mount(mount: &Mount) -> Checked {
+    let (from, to) = mount.ends();
+    path(from)?;
+    path(to)
+}
+
+/// The contents of a folder in the working directory.
+pub(crate) fn contents(mount: &Mount) -> Checked {
+    let (from, to) = mount.ends();
+    path(from)?;
+    no_nul(to.as_os_str())
+}

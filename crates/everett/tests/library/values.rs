@@ -1,0 +1,161 @@
+//! Values of specs that are not possible: every operation refuses them with an error that names the field.
+
+use everett::{Error, ExecSpec, HostSpec, NativeSpec, NoWatcher, RunSpec, Session, Silent};
+use libtest_mimic::Failed;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The field that an error is about.
+fn field<T>(result: everett::Result<T>) -> Result<&'static str, Failed> {
+    match result {
+        Ok(_) => Err("the value is accepted".into()),
+        Err(Error::InvalidValue { field, message }) if !message.contains("--") => Ok(field),
+        Err(error) => Err(format!("{error:?}").into()),
+    }
+}
+
+type Change = fn(&mut RunSpec);
+
+/// Impossible values of fields that are not options of hosts.
+const OF_RUNS: &[(&str, Change)] = &[
+    ("version", |spec| spec.version = Some(1)),
+    ("version", |spec| spec.version = Some(everett::VERSION + 1)),
+    ("panics", |spec| spec.panics = "some".to_owned()),
+    ("mapping", |spec| spec.mapping = Some("none".to_owned())),
+    ("mapping", |spec| spec.mapping = Some(String::new())),
+    ("batch", |spec| spec.batch = Some(0)),
+    ("workers", |spec| spec.workers = Some(0)),
+    ("search", |spec| {
+        spec.search = vec!["bfs".to_owned(), "best".to_owned()]
+    }),
+    ("max_time", |spec| spec.max_time = Some(Duration::MAX)),
+    ("checkpoint", |spec| spec.checkpoint = Some(Duration::MAX)),
+    ("max_virtual_time", |spec| {
+        spec.max_virtual_time = Some(Duration::MAX)
+    }),
+    ("solver_time", |spec| spec.solver_time = Some(Duration::MAX)),
+    ("command", |spec| {
+        spec.command.push(OsString::from_vec(vec![b'a', 0]))
+    }),
+];
+
+/// Impossible values of options of hosts.
+const OF_HOSTS: &[(&str, fn(&mut HostSpec))] = &[
+    ("env", |host| host.env = vec!["=value".to_owned()]),
+    ("env", |host| host.env = vec!["NAME=a\0b".to_owned()]),
+    ("scheduler", |host| host.scheduler = Some("fair".to_owned())),
+    ("preempt", |host| host.preempt = Some("often".to_owned())),
+    ("fault", |host| {
+        (host.faults, host.fault) = (1, vec!["raed".to_owned()])
+    }),
+    // They have no effect without a number of failures.
+    ("fault", |host| host.fault = vec!["read".to_owned()]),
+    ("fault_regions", |host| host.fault_regions = true),
+    ("fault_program", |host| {
+        host.fault_program = vec!["a".to_owned()]
+    }),
+    ("max_calls", |host| host.max_calls = Some(0)),
+    ("uptime", |host| host.uptime = Some(Duration::MAX)),
+    ("cwd", |host| host.cwd = Some(PathBuf::new())),
+    ("ro", |host| {
+        host.ro = vec![everett::Mount::new(Path::new("/etc"), Path::new(""))]
+    }),
+    ("program", |host| {
+        host.program = vec![everett::GuestProgram {
+            path: String::new(),
+            file: PathBuf::from("a"),
+        }];
+    }),
+];
+
+/// No program is needed: values are checked first.
+pub fn refused() -> Result<(), Failed> {
+    let session = Session::new();
+    let spec = || RunSpec::new(["/nothing"]);
+    let explore = |spec: &RunSpec| everett::explore(spec, &session, &mut Silent);
+    for (name, change) in OF_RUNS {
+        let mut spec = spec();
+        change(&mut spec);
+        assert_eq!(field(spec.check())?, *name);
+        assert_eq!(field(explore(&spec))?, *name);
+        assert_eq!(field(everett::prepare(&spec, &session))?, *name);
+        spec.command[0] = "/nothing.toml".into();
+        assert_eq!(field(explore(&spec))?, *name);
+    }
+    for (name, change) in OF_HOSTS {
+        let mut host = HostSpec::default();
+        change(&mut host);
+        let run = RunSpec {
+            host: host.clone(),
+            ..spec()
+        };
+        assert_eq!(field(explore(&run))?, *name);
+        let exec = ExecSpec {
+            host: host.clone(),
+            command: run.command.clone(),
+            ..ExecSpec::default()
+        };
+        assert_eq!(field(everett::exec(&exec, &session, &mut Deaf))?, *name);
+        let native = NativeSpec {
+            host,
+            command: run.command,
+            ..NativeSpec::default()
+        };
+        assert_eq!(
+            field(everett::native(&native, &session, &mut NoWatcher))?,
+            *name
+        );
+    }
+    Ok(())
+}
+
+/// What the table accepts as text is accepted as a value, and the other way round.
+pub fn as_text() -> Result<(), Failed> {
+    let usual = RunSpec::new(["/nothing"]);
+    usual.check()?;
+    for option in everett::OPTIONS {
+        if let Some(default) = option.default {
+            let mut spec = usual.clone();
+            option.set(&mut spec, default.as_ref())?;
+            spec.check()?;
+        }
+    }
+    let refused = [
+        ("batch", "0"),
+        ("workers", "0"),
+        ("max-calls", "0"),
+        ("panics", ""),
+        ("panics", "some"),
+        ("mapping", "none"),
+        ("search", "best"),
+        ("scheduler", "fair"),
+        ("preempt", "often"),
+        ("fault", "raed"),
+        ("env", "=value"),
+        ("uptime", "5000000h"),
+    ];
+    for (name, value) in refused {
+        let option = everett::option(name).ok_or(name)?;
+        let mut spec = usual.clone();
+        assert!(
+            option.set(&mut spec, value.as_ref()).is_err(),
+            "{name} {value}"
+        );
+    }
+    Ok(())
+}
+
+/// A console without input that shows nothing.
+struct Deaf;
+
+impl everett::Console for Deaf {
+    fn read(&mut self, _buffer: &mut [u8]) -> std::io::Result<usize> {
+        Ok(0)
+    }
+
+    fn write(&mut self, _: everett::OutputStream, _: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
