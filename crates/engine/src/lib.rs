@@ -45,14 +45,14 @@ pub use finding::{
     Finding, FindingIndex, FindingKey, HostStatus, PathEnd, PathEnding, SavedFiles, ShownValue,
     Unsupported, WorldFinding,
 };
-pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
+pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table, UnknownMapping};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;
 pub use part::{Part, SolverFigures, WorldCounts};
 pub use random::Random;
 pub use saved::Saved;
-pub use search::SEARCHERS;
+pub use search::{SEARCHERS, UnknownSearcher};
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use statistics::{Statistics, WorldStatistics};
 pub use team::member::TeamStatistics;

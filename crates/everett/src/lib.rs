@@ -114,14 +114,38 @@ pub use trojans::{
 };
 pub use verdict::Verdict;
 
+// The types of fields of the above, so that a caller can name them.
 pub use everett_engine::{
-    Difference, Finding, MemoryAccount, Part, PathEnd, Pending, SourceFrame, Trace, TraceChoice,
-    TraceEnd, TraceInput, Unsupported, Weight, WeightSum, Worlds, principal,
+    Difference, ExplorerConfig, ExplorerError, Finding, FindingKey, HostStatus, MemoryAccount,
+    NativePoint, Part, PathEnd, PathEnding, Pending, SavedError, ShownValue, SolverFigures,
+    SolverLine, SourceFrame, Statistics, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput,
+    UnknownMapping, UnknownSearcher, Unsupported, Weight, WeightSum, WorldCounts, WorldFinding,
+    WorldStatistics, Worlds, principal,
 };
-pub use everett_linux::Stream;
-pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};
-pub use everett_report::{LineCoverage, Outcome};
-pub use everett_scenario::Scenario;
+pub use everett_ir::debug::PathError;
+pub use everett_ir::lower::LowerError;
+pub use everett_ir::{FileError, ReadError};
+pub use everett_linux::{
+    Bytes, ChangedFile, ExposedData, FileChange, Packet, PacketKind, PreemptionPoint, Refusal,
+    Stream, TaskName,
+};
+pub use everett_native::{
+    DetachedProcess, Event as NativeEvent, EventKind as NativeEventKind, NativeEnd, NativeError,
+    NativeFrame, NativeRun, NativeStack, NoWatcher, SentPacket, StoppedRun, Survey, Watcher,
+    WorldRun,
+};
+pub use everett_net::{FaultIndex, Faults, HostIndex, Topology};
+pub use everett_report::{LineCoverage, Outcome, WriteError};
 pub use everett_scenario::bytes as parse_memory;
-pub use everett_solver::Clock;
-pub use everett_vm::BugKind;
+pub use everett_scenario::{
+    Check, HostSetup, OptionKey, OptionKind, OptionSetting, OptionValue, Problem, Problems,
+    Scenario, Trojans,
+};
+pub use everett_sim::{History, Message, Observation, ObservationLog, SharedList};
+pub use everett_solver::{Clock, SolverError};
+pub use everett_toolchain::ToolchainError;
+pub use everett_trojans::SearchOptions;
+pub use everett_vm::{BugKind, CallSite, ChoiceSite, FaultNames, Image, ImageError};
+
+/// The engine, for analyses that drive an explorer of their own; see [`prepare`].
+pub use everett_engine as engine;

@@ -5,6 +5,7 @@
 #[path = "../../examples/explore.rs"]
 #[allow(dead_code, reason = "its main is for the command line")]
 mod example;
+mod names;
 mod values;
 
 use everett::{Event, ReplaySpec, ResumeSpec, RunResult, RunSpec, Session, Silent, Verdict};
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 14] = [
+    let tests: [(&str, Test); 15] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             interrupted,
         ),
         ("errors_can_be_told_apart", errors),
+        ("payloads_can_be_named", names::payloads),
         ("impossible_values_are_refused", values::refused),
         ("values_are_checked_as_text_is", values::as_text),
         ("the_options_are_documented", documented),
