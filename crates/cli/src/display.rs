@@ -9,6 +9,9 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::flags::with_flags;
+use crate::session::notice;
+
 /// Output mode.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -79,7 +82,8 @@ impl Display {
         let place = everett::principal(&finding.stack);
         let (file, line) = place.map_or(("?", 0), |place| (place.file.as_str(), place.line));
         let function = place.map_or("?", |place| place.function.as_str());
-        print(&format!("{}: {}", finding.kind.name(), finding.message));
+        let message = with_flags(&finding.message);
+        print(&format!("{}: {message}", finding.kind.name()));
         print(&format!(
             "    in {function} at {file}:{line}    findings/{number:04}"
         ));
@@ -94,13 +98,13 @@ impl Display {
     pub fn say(&mut self, text: &str) {
         self.clear_line();
         if self.mode == Mode::Text {
-            print(text);
+            print(&with_flags(text));
         }
     }
 
     fn warn(&mut self, text: &str) {
         self.clear_line();
-        eprintln!("everett: {text}");
+        notice(text);
     }
 
     fn finished(&mut self, summary: &Summary, folder: &Path) {
@@ -240,18 +244,18 @@ fn replayed(path: &Path, verdict: &Verdict) {
     let (path, name) = (path.display(), verdict.name());
     match verdict.reason() {
         None => print(&format!("{path}: {name}")),
-        Some(why) => print(&format!("{path}: {name}: {why}")),
+        Some(why) => print(&format!("{path}: {name}: {}", with_flags(why))),
     }
 }
 
 fn tested(path: &Path, outcome: &Outcome) {
     let path = path.display();
-    print(&match outcome {
+    print(&with_flags(&match outcome {
         Outcome::Passed => format!("ok        {path}"),
         Outcome::Failed(why) => format!("FAILED    {path}: {why}"),
         Outcome::Error(why) => format!("DIVERGED  {path}: {why}"),
         Outcome::Skipped(why) => format!("skipped   {path}: {why}"),
-    });
+    }));
 }
 
 /// Passes on the output of a native program; prefixes each line with the host's name if there are several hosts.

@@ -11,6 +11,7 @@ mod args;
 mod broker;
 mod commands;
 mod display;
+mod flags;
 mod klee;
 mod session;
 mod step;
@@ -86,7 +87,7 @@ fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("everett: {error:#}");
+            session::notice(&format!("{error:#}"));
             ExitCode::from(match session::is_interrupted() {
                 true => EXIT_INTERRUPTED,
                 false => EXIT_ERROR,

@@ -5,6 +5,7 @@ use everett::{Event, MemoryAccount, Notices, ProcessMemory, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::flags::with_flags;
 use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED};
 
 /// The memory of the process and its allocator.
@@ -69,9 +70,9 @@ fn workers() -> Result<u64> {
     }
 }
 
-/// Prints an urgent message.
+/// Prints a message of the library.
 pub fn notice(text: &str) {
-    eprintln!("everett: {text}");
+    eprintln!("everett: {}", with_flags(text));
 }
 
 /// Something was found about the program: whoever interrupts the operation is told that.

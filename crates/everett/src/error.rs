@@ -1,5 +1,6 @@
 //! The errors of the library, as an enum that callers can match on. Owns the error messages; must not know how they are
-//! displayed.
+//! displayed. A message names a field of a spec in backticks, `like_this`; a front end may replace it by the name that
+//! its users know, such as a flag.
 
 use std::path::PathBuf;
 
@@ -18,6 +19,14 @@ pub enum Error {
         message: String,
         /// The source error.
         source: Box<Error>,
+    },
+    /// A field of a spec is set that is not for this kind of run.
+    #[error("`{field}` {message}")]
+    NotApplicable {
+        /// The field of the spec, as named in `args.json`.
+        field: &'static str,
+        /// What it is for, or why it cannot be used.
+        message: String,
     },
     /// The request contradicts itself or is not supported for this kind of run.
     #[error("{0}")]
@@ -136,6 +145,11 @@ fn errors(count: usize) -> String {
 }
 
 impl Error {
+    pub(crate) fn not_applicable(field: &'static str, message: &str) -> Error {
+        let message = message.to_owned();
+        Error::NotApplicable { field, message }
+    }
+
     /// The innermost error, without the context around it.
     pub fn root(&self) -> &Error {
         match self {

@@ -185,7 +185,7 @@ impl ExecLimits {
     /// How much memory may be taken before the limits are checked again; what is used up otherwise.
     fn left(&self) -> Result<u64, String> {
         if self.session.now() >= self.time {
-            return Err("the program takes longer than it may; see --max-time".to_owned());
+            return Err("the program takes longer than it may; see `max_time`".to_owned());
         }
         let used = self.session.memory.used();
         self.memory.checked_sub(used).ok_or_else(|| self.full())
@@ -193,7 +193,7 @@ impl ExecLimits {
 
     fn full(&self) -> String {
         let most = self.memory >> 20;
-        format!("the program uses more memory than {most} MiB; see --max-memory")
+        format!("the program uses more memory than {most} MiB; see `max_memory`")
     }
 }
 

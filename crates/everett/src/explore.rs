@@ -11,7 +11,7 @@ use crate::bootstrap::{Booted, boots, write_world};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
 use crate::config::explorer_config;
 use crate::difference;
-use crate::error::{Context, Error, Result, bail};
+use crate::error::{Context, Error, Result};
 use crate::events::{Event, Observer};
 use crate::record::Recorder;
 use crate::session::Session;
@@ -112,36 +112,31 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
     }
     let mut images = spec.load()?;
     if spec.dtest && !boots(&images) {
-        bail!(
-            Usage,
-            "--dtest is for scenarios; the tests of one program are .ktest"
-        );
+        let message = "is for scenarios; the tests of one program are .ktest";
+        return Err(Error::not_applicable("dtest", message));
     }
     let of_worlds = [
-        (spec.max_events.is_some(), "max-events"),
-        (spec.max_virtual_time.is_some(), "max-virtual-time"),
-        (spec.check_deadlocks, "check-deadlocks"),
-        (!spec.settings.is_empty(), "set"),
+        (spec.max_events.is_some(), "max_events"),
+        (spec.max_virtual_time.is_some(), "max_virtual_time"),
+        (spec.check_deadlocks, "check_deadlocks"),
+        (!spec.settings.is_empty(), "settings"),
         (spec.offline.is_some(), "offline"),
     ];
-    for (_, name) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
+    for (_, field) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
         if !boots(&images) {
-            bail!(Usage, "--{name} is for scenarios, and this is a program");
+            let message = "is for scenarios, and this is a program";
+            return Err(Error::not_applicable(field, message));
         }
     }
     if spec.world.is_some() && !boots(&images) {
-        bail!(
-            Usage,
-            "--world is for programs that boot worlds; this one never calls klee_net_host_setup"
-        );
+        let message = "is for programs that boot worlds; this one never calls klee_net_host_setup";
+        return Err(Error::not_applicable("world", message));
     }
     let mut config = explorer_config(spec, session, None)?;
     if let Some(other) = &spec.against {
         if boots(&images) {
-            bail!(
-                Usage,
-                "--against is for single programs; this one boots a world"
-            );
+            let message = "is for single programs; this one boots a world";
+            return Err(Error::not_applicable("against", message));
         }
         config.against = Some(difference::add_build(spec, other, &config, &mut images)?);
     }

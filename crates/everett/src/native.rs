@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::compare::describe;
 use crate::conclusion::{Conclusion, has_failed, is_given_up, is_tool_limit};
 use crate::config::{expect_native, native_config};
-use crate::error::{Context, Result, bail};
+use crate::error::{Context, Error, Result};
 use crate::finding::others;
 use crate::host::HostSpec;
 use crate::native_world::{CheckedInvariants, NativeWorld, nobody, tell_revealing};
@@ -126,7 +126,7 @@ pub fn native(
         run.settings.extend_from_slice(&spec.settings);
         run.refuse_what_scenarios_say()?;
     } else if !spec.settings.is_empty() {
-        bail!(Usage, "--set is for scenarios");
+        return Err(Error::not_applicable("settings", "is for scenarios"));
     }
     match spec.runs {
         Some(runs) => many(spec, session, run, runs.get()),

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use crate::compare::{checks_for, diverged};
 use crate::config::{add_libraries, expect_native, explorer_config, native_config, program_host};
 use crate::disk::RealDisk;
-use crate::error::{Context, Result, bail};
+use crate::error::{Context, Error, Result, bail};
 use crate::load::OtherBuild;
 use crate::points::{PointFinder, attempts, scripted};
 use crate::scenario::load_scenario;
@@ -148,7 +148,10 @@ impl NativeWorld {
     /// Lets live peers answer instead of the recording.
     pub(crate) fn ask_live_peers(&mut self) -> Result<()> {
         let Some(around) = &mut self.context else {
-            bail!(Usage, "--live is for scenarios with live peers");
+            return Err(Error::not_applicable(
+                "live",
+                "is for scenarios with live peers",
+            ));
         };
         around.outside = Some(crate::peers::live(&around.scenario)?);
         Ok(())

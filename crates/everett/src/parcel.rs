@@ -11,7 +11,7 @@ use crate::bootstrap::boots;
 use crate::budget::Budget;
 use crate::config::explorer_config;
 use crate::disk::{Disk, DiskEntry, Packed, RealDisk, Recording};
-use crate::error::{Context, Result, bail};
+use crate::error::{Context, Error, Result, bail};
 use crate::load::{bitcode_of, load_bytes};
 use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
 use crate::scenario::scenario_from;
@@ -153,20 +153,23 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
     let refused = [
         (spec.against.is_some(), "against"),
         (spec.world.is_some(), "world"),
-        (spec.klee_messages, "klee-messages"),
+        (spec.klee_messages, "klee_messages"),
         (spec.dtest && !spec.is_scenario(), "dtest"),
-        (spec.max_time.is_some(), "max-time"),
-        (spec.solver_log.is_some(), "solver-log"),
-        (spec.log_queries.is_some(), "log-queries"),
-        (spec.allow_live, "allow-live"),
+        (spec.max_time.is_some(), "max_time"),
+        (spec.solver_log.is_some(), "solver_log"),
+        (spec.log_queries.is_some(), "log_queries"),
+        (spec.allow_live, "allow_live"),
         (spec.offline.is_some(), "offline"),
-        (
-            !spec.smt_solver.as_ref().is_none_or(is_none),
-            "smt-solver with a program",
-        ),
+        (!spec.smt_solver.as_ref().is_none_or(is_none), "smt_solver"),
     ];
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, name)) => bail!(Usage, "--{name} is not possible on a cluster"),
+        Some((_, field)) => {
+            let message = match *field {
+                "smt_solver" => "with a program is not possible on a cluster",
+                _ => "is not possible on a cluster",
+            };
+            Err(Error::not_applicable(field, message))
+        }
         None => Ok(()),
     }
 }
@@ -187,7 +190,7 @@ fn expect_no_peers(scenario: &Scenario) -> Result<()> {
     if !names.is_empty() {
         bail!(
             Usage,
-            "the scenario has live peers ({}), which run on one machine: explore it with `everett run`",
+            "the scenario has live peers ({}), which run on one machine: explore it there",
             names.join(", ")
         );
     }
@@ -198,7 +201,7 @@ fn expect_alone(images: &[Image]) -> Result<()> {
     if boots(images) {
         bail!(
             Usage,
-            "a cluster explores programs and scenarios; this program boots a world by itself: explore it with `everett run`"
+            "a cluster explores programs and scenarios; this program boots a world by itself: explore it on one machine"
         );
     }
     Ok(())

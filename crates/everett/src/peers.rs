@@ -127,7 +127,7 @@ pub(crate) fn outside(scenario: &Scenario, spec: &RunSpec) -> Result<Option<Arc<
             let names: Vec<&str> = setups.iter().map(|setup| setup.name.as_str()).collect();
             bail!(
                 Usage,
-                "the scenario has live peers ({}): --allow-live lets them be started and contacted, --offline RUN \
+                "the scenario has live peers ({}): `allow_live` lets them be started and contacted, `offline` \
                  answers from the recording of an earlier run",
                 names.join(", ")
             );

@@ -364,7 +364,7 @@ impl<'o> Recorder<'o> {
                     let (verdict, shrunk) = confirm(native, &trace, shrunk);
                     (Ok(verdict), shrunk)
                 }
-                _ if self.spec.no_confirm => (Err("--no-confirm"), shrunk),
+                _ if self.spec.no_confirm => (Err("`no_confirm` is set"), shrunk),
                 Some(_) => (Err("there was no time"), shrunk),
                 None => (Err("the native programs cannot be run"), shrunk),
             };

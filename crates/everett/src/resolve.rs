@@ -16,18 +16,16 @@ impl RunSpec {
         if self.command.len() > 1 {
             bail!(
                 Usage,
-                "a scenario takes no arguments; set those of its programs with --set host.NAME.args=..."
+                "a scenario takes no arguments; set those of its programs with `settings` host.NAME.args=..."
             );
         }
         let usual = serde_json::to_value(RunSpec::default())?;
         let said = serde_json::to_value(self)?;
         for option in OPTIONS.iter().filter(|option| option.scope != Scope::Run) {
             if said.get(option.field) != usual.get(option.field) {
-                bail!(
-                    Usage,
-                    "--{} is for single programs; a scenario sets such options per host, if it has them",
-                    option.name
-                );
+                let message =
+                    "is for single programs; a scenario sets such options per host, if it has them";
+                return Err(Error::not_applicable(option.field, message));
             }
         }
         Ok(())

@@ -200,7 +200,7 @@ fn stalled_text(world: &WorldFigures) -> Option<String> {
     };
     Some(format!(
         "stalled: a host waits for ever in {worlds_stalled} of {worlds} worlds, all hosts in {worlds_deadlocked}{hosts} \
-         (--check-deadlocks makes that a finding)"
+         (`check_deadlocks` makes that a finding)"
     ))
 }
 

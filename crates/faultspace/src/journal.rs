@@ -78,7 +78,7 @@ impl Journal {
                     };
                     if other != *head {
                         return Err(Error::Usage(format!(
-                            "{} has results of another search (or seed, or file); choose another --out",
+                            "{} has results of another search (or seed, or file); choose another `out`",
                             folder.display()
                         )));
                     }

@@ -154,7 +154,7 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     match entries.flatten().find(is_foreign) {
         None => Ok(()),
         Some(entry) => Err(Error::Usage(format!(
-            "{} is not empty and has no results of a fault search (there is {}); choose another --out",
+            "{} is not empty and has no results of a fault search (there is {}); choose another `out`",
             path.display(),
             entry.file_name().to_string_lossy()
         ))),
@@ -409,7 +409,7 @@ impl<'s> Explorer<'s> {
     fn again(&mut self, entry: Entry, point: &Point) -> Result<()> {
         if entry.position != self.space.position(point) {
             return Err(Error::Usage(format!(
-                "{} does not belong to this search; choose another --out",
+                "{} does not belong to this search; choose another `out`",
                 self.folder.path().display()
             )));
         }

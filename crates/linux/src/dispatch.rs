@@ -396,7 +396,7 @@ impl Host {
         if vm.reached_max_heap && vm.max_heap == most {
             self.state.reach_limit("max-heap");
             self.state
-                .warn("the program gets no more memory than the tool may use; see --max-memory");
+                .warn("the program gets no more memory than the tool may use; see `max_memory`");
         }
         let memory = &mut self.memories[memory_at];
         if memory.has_views() {

@@ -29,7 +29,7 @@ impl HostState {
         }
         self.reach_limit("max-files");
         let most = mebibytes(most);
-        let message = format!("files hold more than {most} through mappings; see --max-files");
+        let message = format!("files hold more than {most} through mappings; see `max_files`");
         Some(Bug::new(BugKind::Unsupported, message))
     }
 }
@@ -41,7 +41,7 @@ impl Kernel<'_, '_> {
         if self.host.printed.saturating_add(more) > most {
             self.host.reach_limit("max-output");
             let most = mebibytes(most);
-            let message = format!("the program prints more than {most}; see --max-output");
+            let message = format!("the program prints more than {most}; see `max_output`");
             return Err(Bug::new(BugKind::Unsupported, message).into());
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Kernel<'_, '_> {
         let most = mebibytes(most);
         self.host.reach_limit("max-files");
         self.host.warn(format!(
-            "the disk is full: files hold {most}; see --max-files"
+            "the disk is full: files hold {most}; see `max_files`"
         ));
         Err(Errno::ENOSPC.into())
     }

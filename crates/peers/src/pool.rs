@@ -239,7 +239,7 @@ impl Pool {
         let setup = &self.setup;
         if live.mode == Mode::Offline {
             return Err(
-                "its recording has no answer to what the hosts send to it here (--offline)"
+                "its recording has no answer to what the hosts send to it here (`offline`)"
                     .to_owned(),
             );
         }

@@ -1,11 +1,11 @@
-//! Source texts (the scenario file, command line flags) and diagnostics about them.
+//! Source texts (the scenario file, settings that override its keys) and diagnostics about them.
 
 use std::fmt::{self, Write as _};
 
 /// A span of a source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct SourceSpan {
-    /// Index of the text: 0 is the file, the others are flags.
+    /// Index of the text: 0 is the file, the others are settings.
     pub source: u32,
     /// Offset of the first byte.
     pub start: usize,
@@ -20,18 +20,18 @@ pub(crate) struct SourceText {
     pub name: String,
     /// The text.
     pub text: String,
-    /// Whether it is a flag, without lines and columns.
-    pub is_flag: bool,
+    /// Whether it is a setting, without lines and columns.
+    pub is_setting: bool,
 }
 
 /// An error in a scenario, with its location and how to fix it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The file or flag.
+    /// The file, or `settings`.
     pub source: String,
-    /// Line from 1; 0 for flags.
+    /// Line from 1; 0 for settings.
     pub line: usize,
-    /// Column in characters from 1; 0 for flags.
+    /// Column in characters from 1; 0 for settings.
     pub column: usize,
     /// The error message.
     pub message: String,
@@ -110,7 +110,7 @@ impl Diagnostics {
         let file = SourceText {
             name: name.to_owned(),
             text: text.to_owned(),
-            is_flag: false,
+            is_setting: false,
         };
         Diagnostics {
             sources: vec![file],
@@ -118,12 +118,12 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a command line flag as a source text; returns its index.
-    pub fn add_flag(&mut self, name: String, text: String) -> u32 {
+    /// Adds a setting as a source text; returns its index.
+    pub fn add_setting(&mut self, name: String, text: String) -> u32 {
         self.sources.push(SourceText {
             name,
             text,
-            is_flag: true,
+            is_setting: true,
         });
         self.sources.len() as u32 - 1
     }
@@ -202,7 +202,7 @@ fn problem(
         let room = shown.chars().count().saturating_sub(before - skipped);
         (shown, before - skipped, width.min(room))
     });
-    let is_file = !source.is_flag;
+    let is_file = !source.is_setting;
     Problem {
         source: source.name.clone(),
         line: if is_file {

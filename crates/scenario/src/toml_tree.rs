@@ -122,24 +122,23 @@ fn convert(source: u32, value: Spanned<DeValue<'_>>, diagnostics: &mut Diagnosti
     TomlNode { span: own, value }
 }
 
-/// Applies a command line override `KEY=VALUE`. A value that is not TOML is a string.
+/// Applies an override `KEY=VALUE`. A value that is not TOML is a string.
 pub(crate) fn set(root: &mut TomlNode, key: &str, value: &str, diagnostics: &mut Diagnostics) {
-    let shown = format!("--set {key}={value}");
-    let key_start = "--set ".len();
-    let source = diagnostics.add_flag("--set".to_owned(), shown);
+    let shown = format!("{key}={value}");
+    let source = diagnostics.add_setting("`settings`".to_owned(), shown);
     let Some(keys) = split_key(key) else {
-        let span = source_span(source, key_start..key_start + key.len());
-        let help = "write --set TABLE.NAME.KEY=VALUE, such as --set host.server.count=3";
+        let span = source_span(source, 0..key.len());
+        let help = "write TABLE.NAME.KEY=VALUE, such as host.server.count=3";
         return diagnostics.help(span, format!("{key:?} is not a key"), help);
     };
-    let value_start = key_start + key.len() + 1;
+    let value_start = key.len() + 1;
     let mut node = parse_value(value, source, value_start, diagnostics);
-    // The carets of a flag cover its whole key or value.
+    // The carets of a setting cover its whole key or value.
     place_all(
         &mut node,
         source_span(source, value_start..value_start + value.len()),
     );
-    let key_span = source_span(source, key_start..key_start + key.len());
+    let key_span = source_span(source, 0..key.len());
     let mut at = root;
     for (number, part) in keys.iter().enumerate() {
         let kind = at.value.kind();

@@ -140,22 +140,22 @@ fn names_are_taken_once() {
 }
 
 #[test]
-fn flags_are_named() {
+fn settings_are_named() {
     let host = "[host.a]\nprogram = \"server\"\n";
     assert_eq!(
         said(host, &[("host.a.colour", "3")]),
-        r#"--set: [host.a] has no key "colour"
+        r#"`settings`: [host.a] has no key "colour"
  |
- | --set host.a.colour=3
- |       ^^^^^^^^^^^^^
+ | host.a.colour=3
+ | ^^^^^^^^^^^^^
  = it can have: count, alias, aliases, gateway, routes, network, networks, address, addresses, interface, process, program, args, env, stdin, cwd, expect, programs, ro, files, file, start, begin, stop, clock_skew, clock, scheduler, preempt, faults, fault_calls, fault_programs, fault_regions, fragment, wait_all, trust_handlers, watch"#
     );
     assert_eq!(
         said(host, &[("host.a.start", "soon")]),
-        r#"--set: "soon" is not a unit of time; use ns, us, ms, s, m or h; or write "blocked" for when the hosts before it wait
+        r#"`settings`: "soon" is not a unit of time; use ns, us, ms, s, m or h; or write "blocked" for when the hosts before it wait
  |
- | --set host.a.start=soon
- |                    ^^^^"#
+ | host.a.start=soon
+ |              ^^^^"#
     );
     let below = said(host, &[("host.a.program.x", "1")]);
     assert!(

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 
 use crate::args::HostArgs;
 use crate::commands::{Subcommand, code_of_guest};
-use crate::session::session;
+use crate::session::{notice, session};
 
 /// Arguments of `everett exec`.
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ impl Subcommand for ExecArgs {
         };
         let result = everett::exec(&spec, &session()?, &mut OurConsole)?;
         for warning in &result.warnings {
-            eprintln!("everett: {warning}");
+            notice(warning);
         }
         Ok(code_of_guest(ended(result.ending)))
     }
@@ -68,19 +68,19 @@ fn ended(ending: ExecEnding) -> Guest {
     match ending {
         ExecEnding::Exit(status) => Guest::Exit(status as u8),
         ExecEnding::Signal(signal) => {
-            eprintln!("everett: the program is ended by signal {signal}");
+            notice(&format!("the program is ended by signal {signal}"));
             Guest::Signal(signal)
         }
         ExecEnding::Idle => {
-            eprintln!("everett: the program is blocked forever");
+            notice("the program is blocked forever");
             Guest::Ours(Conclusion::Clean)
         }
         ExecEnding::Limit(which) => {
-            eprintln!("everett: {which}");
+            notice(&which);
             Guest::Ours(Conclusion::Failed)
         }
         ExecEnding::NotStarted { kind, message } => {
-            eprintln!("everett: {}: {message}", kind.name());
+            notice(&format!("{}: {message}", kind.name()));
             Guest::Ours(Conclusion::Failed)
         }
         ExecEnding::Bug {
@@ -88,7 +88,7 @@ fn ended(ending: ExecEnding) -> Guest {
             message,
             stack,
         } => {
-            eprintln!("everett: {}: {message}", kind.name());
+            notice(&format!("{}: {message}", kind.name()));
             for frame in &stack {
                 eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
             }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use crate::args::HostArgs;
 use crate::commands::{Subcommand, code_of, code_of_guest};
 use crate::display::{numbered, print, show_output};
-use crate::session::{session, stoppable_session};
+use crate::flags::with_flags;
+use crate::session::{notice, session, stoppable_session};
 
 /// Arguments of `everett native`.
 #[derive(clap::Args)]
@@ -123,10 +124,10 @@ fn native_ended(run: &NativeRun) -> u8 {
         eprintln!("{}", numbered(number, line));
     }
     for note in notes(run) {
-        eprintln!("everett: {note}");
+        notice(&note);
     }
     if !matches!(run.end, NativeEnd::Exit(_)) {
-        eprintln!("everett: the program {}", everett::describe_end(run));
+        notice(&format!("the program {}", everett::describe_end(run)));
     }
     code_of_guest(Guest::of_native(&run.end))
 }
@@ -142,34 +143,34 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
     }
     for (name, run) in &run.hosts {
         for note in notes(run) {
-            eprintln!("everett: host {name}: {note}");
+            notice(&format!("host {name}: {note}"));
         }
     }
     if let Some(wrong) = wrong {
-        eprintln!(
-            "everett: host {}: {}: {}",
+        notice(&format!(
+            "host {}: {}: {}",
             wrong.host, wrong.kind, wrong.message
-        );
+        ));
     }
     for (name, run) in &run.hosts {
         if let NativeEnd::Limit(_) | NativeEnd::Diverged(_) = run.end {
-            eprintln!("everett: host {name} {}", everett::describe_end(run));
+            notice(&format!("host {name} {}", everett::describe_end(run)));
         }
     }
     for why in &run.unevaluated {
-        eprintln!("everett: an invariant could not be evaluated: {why}");
+        notice(&format!("an invariant could not be evaluated: {why}"));
     }
     if run.is_cut {
-        eprintln!("everett: the world is cut off at its limit of virtual time");
+        notice("the world is cut off at its limit of virtual time");
     }
 }
 
 /// Prints how many runs ended in which way; `who` names what ends.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
-    print(&summary.text(folder, findings, who));
+    print(&with_flags(&summary.text(folder, findings, who)));
     for one in &summary.unsupported {
         let host = one.host.as_ref().map(|host| format!("host {host}: "));
         let host = host.unwrap_or_default();
-        eprintln!("everett: {host}{} is not modelled", one.what);
+        notice(&format!("{host}{} is not modelled", one.what));
     }
 }

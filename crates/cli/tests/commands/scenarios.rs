@@ -115,7 +115,7 @@ fn what_is_wrong_is_told_with_its_place() {
     refused(
         "names.toml",
         &program,
-        &["--set host.a.program=./nothing", "there is no program"],
+        &["--set: ", "host.a.program=./nothing", "there is no program"],
     );
 }
 

@@ -65,7 +65,7 @@ fn refuse_parts(file: &Path, said: &str) -> Result<()> {
             bail!(
                 Boot,
                 "{}:{number}: hosts, networks and routers are the program's. What else there is to say of one goes to the command line \
-                 (--set {part}.NAME.KEY=VALUE), what holds for all hosts to [defaults]",
+                 (`settings` {part}.NAME.KEY=VALUE), what holds for all hosts to [defaults]",
                 file.display()
             );
         }

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 15] = [
+    let tests: [(&str, Test); 17] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
@@ -50,6 +50,11 @@ fn main() -> ExitCode {
         ("errors_can_be_told_apart", errors),
         ("payloads_can_be_named", names::payloads),
         ("impossible_values_are_refused", values::refused),
+        (
+            "fields_that_do_not_apply_are_refused",
+            values::not_applicable,
+        ),
+        ("messages_name_fields_and_no_flags", values::no_flags),
         ("values_are_checked_as_text_is", values::as_text),
         ("the_options_are_documented", documented),
         (

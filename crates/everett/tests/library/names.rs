@@ -36,7 +36,8 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// What is inside traces, findings and ends of paths.
+/// What is inside traces, findings and ends of paths. That this compiles is the test.
+#[expect(dead_code, reason = "the compiler checks the types")]
 pub struct Named<'r> {
     /// Of a finding.
     pub values: &'r [everett::ShownValue],
@@ -54,6 +55,7 @@ pub struct Named<'r> {
     pub events: &'r [everett::NativeEvent],
 }
 
+#[expect(dead_code, reason = "the compiler checks the types")]
 impl<'r> Named<'r> {
     /// The parts of results of several operations.
     pub fn of(

@@ -3,6 +3,7 @@
 use everett::{Error, ExecSpec, HostSpec, NativeSpec, NoWatcher, RunSpec, Session, Silent};
 use libtest_mimic::Failed;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,6 +109,67 @@ pub fn refused() -> Result<(), Failed> {
             *name
         );
     }
+    Ok(())
+}
+
+/// Fields that are not for this kind of run.
+pub fn not_applicable() -> Result<(), Failed> {
+    let session = Session::new();
+    let mut run = RunSpec::new(["/nothing.toml"]);
+    run.host.faults = 2;
+    let of_program = everett::explore(&run, &session, &mut Silent).map(|_| ());
+    let native = NativeSpec {
+        settings: vec![("host.a.count".to_owned(), "3".to_owned())],
+        command: vec!["/nothing".into()],
+        ..NativeSpec::default()
+    };
+    let of_scenario = everett::native(&native, &session, &mut NoWatcher).map(|_| ());
+    for (result, name) in [(of_program, "faults"), (of_scenario, "settings")] {
+        let Err(error) = result else {
+            return Err(name.into());
+        };
+        assert!(
+            error.to_string().starts_with(&format!("`{name}` is for")),
+            "{error}"
+        );
+        assert!(matches!(error, Error::NotApplicable { field, .. } if field == name));
+    }
+    Ok(())
+}
+
+/// Messages of the library name fields of specs; only front ends know flags.
+pub fn no_flags() -> Result<(), Failed> {
+    const FRONT_ENDS: [&str; 4] = ["cli", "bench", "fuzz", "toolchain"];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders = vec![];
+    for entry in fs::read_dir(crates)?.flatten() {
+        if !FRONT_ENDS.iter().any(|name| entry.file_name() == *name) {
+            folders.push(entry.path().join("src"));
+        }
+    }
+    let flags: Vec<String> = everett::OPTIONS
+        .iter()
+        .map(|option| format!("--{}", option.name))
+        .collect();
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path)?;
+                let code = text.lines().filter(|line| !line.trim().starts_with("//"));
+                for line in code {
+                    let named = |flag: &&String| line.contains(flag.as_str());
+                    let flag = flags.iter().find(named);
+                    assert!(flag.is_none(), "{}: {line}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert!(seen > 10_000, "{seen} lines");
     Ok(())
 }
 

@@ -245,7 +245,7 @@ impl NativeMachine<'_> {
         let used = self.used_memory();
         self.watchdog.allow(most.saturating_sub(used));
         if used > most {
-            let message = format!("uses more memory than {} MiB; see --max-memory", most >> 20);
+            let message = format!("uses more memory than {} MiB; see `max_memory`", most >> 20);
             return Some(NativeEnd::Limit(message));
         }
         self.check_time()
@@ -279,7 +279,7 @@ impl NativeMachine<'_> {
     /// The end of a run that takes too long.
     fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
-        is_late.then(|| NativeEnd::Limit("takes longer than it may; see --max-time".to_owned()))
+        is_late.then(|| NativeEnd::Limit("takes longer than it may; see `max_time`".to_owned()))
     }
 
     /// Resident memory of all processes, also of other hosts, and what the model has taken for them since the start.

@@ -1,0 +1,15 @@
+//! Messages of the library in the words of the command line.
+
+use everett::OPTIONS;
+
+/// A message of the library with flags instead of the fields of specs, which it names in backticks.
+pub fn with_flags(text: &str) -> String {
+    /// Flags that are not options of runs.
+    const OTHERS: [(&str, &str); 1] = [("live", "live")];
+    let options = OPTIONS.iter().map(|option| (option.field, option.name));
+    let mut text = text.to_owned();
+    for (field, flag) in options.chain(OTHERS) {
+        text = text.replace(&format!("`{field}`"), &format!("--{flag}"));
+    }
+    text
+}
