@@ -502,11 +502,11 @@ fn live_peers_and_time_limits_are_refused() {
     let peer = "[peer.shop]\ncommand = [\"./shop\"]\nlisten = \"127.0.0.1:0\"\nport = 80\n";
     let message = refused(peer);
     assert!(
-        message.contains("live peers (shop)") && message.contains("everett run"),
+        message.contains("live peers (shop)") && message.contains("on one machine"),
         "{message}"
     );
     let message = refused("[limits]\ntime = \"10s\"\n");
-    assert!(message.contains("--max-time"), "{message}");
+    assert!(message.contains("`max_time`"), "{message}");
 }
 
 /// A broker with a run under the name `bad`, with a changed manifest, and its first job.
@@ -589,7 +589,7 @@ fn hostile_scenarios_are_refused() {
         (b"[host".to_vec(), "by"),
         (
             format!("{text}\n[limits]\ntime = \"1s\"\n").into_bytes(),
-            "--max-time",
+            "`max_time` is not possible",
         ),
     ];
     for (scenario, expected) in scenarios {
