@@ -184,8 +184,13 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
                 kernel.dispatch_or_fail(row, call)
             }
             None => {
-                let name = numbers::name(number).map_or(number.to_string(), str::to_owned);
-                kernel.refuse(&name, format!("system call {name}"));
+                match numbers::name(number) {
+                    Some(name) => kernel.refuse(name, format!("system call {name}")),
+                    None => {
+                        let unknown = format!("syscall {}", number as i64);
+                        kernel.refuse(&unknown, unknown.clone());
+                    }
+                }
                 Err(Errno::ENOSYS.into())
             }
         };

@@ -301,6 +301,12 @@ impl Host {
         })?
     }
 
+    /// Notes a call through the interface of 32-bit programs, which the model does not serve.
+    pub fn refuse_foreign_call(&mut self, number: u64) {
+        self.state
+            .note_refusal("int 0x80", &format!("int 0x80 with {number}"));
+    }
+
     /// The most bytes that a process may have allocated.
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);

@@ -516,6 +516,7 @@ impl<'c> NativeMachine<'c> {
         self.events
             .note(EventKind::Call, name, &[call.number, a, b, c, d, e, f]);
         if call.is_foreign {
+            self.host.refuse_foreign_call(call.number);
             let result = Errno::ENOSYS.result();
             return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
         }

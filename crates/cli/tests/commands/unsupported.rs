@@ -8,6 +8,7 @@ const REFUSED: &str = r#"
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 int main(void) {
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
     struct ip_mreq_source group = {0};
@@ -18,16 +19,18 @@ int main(void) {
     for (int at = 0; at < 2; at++)
         prctl(PR_SET_MM, 0, 0, 0, 0);
     mount("a", "b", "c", 0, 0);
+    syscall(1234);
     return 0;
 }"#;
 
 /// Calls of the program, in its order, and how often each is refused.
-const CALLS: [(&str, u64); 5] = [
+const CALLS: [(&str, u64); 6] = [
     ("socket", 1),
     ("socket", 1),
     ("setsockopt", 1),
     ("prctl", 2),
     ("mount", 1),
+    ("syscall 1234", 1),
 ];
 
 #[test]
@@ -39,7 +42,7 @@ fn refusals_are_said() {
     for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
         let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
         let said = text(&output);
-        assert!(said.contains("unsupported: 5 requests"), "{said}");
+        assert!(said.contains("unsupported: 6 requests"), "{said}");
         assert!(said.contains("in main at "), "{said}");
         let summary = summary(&folder.join(out));
         let listed = summary["unsupported"].as_array().expect("a list");
@@ -61,7 +64,12 @@ fn refusals_are_said() {
     for command in ["exec", "native"] {
         let output = expect(everett(&folder).args([command, "./refused"]), 0);
         let said = text(&output);
-        for what in ["family 15", "system call mount", "prctl operation 35"] {
+        for what in [
+            "family 15",
+            "system call mount",
+            "prctl operation 35",
+            "syscall 1234 is not modelled",
+        ] {
             assert!(said.contains(what), "{command}: {said}");
         }
     }

@@ -193,7 +193,7 @@ fn what_is_not_modelled_says_so_once() {
     let expected = [
         ("system call mount", 1),
         ("system call mount", 1),
-        ("system call 9999", 1),
+        ("syscall 9999", 1),
     ];
     assert_eq!(refusals, expected);
 }
