@@ -1,5 +1,6 @@
 //! Presentation of the library's events to the user.
 
+use everett::counted;
 use everett::{
     DifferenceEntry, Ending, Event, Finding, Observer, Outcome, Repeats, Summary, Verdict,
     comparison_text, json_line, progress_text, summary_text,
@@ -187,7 +188,11 @@ impl Observer for Display {
                 host: None,
                 file,
                 packets,
-            } => print(&format!("{packets} packets are in {}", file.display())),
+            } => print(&format!(
+                "{} in {}",
+                counted(packets, "packet"),
+                file.display()
+            )),
             Event::Captured {
                 host: Some(host),
                 file,
@@ -232,8 +237,10 @@ fn followed(path: &Path, ending: &Ending) {
 fn repeated(path: &Path, times: NonZeroU32, repeats: &Repeats) {
     let path = path.display();
     print(&format!(
-        "{path}: {times} runs, {} with another log than the first, which has {} events",
-        repeats.others, repeats.events
+        "{path}: {}, {} with another log than the first, which has {}",
+        counted(times, "run"),
+        repeats.others,
+        counted(repeats.events, "event")
     ));
     if let Some(difference) = &repeats.difference {
         print(&format!("{path}: {difference}"));

@@ -1,6 +1,7 @@
 //! The status of a run, computed from all outcomes: finished, unknown, pruned, excluded, leased and pending weights
 //! sum to exactly 1.
 
+use everett::counted;
 use everett::{Budget, WeightSum, Work};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -110,22 +111,24 @@ impl fmt::Display for Status {
             (false, false) => "running",
         };
         let (jobs, leased, pending) = (self.jobs, self.jobs_leased, self.jobs_pending);
-        let workers = self.workers.len();
         writeln!(
             f,
-            "{state}: {jobs} jobs explored, {leased} with workers, {pending} waiting"
+            "{state}: {} explored, {leased} with workers, {pending} waiting",
+            counted(jobs, "job")
         )?;
-        let (paths, findings) = (self.work.paths, self.findings);
         writeln!(
             f,
-            "{paths} paths, {findings} findings of jobs, {workers} workers"
+            "{}, {} of jobs, {}",
+            counted(self.work.paths, "path"),
+            counted(self.findings, "finding"),
+            counted(self.workers.len(), "worker")
         )?;
         writeln!(f, "weight {} = 1, exactly", shown.join(" + "))?;
         write!(
             f,
-            "{} states moved, {} bytes sent, replay {:.1} % of instructions",
-            self.states_moved,
-            self.bytes,
+            "{} moved, {} sent, replay {:.1} % of instructions",
+            counted(self.states_moved, "state"),
+            counted(self.bytes, "byte"),
             100.0 * self.replay_share()
         )?;
         let mut failures = self.failures.iter();
@@ -164,12 +167,12 @@ impl Status {
     /// The progress, in a line for people.
     pub fn progress(&self) -> String {
         format!(
-            "{:.3} % explored, {} jobs, {} with workers, {} waiting, {} paths",
+            "{:.3} % explored, {}, {} with workers, {} waiting, {}",
             100.0 * (self.finished.to_f64() + self.excluded.to_f64()),
-            self.jobs,
+            counted(self.jobs, "job"),
             self.jobs_leased,
             self.jobs_pending,
-            self.work.paths
+            counted(self.work.paths, "path")
         )
     }
 

@@ -141,7 +141,7 @@ pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     let half = MOST_FRAMES / 2;
     let mut frames = describe(images, &sites[..half]);
     frames.push(SourceFrame {
-        function: format!("({} calls left out)", sites.len() - 2 * half),
+        function: format!("(calls left out: {})", sites.len() - 2 * half),
         ..SourceFrame::default()
     });
     frames.extend(describe(images, &sites[sites.len() - half..]));

@@ -3,6 +3,7 @@
 
 use everett_native::{NativeEnd, NativeRun, WorldRun};
 use everett_report::Folder;
+use everett_report::counted;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,10 @@ fn explore_worlds(
     comparing.replay_all(&old_result.folder, (&old_world, &new_world), true)?;
     if comparing.left_out > 0 {
         let left_out = comparing.left_out;
-        let text = format!("{left_out} worlds could not be compared natively");
+        let text = format!(
+            "{} could not be compared natively",
+            counted(left_out, "world")
+        );
         comparing.observer.event(&Event::Warning(&text));
     }
     result.summary.against = Some(Comparison {

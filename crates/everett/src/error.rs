@@ -2,6 +2,7 @@
 //! displayed. A message names a field of a spec in backticks, `like_this`; a front end may replace it by the name that
 //! its users know, such as a flag.
 
+use everett_report::counted;
 use std::path::PathBuf;
 
 /// The result of an operation of the library.
@@ -89,7 +90,7 @@ pub enum Error {
     #[error("{0}")]
     Watch(String),
     /// The scenario has errors.
-    #[error("{} in the scenario\n{problems}", errors(problems.list.len()))]
+    #[error("{} in the scenario\n{problems}", counted(problems.list.len(), "error"))]
     Scenario {
         /// The errors, with their locations.
         problems: everett_scenario::Problems,
@@ -135,13 +136,6 @@ pub enum Error {
     /// An error in formatting text.
     #[error(transparent)]
     Format(#[from] std::fmt::Error),
-}
-
-fn errors(count: usize) -> String {
-    match count {
-        1 => "1 error".to_owned(),
-        count => format!("{count} errors"),
-    }
 }
 
 impl Error {

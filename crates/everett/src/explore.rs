@@ -4,6 +4,7 @@
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Boot;
 use everett_report::Folder;
+use everett_report::counted;
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 
@@ -290,8 +291,10 @@ pub(crate) fn close(
         summary.warnings.extend(from.warning(explorer.unsaved()));
     }
     if is_full {
-        let files = format!("{NOT_WRITTEN} (at least {missing} files are missing)");
-        summary.warnings.push(files);
+        summary.warnings.push(format!(
+            "{NOT_WRITTEN} (missing: at least {})",
+            counted(missing, "file")
+        ));
     }
     written = written.and(summary.write(folder));
     if is_over && written.is_ok() {

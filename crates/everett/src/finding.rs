@@ -4,6 +4,7 @@ use everett_engine::{
     Finding, ShownValue, SourceFrame, Trace, TraceChoice, WorldFinding, principal,
 };
 use everett_linux::{ChangedFile, FileChange};
+use everett_report::counted;
 use everett_report::{KTest, NamedFile};
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,11 @@ pub(crate) fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> V
     for (file, bytes) in files {
         let (path, mode) = (readable_path(&file.path), file.mode);
         let _ = match &file.what {
-            FileChange::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
+            FileChange::File(_) => writeln!(
+                list,
+                "file {mode:04o} {path} ({})",
+                counted(bytes.len(), "byte")
+            ),
             FileChange::Directory => writeln!(list, "directory {mode:04o} {path}"),
             FileChange::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
             FileChange::Special => writeln!(list, "special {mode:04o} {path}"),

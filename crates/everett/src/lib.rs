@@ -135,7 +135,7 @@ pub use everett_native::{
     WorldRun,
 };
 pub use everett_net::{FaultIndex, Faults, HostIndex, Topology};
-pub use everett_report::{LineCoverage, Outcome, WriteError};
+pub use everett_report::{LineCoverage, Outcome, WriteError, counted};
 pub use everett_scenario::bytes as parse_memory;
 pub use everett_scenario::{
     Check, HostSetup, OptionKey, OptionKind, OptionSetting, OptionValue, Problem, Problems,

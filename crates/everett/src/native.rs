@@ -6,6 +6,7 @@ use everett_native::{
     Deadline, Guide, NativeConfig, NativeEnd, NativeRun, RandomSchedule, Source, Watcher, WorldRun,
 };
 use everett_report::Folder;
+use everett_report::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -211,13 +212,14 @@ impl NativeSummary {
     pub fn text(&self, folder: &Path, findings: u32, who: &str) -> String {
         let mut lines = Vec::new();
         lines.push(format!(
-        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
-        self.runs,
-        self.ends.len(),
-        self.wall_seconds,
-        f64::from(self.runs) / self.wall_seconds,
-        self.calls as f64 / self.wall_seconds,
-    ));
+            "{}, {}, {}, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
+            counted(self.runs, "run"),
+            counted(self.ends.len(), "distinct end"),
+            counted(findings, "finding"),
+            self.wall_seconds,
+            f64::from(self.runs) / self.wall_seconds,
+            self.calls as f64 / self.wall_seconds,
+        ));
         for ended in &self.ends {
             let place = match &ended.finding {
                 Some(place) => format!(": {}", folder.join(place).display()),

@@ -1,7 +1,7 @@
 //! `summary.json`: findings, counters and coverage of a run.
 
 use everett_engine::{SolverLine, Unsupported};
-use everett_report::{Folder, LineCoverage};
+use everett_report::{Folder, LineCoverage, counted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -108,8 +108,9 @@ impl ResumeFrom {
         };
         (unsaved > 0).then(|| {
             format!(
-                "{unsaved} states could not be saved, because no time, memory or disk was left for them: a resumed run \
-                 {consequence}"
+                "{} could not be saved, because no time, memory or disk was left for them: a resumed run \
+                 {consequence}",
+                counted(unsaved, "state")
             )
         })
     }

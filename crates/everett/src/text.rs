@@ -1,6 +1,7 @@
 //! Events and results in two forms that front ends share: lines of JSON for programs, and text for people.
 
 use everett_engine::{Finding, principal};
+use everett_report::counted;
 use std::path::Path;
 
 use crate::events::{Event, Progress, WorldProgress};
@@ -74,23 +75,22 @@ fn progress_json(progress: &Progress) -> serde_json::Value {
 pub fn progress_text(progress: &Progress) -> String {
     let seconds = progress.elapsed.as_secs_f64();
     let rate = short(progress.instructions_per_second);
-    let Progress {
-        states, findings, ..
-    } = progress;
+    let states = counted(progress.states, "state");
+    let findings = counted(progress.findings, "finding");
     match &progress.world {
         None => {
             let (covered, all) = (progress.segments_covered, progress.segments.max(1));
             format!(
-                "{seconds:>6.1} s  {} paths  {states} states  {:.1} % covered  {findings} findings  {rate}/s  solver {:.0} %",
-                progress.paths,
+                "{seconds:>6.1} s  {}  {states}  {:.1} % covered  {findings}  {rate}/s  solver {:.0} %",
+                counted(progress.paths, "path"),
                 100.0 * covered as f64 / all as f64,
                 100.0 * progress.solver_time.as_secs_f64() / seconds.max(1e-9),
             )
         }
         Some(world) => format!(
-            "{seconds:>6.1} s  virtual time {:.3} s  {states} states  {} dstates  {findings} findings  {rate}/s",
+            "{seconds:>6.1} s  virtual time {:.3} s  {states}  {}  {findings}  {rate}/s",
             world.virtual_ns as f64 / 1e9,
-            world.dstates,
+            counted(world.dstates, "dstate"),
         ),
     }
 }
@@ -108,9 +108,9 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     }
     if !summary.unsupported.is_empty() {
         lines.push(format!(
-                "unsupported: {} requests that Linux would fulfil were refused or ignored (summary.json lists them)",
-                summary.unsupported.len()
-            ));
+            "unsupported: {} that Linux would fulfil, refused or ignored (see summary.json)",
+            counted(summary.unsupported.len(), "request")
+        ));
     }
     if let Some(stalled) = summary.world.as_ref().and_then(stalled_text) {
         lines.push(stalled);
@@ -131,7 +131,8 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
             _ => "continue",
         };
         lines.push(format!(
-            "{pending} states are left; {how} with: everett resume {}",
+            "{} left; {how} with: everett resume {}",
+            counted(pending, "state"),
             folder.display()
         ));
     }
@@ -147,23 +148,27 @@ fn completeness(complete: bool) -> &'static str {
 
 fn totals(summary: &Summary) -> String {
     let complete = completeness(summary.complete);
-    let findings = summary.findings.len();
+    let findings = counted(summary.findings.len(), "finding");
     let rate = short(summary.instructions as f64 / summary.wall_seconds.max(1e-9));
     let ran = format!(
-        "{} instructions ({rate}/s), {:.2} s",
-        summary.instructions, summary.wall_seconds
+        "{} ({rate}/s), {:.2} s",
+        counted(summary.instructions, "instruction"),
+        summary.wall_seconds
     );
     match &summary.world {
         None => format!(
-            "{complete}: {} paths ({} partial), {findings} findings, {ran}, {} of {} lines covered",
-            summary.paths.completed + summary.paths.partial,
+            "{complete}: {} ({} partial), {findings}, {ran}, {} of {} lines covered",
+            counted(summary.paths.completed + summary.paths.partial, "path"),
             summary.paths.partial,
             summary.coverage.lines_covered,
             summary.coverage.lines,
         ),
         Some(world) => format!(
-            "{complete}: {} worlds of {} states ({}), {findings} findings, {} packets, {ran}",
-            world.worlds, world.states_total, world.mapping, world.packets,
+            "{complete}: {} of {} ({}), {findings}, {}, {ran}",
+            counted(world.worlds, "world"),
+            counted(world.states_total, "state"),
+            world.mapping,
+            counted(world.packets, "packet"),
         ),
     }
 }
@@ -176,8 +181,9 @@ pub fn comparison_text(against: &Comparison) -> String {
             "no difference of the builds was found, but not all inputs were explored".to_owned()
         }
         (false, pairs) => format!(
-            "{} differences of the builds, on {pairs} pairs of paths",
-            against.differences.len()
+            "{} of the builds, on {} of paths",
+            counted(against.differences.len(), "difference"),
+            counted(pairs, "pair")
         ),
     }
 }

@@ -1,5 +1,6 @@
 //! Pictures and reports of a search: the map of the space, curves over the runs, JUnit and a table as text.
 
+use everett_report::counted;
 use everett_report::{Curve, Folder, Outcome as TestOutcome, Panel, TestCase, junit, plot};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -61,12 +62,12 @@ fn cases(summary: &FaultSummary, seconds: &[f64]) -> Vec<TestCase> {
 /// The failures as text, worst first.
 fn table(summary: &FaultSummary) -> String {
     let mut text = format!(
-        "{} of {} scenarios, {} failures in {} clusters ({} search, seed {}, injector {})\n\n\
+        "{} of {} scenarios, {} in {} ({} search, seed {}, injector {})\n\n\
          name    impact  precision  relevance  cluster  outcome       scenario\n",
         summary.scenarios_run,
         summary.scenarios_total,
-        summary.failures,
-        summary.clusters,
+        counted(summary.failures, "failure"),
+        counted(summary.clusters, "cluster"),
         summary.search,
         summary.seed,
         summary.injector

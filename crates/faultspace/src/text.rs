@@ -2,6 +2,7 @@
 
 use crate::results::{FaultSummary, Isolation};
 use crate::show::Shown;
+use everett_report::counted;
 
 /// Failures that are listed.
 const MOST_SHOWN: usize = 20;
@@ -36,14 +37,17 @@ impl FaultSummary {
             ));
         }
         if count > MOST_SHOWN {
-            lines.push(format!("... and {} more clusters", count - MOST_SHOWN));
+            lines.push(format!(
+                "... and {} more",
+                counted(count - MOST_SHOWN, "cluster")
+            ));
         }
         lines.push(format!(
-            "{} of {} scenarios, {} failures in {} clusters, {:.2} s ({} search, seed {})",
+            "{} of {} scenarios, {} in {}, {:.2} s ({} search, seed {})",
             self.scenarios_run,
             self.scenarios_total,
-            self.failures,
-            self.clusters,
+            counted(self.failures, "failure"),
+            counted(self.clusters, "cluster"),
             self.wall_seconds,
             self.search,
             self.seed
@@ -87,8 +91,9 @@ impl Shown {
         let mut lines = Vec::new();
         let holes = self.positions - self.size;
         lines.push(format!(
-            "{} scenarios; {holes} positions are holes or repetitions",
-            self.size
+            "{}; holes and repetitions: {}",
+            counted(self.size, "scenario"),
+            counted(holes, "position")
         ));
         for (number, (subtypes, axes, holes)) in (1..).zip(&self.subspaces) {
             let kind = match subtypes.is_empty() {

@@ -1,6 +1,7 @@
 //! Reads the folders of explorations: coverage and findings, as evidence for the benefit of checks.
 
 use everett_report::LineCoverage;
+use everett_report::counted;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,10 +45,10 @@ fn is_complete(summary: &Value) -> bool {
 
 fn bounds(run: &Path, summary: &Value, is_complete: bool) -> String {
     let run = run.display();
-    let paths = &summary["paths"]["completed"];
+    let paths = counted(&summary["paths"]["completed"], "path");
     if is_complete {
         return format!(
-            "exploration {run}: complete, {paths} paths; it speaks of its own inputs, hosts and faults only"
+            "exploration {run}: complete, {paths}; it speaks of its own inputs, hosts and faults only"
         );
     }
     let limits = summary["limits_hit"].as_array().into_iter().flatten();
@@ -57,7 +58,7 @@ fn bounds(run: &Path, summary: &Value, is_complete: bool) -> String {
         false => limits.join(", "),
     };
     format!(
-        "exploration {run}: not complete ({why}), {paths} paths; what it reached keeps half of its benefit"
+        "exploration {run}: not complete ({why}), {paths}; what it reached keeps half of its benefit"
     )
 }
 

@@ -13,7 +13,7 @@ const BETWEEN_COUNTS: u64 = 1 << 20;
 /// A size for people.
 fn mebibytes(bytes: u64) -> String {
     match bytes >> 20 {
-        0 => format!("{bytes} bytes"),
+        0 => everett_vm::bytes(bytes),
         many => format!("{many} MiB"),
     }
 }

@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod count;
 mod dtest;
 mod folder;
 mod junit;
@@ -14,6 +15,7 @@ mod sequence;
 mod sqlite;
 mod writer;
 
+pub use count::counted;
 pub use dtest::{DTest, TestHost, TestInterface, TestNode, dtest_files};
 pub use folder::{Folder, WriteError, read_file, read_text};
 pub use junit::{Outcome, TestCase, junit};

@@ -241,7 +241,8 @@ fn named(outcome: DeliveryOutcome) -> &'static str {
 }
 
 fn counted(what: &str, bytes: &[u8]) -> String {
-    format!("{what} of {} bytes: {}", bytes.len(), quoted(bytes))
+    let size = everett_vm::bytes(bytes.len() as u64);
+    format!("{what} of {size}: {}", quoted(bytes))
 }
 
 fn quoted(bytes: &[u8]) -> String {

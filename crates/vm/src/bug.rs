@@ -209,7 +209,7 @@ impl Bug {
 }
 
 /// Formats a byte count for messages.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     match count {
         1 => "1 byte".to_owned(),
         _ => format!("{count} bytes"),

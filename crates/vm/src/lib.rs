@@ -37,7 +37,7 @@ mod vm;
 mod writes;
 
 pub use access::AccessTarget;
-pub use bug::{Bug, BugKind, BuildCheck, NativeSign};
+pub use bug::{Bug, BugKind, BuildCheck, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::processor;
 pub use image::{Image, ImageError};

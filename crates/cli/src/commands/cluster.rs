@@ -1,6 +1,7 @@
 //! `everett cluster` and `everett worker`: the broker and the workers of a search on several machines.
 
 use anyhow::{Result, bail};
+use everett::counted;
 use everett::{parse_memory, parse_time};
 use everett_cluster::{
     Build, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, WorkerStep,
@@ -138,7 +139,9 @@ impl WorkerArgs {
                 None if !self.quiet => {
                     let (paths, left) = (outcome.work.paths, outcome.children.len());
                     notice(&format!(
-                        "worker {name}: {paths} paths ended, {left} jobs left"
+                        "worker {name}: {} ended, {} left",
+                        counted(paths, "path"),
+                        counted(left, "job")
                     ));
                 }
                 None => {}

@@ -1,6 +1,7 @@
 //! `everett faults`.
 
 use anyhow::{Context, Result, bail};
+use everett::counted;
 use everett_faultspace::{ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -130,8 +131,10 @@ fn run_search(args: &RunArgs) -> Result<u8> {
     let mut tell = |progress: &Progress<'_>| {
         if is_terminal {
             eprint!(
-                "\r{} of {} scenarios, {} failures ",
-                progress.run, progress.most, progress.failures
+                "\r{} of {} scenarios, {} ",
+                progress.run,
+                progress.most,
+                counted(progress.failures, "failure")
             );
             let _ = std::io::stderr().flush();
         } else if progress.last.outcome.is_failure() {
@@ -172,8 +175,10 @@ fn run_profile(args: &ProfileArgs) -> Result<u8> {
                 .with_context(|| format!("cannot write {}", file.display()))?;
             let (size, count) = (made.size, made.calls.len());
             print(&format!(
-                "{}: {size} scenarios, {count} functions",
-                file.display()
+                "{}: {}, {}",
+                file.display(),
+                counted(size, "scenario"),
+                counted(count, "function")
             ));
         }
         None => print(made.space.trim_end()),

@@ -1,6 +1,7 @@
 //! `everett follow` and `everett strace`.
 
 use anyhow::Result;
+use everett::counted;
 use std::path::PathBuf;
 
 use crate::EXIT_CLEAN;
@@ -28,8 +29,9 @@ impl Subcommand for FollowArgs {
         let mut display = Display::new(Mode::Text);
         let result = everett::follow(&self.path, &session()?, &mut display)?;
         print(&format!(
-            "{} traces followed, {} end otherwise",
-            result.traces, result.different
+            "{} followed, {} end otherwise",
+            counted(result.traces, "trace"),
+            result.different
         ));
         Ok(exit_code(result.different == 0))
     }

@@ -1,6 +1,7 @@
 //! `everett harden`.
 
 use anyhow::{Context, Result, bail};
+use everett::counted;
 use everett_harden::select::{Aim, Method};
 use everett_harden::{
     ActivateSpec, EstimateSpec, HardFile, HardenSpec, InstrumentSpec, SelectSpec, SurveySpec,
@@ -345,10 +346,10 @@ fn run_survey(args: &SurveyArgs) -> Result<()> {
         print(&format!("{count:>8} {configuration}"));
     }
     print(&format!(
-        "{} calls in {} files, {} configurations; results: {}",
-        found.calls(),
-        found.files,
-        found.configurations.len(),
+        "{} in {}, {}; results: {}",
+        counted(found.calls(), "call"),
+        counted(found.files, "file"),
+        counted(found.configurations.len(), "configuration"),
         args.out.display()
     ));
     Ok(())

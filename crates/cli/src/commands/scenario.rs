@@ -1,6 +1,7 @@
 //! `everett scenario`.
 
 use anyhow::{Context, Result};
+use everett::counted;
 use everett::{ScenarioSpec, parse_setting};
 use std::path::PathBuf;
 
@@ -70,17 +71,15 @@ impl Subcommand for ScenarioArgs {
 fn check(args: &FileArgs) -> Result<u8> {
     let scenario = everett::load_scenario(&args.spec())?;
     let topology = &scenario.topology;
-    let counted = [
+    let all = [
         (topology.hosts().len(), "host"),
         (topology.networks().len(), "network"),
         (topology.routers().len(), "router"),
         (scenario.faults.list().len(), "fault"),
         (scenario.checks.len(), "check"),
     ];
-    let parts = counted.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts
-        .map(|(count, name)| format!("{count} {name}{}", if *count == 1 { "" } else { "s" }))
-        .collect();
+    let parts = all.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, name)| counted(count, name)).collect();
     print(&format!(
         "{}: in order, {}",
         args.file.display(),

@@ -1,6 +1,7 @@
 //! `everett shrink`.
 
 use anyhow::Result;
+use everett::counted;
 use everett::{ShrinkSpec, TraceSize, parse_time};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +39,7 @@ impl Subcommand for ShrinkArgs {
             return Ok(EXIT_CLEAN);
         };
         print(&format!("after:  {}", size_text(&shrunk.after)));
-        print(&format!("{} candidates were followed", shrunk.tries));
+        print(&format!("followed: {}", counted(shrunk.tries, "candidate")));
         print(&format!("written to {}", shrunk.file.display()));
         Ok(EXIT_CLEAN)
     }
@@ -46,18 +47,11 @@ impl Subcommand for ShrinkArgs {
 
 /// A description of a trace's size.
 fn size_text(size: &TraceSize) -> String {
-    let things = |count: usize, one: &str, many: &str| match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {many}"),
-    };
+    let verb = if size.deviations == 1 { "is" } else { "are" };
     format!(
-        "{}, {} of {} not zero",
-        things(
-            size.deviations,
-            "choice that is not as usual",
-            "choices that are not as usual"
-        ),
+        "{} that {verb} not as usual, {} of {} not zero",
+        counted(size.deviations, "choice"),
         size.nonzero,
-        things(size.bytes, "byte", "bytes"),
+        counted(size.bytes, "byte"),
     )
 }

@@ -482,12 +482,12 @@ fn the_command_line_reaches_all_hosts() {
     happens_again(&folder, "out", tests + 1);
     let list = folder.join("out/tests/000001-only.host.fs.txt");
     let list = fs::read_to_string(list).expect("what the program saved");
-    assert!(list.contains("/copy (1 bytes)"), "{list}");
+    assert!(list.contains("/copy (1 byte)"), "{list}");
     let finding = folder.join("out/findings/0001");
     let copy = fs::read(finding.join("only.host.fs/copy")).expect("what the program saved");
     assert_eq!(copy, b"x");
     let list = fs::read_to_string(finding.join("only.host.fs.txt")).expect("a list");
-    assert!(list.contains("file 0600 /copy (1 bytes)"), "{list}");
+    assert!(list.contains("file 0600 /copy (1 byte)"), "{list}");
 }
 
 /// A network stack of its own, made of events as in listing 11 of the paper: a connection, then a byte on it.

@@ -104,7 +104,7 @@ fn a_checkpoint_that_cannot_be_written_is_not_promised() {
     assert!(left > 0, "{summary_before}");
     assert_eq!(summary_before["states_unsaved"], left);
     assert_eq!(summary_before["resume_from"], "beginning");
-    let hint = format!("{left} states are left; start again with: everett resume out");
+    let hint = format!("{left} states left; start again with: everett resume out");
     assert!(said.contains(&hint), "{said}");
     assert!(
         said.contains("a resumed run starts again from the beginning"),

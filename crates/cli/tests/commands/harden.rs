@@ -258,7 +258,7 @@ int main(int argc, char **argv) {
     let estimate = ["harden", "estimate", "--explored", "found", "program"];
     let said = expect(everett(&folder).args(estimate), 0);
     assert!(
-        crate::common::text(&said).contains("complete, 1 paths"),
+        crate::common::text(&said).contains("complete, 1 path;"),
         "{}",
         crate::common::text(&said)
     );

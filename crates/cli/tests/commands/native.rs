@@ -80,6 +80,10 @@ fn nothing_of_the_machine_is_within_reach() {
     let output = expect(&mut run, 0);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.starts_with(REFUSED), "{said}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    for refused in ["int 0x80 with 20", "syscall "] {
+        assert!(told.contains(refused), "{told}");
+    }
     for bounded in ["private memory", "shared memory", "fork"] {
         assert!(said.contains(&format!("{bounded}: bounded\n")), "{said}");
     }
@@ -225,7 +229,7 @@ int main(void) {
         text(&expect(&mut run, 1))
     };
     let said = runs("a");
-    assert!(said.contains("1 findings"), "{said}");
+    assert!(said.contains(" 1 finding,"), "{said}");
     assert!(said.contains("ends in deadlock"), "{said}");
     let again = runs("b");
     let ends = |said: &str| {

@@ -20,7 +20,7 @@ fn found_and_replayed(level: &str) {
     build(&folder, "races", RACES, &["-g", level]);
     for name in NAMES {
         let said = schedules(&folder, name, "memory", 1);
-        assert!(said.contains("1 findings"), "{level} {name}: {said}");
+        assert!(said.contains(" 1 finding,"), "{level} {name}: {said}");
         let finding = format!("{name}-memory/findings/0001");
         let said = text(&expect(everett(&folder).args(["replay", &finding]), 0));
         assert!(said.contains("1 of 1 traces confirmed"), "{said}");

@@ -1,6 +1,7 @@
 //! Describes classes of Trojan messages for people: fields, the nearest message of a client, groups, hints.
 
 use everett_engine::{SourceFrame, principal};
+use everett_report::counted;
 use everett_trojans::{Answer, Layout, Missing, Search, Why};
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
@@ -300,6 +301,6 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
     match nearest {
         Some(_) if !alone.is_empty() => alone.join(" or "),
         Some(nearest) => nearest.differs.join(", "),
-        None => format!("no client sends {length} bytes"),
+        None => format!("no client sends {}", counted(length, "byte")),
     }
 }

@@ -1,6 +1,7 @@
 //! `trojans.json`: the result of an analysis, kept so that `contains` can later decide whether a message is a Trojan.
 
 use everett_report::Folder;
+use everett_report::counted;
 use everett_solver::SolverConfig;
 use everett_trojans::{Answer, Encoded, Layout, Search, SearchOptions, StoredPath};
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,8 @@ pub fn contains(folder: &Path, message: &[u8]) -> Result<Contains> {
         let (least, most) = (lengths.clone().min(), lengths.max());
         bail!(
             Usage,
-            "the message has {length} bytes; those of {} to {} were analysed",
+            "the message has {}; those of {} to {} were analysed",
+            counted(length, "byte"),
             least.unwrap_or(&0),
             most.unwrap_or(&0)
         );

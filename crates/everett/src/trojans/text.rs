@@ -1,6 +1,7 @@
 //! The summary of a search for Trojan messages as text for people.
 
 use super::summary::{TrojanEntry, TrojansSummary};
+use everett_report::counted;
 
 impl TrojansSummary {
     /// The summary as text for people; with hints what the server should check, if asked for.
@@ -24,25 +25,26 @@ impl TrojansSummary {
         }
         for length in &self.lengths {
             if let Some(why) = &length.cut_off {
-                let (bytes, sender) = (length.length, &length.sender);
-                lines.push(format!(
-                    "server, {bytes} bytes from {sender}: cut off ({why})"
-                ));
+                let (bytes, sender) = (counted(length.length, "byte"), &length.sender);
+                lines.push(format!("server, {bytes} from {sender}: cut off ({why})"));
             }
         }
         for entry in &self.trojans {
             lines.extend(entry_lines(entry, with_hints));
         }
         for group in &self.groups {
-            lines.push(format!("group {}: {} classes", group.name, group.classes));
+            lines.push(format!(
+                "group {}: {}",
+                group.name,
+                counted(group.classes, "class")
+            ));
         }
         for undecided in &self.undecided {
             lines.push(format!("undecided: {undecided}"));
         }
         let count = match self.trojans.len() {
             0 => "no Trojan messages".to_owned(),
-            1 => "1 class of Trojan messages".to_owned(),
-            count => format!("{count} classes of Trojan messages"),
+            count => format!("{} of Trojan messages", counted(count, "class")),
         };
         let complete = match self.complete {
             true => "complete: there are no others",

@@ -216,7 +216,7 @@ impl NativeMachine<'_> {
                 if bytes > self.options.max_allocation {
                     return Ok(AtAllocator::Ends(NativeEnd::Finding {
                         kind: BugKind::HugeAllocation.name().to_owned(),
-                        message: format!("allocation of {bytes} bytes"),
+                        message: format!("allocation of {}", everett_vm::bytes(bytes)),
                     }));
                 }
                 let used = self.heaps.get(&name.pid).map_or(0, |heap| heap.bytes);
@@ -324,7 +324,10 @@ impl NativeMachine<'_> {
         let (blocks, bytes) = leaks::leaked(&mut native.tracee, known, &registers)?;
         Ok((blocks > 0).then(|| NativeEnd::Finding {
             kind: BugKind::Leak.name().to_owned(),
-            message: format!("{bytes} bytes in {blocks} unreachable heap blocks"),
+            message: format!(
+                "{} in unreachable heap blocks ({blocks})",
+                everett_vm::bytes(bytes)
+            ),
         }))
     }
 

@@ -572,7 +572,7 @@ pub(super) fn explain(object: &Object, fault: AccessFault) -> Bug {
     let nothing = || format!("{verb} of {wanted} at address {address:#x}, where nothing is");
     let Some(region) = object.region().filter(|_| inside < object.size) else {
         let at = position(object, address);
-        let message = format!("{verb} of {wanted} {at} a {what} of {} bytes", object.size);
+        let message = format!("{verb} of {wanted} {at} a {what} of {}", bytes(object.size));
         return Bug {
             allocated: object.allocated,
             freed: object.freed,
