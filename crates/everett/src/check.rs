@@ -1,58 +1,19 @@
-//! Validates specs: the one place that says which values of options are possible. Command lines and scenario keys set
-//! options through the table in `options.rs`, whose rows name these functions; callers of the library get a typed error.
+//! Validates values of options: the one place that says which are possible. The rows of the table in `options.rs` name
+//! these functions. Command lines and scenario keys set options through the table, and `RunSpec::check` checks the
+//! specs of callers.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::error::{Error, Result, bail};
 use crate::host::{parse_fault, parse_preempt, parse_scheduler};
 use crate::layers::Mount;
 use crate::load::GuestProgram;
-use crate::options::{OPTIONS, option};
-use crate::spec::{RunSpec, VERSION, parse_variable};
+use crate::spec::parse_variable;
 
 /// What is wrong with a value, as text for people.
 pub(crate) type Checked = Result<(), String>;
-
-impl RunSpec {
-    /// Checks all values of the spec. Every operation does so before anything else; the error is
-    /// [`Error::InvalidValue`], or [`Error::Usage`] if no program is named.
-    pub fn check(&self) -> Result<()> {
-        if self.command.is_empty() {
-            bail!(Usage, "the run names no program");
-        }
-        let invalid =
-            |field: &'static str| move |message: String| Error::InvalidValue { field, message };
-        self.check_version().map_err(invalid("version"))?;
-        let mut words = self.command.iter();
-        words
-            .try_for_each(|word| no_nul(word))
-            .map_err(invalid("command"))?;
-        let said = serde_json::to_value(self)?;
-        let usual = serde_json::to_value(RunSpec::default())?;
-        let is_set = |field: &str| said.get(field) != usual.get(field);
-        for row in OPTIONS {
-            row.check(self).map_err(invalid(row.field))?;
-            let required = row.requires.and_then(option).map(|other| other.field);
-            if let Some(other) = required.filter(|other| is_set(row.field) && !is_set(other)) {
-                let message = format!("it has no effect without `{other}`");
-                return Err(invalid(row.field)(message));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_version(&self) -> Checked {
-        match self.version {
-            None | Some(VERSION) => Ok(()),
-            Some(version) => Err(format!(
-                "{version} is not the version of this library, which is {VERSION}"
-            )),
-        }
-    }
-}
 
 /// Checks each of some values.
 pub(crate) fn all<T>(values: &[T], check: impl FnMut(&T) -> Checked) -> Checked {

@@ -1,13 +1,52 @@
-//! Completes specs from the table of options: applies defaults and the settings of a scenario, and rejects options
-//! that cannot be combined with a scenario. Must not know any command line.
+//! Checks and completes specs by the table of options: validates values, applies defaults and the settings of a
+//! scenario, and rejects options that cannot be combined with a scenario. Must not know any command line.
 
 use everett_scenario::{OptionSetting, Scenario};
 use std::path::Path;
 
+use crate::check::{Checked, no_nul};
 use crate::error::{Error, Result, bail};
 use crate::host::HostSpec;
-use crate::options::{OPTIONS, RunOption, Scope, set_options};
-use crate::spec::RunSpec;
+use crate::options::{OPTIONS, RunOption, Scope, option, set_options};
+use crate::spec::{RunSpec, VERSION};
+
+impl RunSpec {
+    /// Checks all values of the spec. Every operation does so before anything else; the error is
+    /// [`Error::InvalidValue`], or [`Error::Usage`] if no program is named.
+    pub fn check(&self) -> Result<()> {
+        if self.command.is_empty() {
+            bail!(Usage, "the run names no program");
+        }
+        let invalid =
+            |field: &'static str| move |message: String| Error::InvalidValue { field, message };
+        self.check_version().map_err(invalid("version"))?;
+        let mut words = self.command.iter();
+        words
+            .try_for_each(|word| no_nul(word))
+            .map_err(invalid("command"))?;
+        let said = serde_json::to_value(self)?;
+        let usual = serde_json::to_value(RunSpec::default())?;
+        let is_set = |field: &str| said.get(field) != usual.get(field);
+        for row in OPTIONS {
+            row.check(self).map_err(invalid(row.field))?;
+            let required = row.requires.and_then(option).map(|other| other.field);
+            if let Some(other) = required.filter(|other| is_set(row.field) && !is_set(other)) {
+                let message = format!("it has no effect without `{other}`");
+                return Err(invalid(row.field)(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_version(&self) -> Checked {
+        match self.version {
+            None | Some(VERSION) => Ok(()),
+            Some(version) => Err(format!(
+                "{version} is not the version of this library, which is {VERSION}"
+            )),
+        }
+    }
+}
 
 impl RunSpec {
     /// Refuses options for single programs. A scenario sets them per host; those that it cannot set are not supported

@@ -271,7 +271,7 @@ fn the_time_limit_is_one_of_native_runs_too() {
     let entry = &summary["findings"][0];
     let why = entry["confirmed_reason"].as_str();
     assert!(
-        entry["confirmed"].is_null() || why.is_some_and(|why| why.contains("--max-time")),
+        entry["confirmed"].is_null() || why.is_some_and(|why| why.contains("`max_time`")),
         "{summary:#}"
     );
 }
