@@ -8,7 +8,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 
-/// Names that are part of keys: hexadecimal digits, so that no broker gives a character of them a meaning.
+/// Names that are part of keys: hexadecimal digits, which have no special meaning to any broker.
 macro_rules! names {
     ($($(#[$text:meta])* $name:ident,)*) => {$(
         $(#[$text])*
@@ -47,13 +47,13 @@ macro_rules! names {
 names! {
     /// The name of a run.
     RunId,
-    /// The name of a job of a run: a digest of its parent's name and of its states, so that whoever hands over the same
-    /// states names them the same.
+    /// The name of a job of a run: a digest of its parent's name and of its states, so that equal
+    /// jobs get equal names.
     JobId,
 }
 
 impl RunId {
-    /// The name of a run by what it is and when it was submitted.
+    /// The name of a run: a digest of its manifest and a nonce.
     pub(crate) fn of(manifest: &[u8], nonce: &[u8]) -> RunId {
         let hash = Hash::of_parts(&[b"run", manifest, nonce]).to_string();
         RunId(hash[..16].to_owned())
@@ -61,30 +61,30 @@ impl RunId {
 }
 
 impl JobId {
-    /// The name of a job that another job left, or of the first of a run.
+    /// The name of a job: a digest of its parent (a job, or the run for its first job) and its states.
     pub(crate) fn of(parent: &str, states: Hash) -> JobId {
         let hash = Hash::of_parts(&[b"job", parent.as_bytes(), states.to_string().as_bytes()]);
         JobId(hash.to_string()[..32].to_owned())
     }
 }
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// What is explored: a [`crate::Manifest`].
     Run,
-    /// What a job came to: an [`Outcome`].
+    /// The outcome of a job: an [`Outcome`].
     Outcome,
-    /// Who has a job.
+    /// The worker that holds a job.
     Lease,
     /// The run was cancelled.
     Cancelled,
-    /// What jobs may do further whose part of the run's budget was spent.
+    /// Budget granted to jobs that have spent their part.
     Grant,
 }
 
 impl Kind {
-    /// As keys have it.
+    /// Its name in keys.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
@@ -99,11 +99,11 @@ impl Kind {
 /// The key of a record.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
-    /// What it is about.
+    /// The kind of the record.
     pub kind: Kind,
     /// The run.
     pub run: RunId,
-    /// The job, where it is about one.
+    /// The job, if the record is about one.
     pub job: Option<JobId>,
 }
 
@@ -140,13 +140,13 @@ pub struct Ticket {
     pub run: RunId,
     /// Its name.
     pub job: JobId,
-    /// The job that left it, or the run for the first.
+    /// The job that created it, or the run for the first job.
     pub parent: String,
     /// The object with its states.
     pub states: Hash,
-    /// What they weigh.
+    /// The weight of the states.
     pub weight: WeightSum,
-    /// What may be done with them.
+    /// The budget for them.
     #[serde(default)]
     pub budget: Budget,
 }
@@ -169,7 +169,7 @@ impl Ticket {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// From bytes that anybody may have written.
+    /// From untrusted bytes.
     pub fn read(bytes: &[u8]) -> Result<Ticket> {
         let ticket: Ticket = serde_json::from_slice(bytes).map_err(Error::damaged)?;
         match ticket.job == JobId::of(&ticket.parent, ticket.states) {
@@ -181,57 +181,57 @@ impl Ticket {
     }
 }
 
-/// A job that was handed out. It is handed out again unless it is acknowledged or the lease extended in time.
+/// A lease of a job. The broker hands the job out again unless it is acknowledged or the lease is extended in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
     /// The job.
     pub ticket: Ticket,
-    /// How often it has been handed out, this time included.
+    /// How often the job has been handed out, including this time.
     pub delivery: u64,
-    /// What the broker knows the lease by.
+    /// The broker's id of the lease.
     pub token: String,
 }
 
-/// A job that another one left.
+/// A job that another job created for its remaining states.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Child {
     /// Its name.
     pub job: JobId,
     /// The object with its states.
     pub states: Hash,
-    /// What they weigh.
+    /// The weight of the states.
     pub weight: WeightSum,
-    /// How many there are.
+    /// Number of states.
     pub count: u64,
-    /// What may be done with them. Where nothing may, the job is not handed out.
+    /// The budget for them. A job without budget is not handed out.
     #[serde(default)]
     pub budget: Budget,
 }
 
-/// What a job came to. The first that is recorded counts.
+/// The outcome of a job. The first one that is recorded counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The worker that explored it.
     pub worker: String,
     /// Weight of paths that ended.
     pub finished: WeightSum,
-    /// Weight of what was given up.
+    /// Weight of paths that were given up.
     pub unknown: WeightSum,
-    /// Weight of what the program did not want explored.
+    /// Weight of paths that the program pruned.
     pub pruned: WeightSum,
-    /// Weight of what a bound excludes.
+    /// Weight of combinations that a bound on faults excludes.
     pub excluded: WeightSum,
-    /// What is left.
+    /// Jobs for the remaining states.
     pub children: Vec<Child>,
     /// The object with counters, tests and findings; `None` if the job could not be explored.
     pub results: Option<Hash>,
-    /// Why it could not be.
+    /// Why it could not be explored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Paths or worlds that ended, forks and instructions.
     #[serde(flatten)]
     pub work: Work,
-    /// Findings.
+    /// Number of findings.
     pub findings: u64,
     /// Instructions that rematerialised states.
     pub replayed: u64,
@@ -245,12 +245,12 @@ impl Outcome {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// From bytes that anybody may have written.
+    /// From untrusted bytes.
     pub fn read(bytes: &[u8]) -> Result<Outcome> {
         serde_json::from_slice(bytes).map_err(Error::damaged)
     }
 
-    /// The weight of everything in it; `None` if that is above 1.
+    /// The total weight; `None` if it is above 1.
     pub fn weight(&self) -> Option<WeightSum> {
         let mut sum = self.finished.clone();
         let parts = [&self.unknown, &self.pruned, &self.excluded].into_iter();
@@ -261,7 +261,7 @@ impl Outcome {
             .then_some(sum)
     }
 
-    /// The jobs that it left, to be handed out: without those that may do nothing.
+    /// The jobs that it created and that have budget, to be handed out.
     pub fn tickets<'o>(
         &'o self,
         run: &'o RunId,
@@ -271,7 +271,7 @@ impl Outcome {
         tickets.filter(|ticket| ticket.budget.spent().is_none())
     }
 
-    /// All jobs that it left.
+    /// All jobs that it created.
     pub(crate) fn all_tickets<'o>(
         &'o self,
         run: &'o RunId,
@@ -288,7 +288,7 @@ impl Outcome {
 /// Objects by their hashes.
 pub(crate) type Objects = Vec<(Hash, Vec<u8>)>;
 
-/// A job that was explored, with what has to be stored before its outcome counts.
+/// The result of an explored job, with the objects that must be stored before its outcome counts.
 #[derive(Clone, Debug)]
 pub struct Explored {
     /// Objects that the outcome names.
@@ -297,7 +297,7 @@ pub struct Explored {
     pub outcome: Outcome,
 }
 
-/// A broker. Operations may be repeated: all operations are idempotent.
+/// A broker. All operations are idempotent, so that they can be retried.
 pub trait Broker: Send {
     /// Stores an object.
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()>;
@@ -305,16 +305,16 @@ pub trait Broker: Send {
     /// The bytes of an object, which the caller checks.
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>>;
 
-    /// Records something under a key unless there is a record, in one step. Returns what is recorded now.
+    /// Records a value under a key unless there is a record already, atomically. Returns the value that is recorded now.
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>>;
 
-    /// Replaces what is noted under a key. Only for advisory data.
+    /// Replaces the value under a key. Only for advisory data.
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()>;
 
-    /// What is recorded under a key.
+    /// The value recorded under a key.
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>>;
 
-    /// What is recorded about jobs of a run.
+    /// All records of a kind about jobs of a run.
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>>;
 
     /// All runs.
@@ -326,24 +326,24 @@ pub trait Broker: Send {
     /// Takes a job from the queue, if there is one.
     fn lease(&mut self) -> Result<Option<Lease>>;
 
-    /// The job is still worked on.
+    /// Extends a lease, because the job is still being explored.
     fn extend(&mut self, lease: &Lease) -> Result<()>;
 
-    /// The job is done: it leaves the queue. Returns `false` if the lease has passed on to somebody else, where the
-    /// broker knows; the job stays theirs then.
+    /// Removes a finished job from the queue. Returns `false` if the broker knows that another worker holds the lease;
+    /// the job then stays with that worker.
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool>;
 
-    /// Somebody else should have the job.
+    /// Returns a job to the queue for another worker.
     fn release(&mut self, lease: &Lease) -> Result<()>;
 
-    /// How many jobs wait for a worker.
+    /// Number of jobs that wait for a worker.
     fn waiting(&mut self) -> Result<u64>;
 
     /// How long a lease lasts.
     fn lease_time(&self) -> std::time::Duration;
 
-    /// Ends a job: stores what it came to, hands out what it left, and only then takes it from the queue. Returns the
-    /// outcome that counts, which is that of another worker where one was faster.
+    /// Finishes a job: stores its results, publishes the jobs that it created, and only then removes it from the queue.
+    /// Returns the outcome that counts, which is that of another worker if one was faster.
     fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
         for (hash, bytes) in &explored.objects {
             self.put(*hash, bytes)?;
@@ -355,7 +355,7 @@ pub trait Broker: Send {
         Ok(outcome)
     }
 
-    /// Hands out what a job left that has its outcome, and takes it from the queue.
+    /// Settles a job whose outcome is recorded: publishes the jobs that it created, and removes it from the queue.
     fn settle(&mut self, lease: &Lease, outcome: &Outcome) -> Result<()> {
         for ticket in outcome.tickets(&lease.ticket.run, &lease.ticket.job) {
             self.publish(&ticket)?;
@@ -365,7 +365,7 @@ pub trait Broker: Send {
     }
 }
 
-/// The bytes of an object, which are what their hash says.
+/// The bytes of an object, checked against its hash.
 pub(crate) fn fetch(broker: &mut dyn Broker, hash: Hash) -> Result<Vec<u8>> {
     let bytes = broker.get(hash)?;
     let bytes = bytes.ok_or_else(|| Error::damaged(format!("the object {hash} is missing")))?;

@@ -21,7 +21,7 @@ pub struct Secrets {
     pub authorities: Option<PathBuf>,
 }
 
-/// How long leases last that nobody asks for in particular.
+/// The default duration of leases.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.

@@ -12,7 +12,7 @@ pub enum Error {
     /// The broker cannot be reached or refuses.
     #[error("the broker: {0}")]
     Broker(String),
-    /// What came from the broker is damaged, or not what it says it is.
+    /// Data from the broker is damaged or not valid.
     #[error("what the broker has is damaged: {0}")]
     Damaged(String),
     /// The run is of another build of Everett.
@@ -54,7 +54,7 @@ impl Error {
         Error::Broker(error.to_string())
     }
 
-    /// Damage that somebody noticed.
+    /// An error about damaged data.
     pub(crate) fn damaged(what: impl std::fmt::Display) -> Error {
         Error::Damaged(what.to_string())
     }

@@ -1,6 +1,6 @@
-//! One search on several machines. A job is a set of pending traces of a program, or of dstates of a scenario. Workers
-//! take jobs from a broker, explore each for a while, and return the outcome and the states that are left, as further
-//! jobs.
+//! One search on several machines. A job is a set of pending traces of a program, or of dstates of a scenario (sets of
+//! states of its hosts that form worlds). Workers take jobs from a broker, explore each for a while, and return the
+//! outcome and the remaining states, as further jobs.
 //!
 //! The tree of outcomes is authoritative: each job has at most one outcome, the first that was recorded, and the
 //! outcome names the jobs that it left. The queue only hands jobs out. So a job may be handed out twice, a worker may

@@ -37,7 +37,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// An empty broker whose leases last so many operations.
+    /// An empty broker whose leases last this number of operations.
     pub fn new(lease: u64) -> SharedMemory {
         SharedMemory {
             stored: Arc::default(),

@@ -28,7 +28,7 @@ const WORKERS: &str = "workers";
 const CHUNK: usize = 512 << 10;
 /// Workers that may have a job at the same time.
 const MOST_LEASED: i64 = 65_536;
-/// Records that are asked for at a time.
+/// Number of records per request.
 const BATCH: usize = 512;
 /// How an object begins that is whole in its message, and one that is in several.
 const WHOLE: u8 = 0;

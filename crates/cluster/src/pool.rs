@@ -37,7 +37,7 @@ pub struct PoolSpec {
     pub idle: Option<Duration>,
 }
 
-/// A worker of a pool, by its name, and what it did; `None` where it has just come.
+/// Receives the name of a worker and its last step; `None` if it has just started.
 pub type WorkerObserver<'t> = dyn Fn(&str, Option<&WorkerStep>) + Sync + 't;
 
 /// A folder for spilled states that is removed with this value. It is locked, so that the next process can tell one whose
@@ -96,8 +96,8 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Lets workers explore jobs until they are asked to stop, or have waited long enough. One that cannot go on ends the
-/// others, with what they have done so far.
+/// Runs workers until the stop flag is set or they have been idle long enough. If one fails, the others stop and hand
+/// back their results so far.
 pub fn run_workers(
     spec: &PoolSpec,
     session: &Session,

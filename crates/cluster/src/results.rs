@@ -115,7 +115,7 @@ pub fn results(
     Ok(conclude(dir, gathered, session, observer)?)
 }
 
-/// What the jobs of a run came to.
+/// The results of the jobs of a run.
 fn jobs(broker: &mut dyn Broker, status: &Status) -> Result<Vec<JobResult>> {
     let results = status.results.iter();
     let results = results.map(|hash| unpack_results(&fetch(broker, *hash)?));
@@ -134,7 +134,7 @@ fn paths_of(jobs: &[JobResult]) -> Result<BTreeSet<u64>> {
     Ok(paths)
 }
 
-/// Worlds that came to their end: all combinations of some states of each host.
+/// Worlds that ended: all combinations of some states of each host.
 type Combinations = [Vec<u64>];
 
 /// Fails if a world was explored twice.

@@ -62,7 +62,7 @@ pub struct RunKind {
 }
 
 impl Manifest {
-    /// From bytes that anybody may have written. Another build or protocol is refused.
+    /// From untrusted bytes. Another build or protocol is refused.
     pub(crate) fn read(bytes: &[u8], build: &Build) -> Result<Manifest> {
         // The rest may mean something else in another protocol.
         #[derive(Deserialize)]
@@ -100,7 +100,7 @@ impl Manifest {
     }
 }
 
-/// A run that is to be submitted.
+/// A run to submit.
 #[derive(Clone, Debug)]
 pub struct Submission {
     /// The run.

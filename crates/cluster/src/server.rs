@@ -15,10 +15,10 @@ const PROGRAM: &str = "nats-server";
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Which server is to be started.
+/// The server to start.
 #[derive(Clone, Default)]
 pub struct ServerSpec {
-    /// Folder for what it stores; made if it is not there.
+    /// Its storage folder; created if it does not exist.
     pub dir: PathBuf,
     /// The port; any free one by default.
     pub port: Option<u16>,
@@ -45,7 +45,7 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-/// Text as the server's configuration has it.
+/// Text in the syntax of the server's configuration.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
@@ -146,7 +146,7 @@ impl LocalServer {
         &self.url
     }
 
-    /// What it has acknowledged survives that the machine stops, not only that the server does.
+    /// Whether acknowledged data survives a crash of the machine, not only of the server.
     pub fn syncs_always(&self) -> bool {
         self.syncs_always
     }

@@ -26,7 +26,7 @@ pub fn pack_states(states: &States) -> Result<Vec<u8>> {
     }
 }
 
-/// The states in bytes that anybody may have written.
+/// The states in untrusted bytes.
 pub fn unpack_states(packed: &[u8]) -> Result<States> {
     let Some(worlds) = packed.strip_prefix(WORLDS) else {
         return Ok(States::Program(unpack(packed)?));
@@ -37,7 +37,7 @@ pub fn unpack_states(packed: &[u8]) -> Result<States> {
     Ok(States::Worlds(Box::new(worlds)))
 }
 
-/// States that a job left, in so many parts at most; worlds come in parts.
+/// The remaining states of a job, in at most this number of parts; worlds come in parts.
 pub(crate) fn divide(left: Vec<States>, most: usize) -> Vec<States> {
     let mut parts = Vec::new();
     for states in left {

@@ -89,11 +89,11 @@ impl WorkerFigures {
 /// A job that has no outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
-    /// The job, with what it may do.
+    /// The job, with its budget.
     pub ticket: Ticket,
-    /// A worker has it.
+    /// Whether a worker holds it.
     pub is_leased: bool,
-    /// It may do nothing.
+    /// Whether it has no budget.
     pub is_stopped: bool,
 }
 
@@ -137,7 +137,7 @@ impl fmt::Display for Status {
 }
 
 impl Status {
-    /// Nothing is left that may be explored.
+    /// Whether no job is left that may be explored.
     pub fn is_over(&self) -> bool {
         let may_go_on = self.free.spent().is_none();
         self.open.iter().all(|open| open.is_stopped && !may_go_on)
@@ -149,7 +149,7 @@ impl Status {
         self.free.spent().filter(|_| is_stopped)
     }
 
-    /// Everything was explored.
+    /// Whether everything was explored.
     pub fn is_complete(&self) -> bool {
         let mut explored = self.finished.clone();
         explored.add_sum_checked(&self.excluded) && explored.is_one()

@@ -76,7 +76,7 @@ pub fn pack(traces: &[Trace]) -> Vec<u8> {
     packed
 }
 
-/// The states in bytes that anybody may have written.
+/// The states in untrusted bytes.
 pub fn unpack(packed: &[u8]) -> Result<Vec<Trace>> {
     let states = packed.strip_prefix(MAGIC);
     let states = states.ok_or_else(|| Error::damaged("these are not states"))?;

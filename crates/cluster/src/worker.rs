@@ -47,7 +47,7 @@ fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// Results from bytes that anybody may have written.
+/// Results from untrusted bytes.
 pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
     let packed = packed.strip_prefix(RESULTS_MAGIC);
     let packed = packed.ok_or_else(|| Error::damaged("these are not results"))?;
@@ -56,7 +56,7 @@ pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
     serde_json::from_slice(&text).map_err(Error::damaged)
 }
 
-/// What a worker is told.
+/// The configuration of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
     /// Its name, for people.
@@ -83,11 +83,11 @@ pub enum Taken {
     Nothing,
     /// It had its outcome, or its run was cancelled.
     Over,
-    /// It is to be explored.
+    /// The job is to be explored.
     Job(Box<TakenJob>),
 }
 
-/// A job that is to be explored.
+/// A job to explore.
 pub struct TakenJob {
     /// The lease.
     pub lease: Lease,
@@ -269,7 +269,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Hands back what a job came to. Returns the outcome that counts.
+    /// Hands back the result of a job. Returns the outcome that counts.
     pub fn finish(
         &mut self,
         broker: &mut dyn Broker,
@@ -310,7 +310,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Explores jobs until it is asked to stop, or has waited long enough. A broker that cannot be reached is tried
+    /// Explores jobs until the stop flag is set or it has been idle long enough. A broker that cannot be reached is tried
     /// again for a while.
     pub fn run(
         &mut self,

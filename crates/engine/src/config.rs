@@ -12,20 +12,20 @@ use std::time::Duration;
 use crate::memory::MemoryAccount;
 use crate::trace::Trace;
 
-/// Where the search stops.
+/// Limits of the search.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Time, by the clock, at which all is done, also what comes after the search.
+    /// Time limit, including the work after the search.
     pub max_time: Option<Duration>,
-    /// Memory of the process; over it states are spilled to disk.
+    /// Memory limit of the process, above which states are spilled.
     pub max_memory: Option<u64>,
-    /// Paths that end.
+    /// Number of ended paths.
     pub max_paths: Option<u64>,
-    /// Forks of the whole run.
+    /// Number of forks of the whole run.
     pub max_forks: Option<u64>,
-    /// Forks along one path; a deeper one is cut off.
+    /// Number of forks on one path; deeper paths are cut off.
     pub max_depth: Option<u32>,
-    /// Instructions on one path; more is a hang.
+    /// Number of instructions on one path; more is a hang.
     pub max_instructions: Option<u64>,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
@@ -36,20 +36,20 @@ pub struct Limits {
 pub struct WorldHost {
     /// Its name.
     pub name: String,
-    /// What it is started with.
+    /// Its programs, files and options.
     pub config: HostConfig,
     /// When it starts; `None` for when the hosts before it are blocked.
     pub start_ns: Option<u64>,
     /// How its processes must end; anything else is a finding.
     pub expects: Vec<Expected>,
-    /// The trace to where it begins, where its program sets it up by itself.
+    /// The trace that leads to its initial state, if its program sets it up (`netklee.h`).
     pub begin: Option<Arc<Trace>>,
-    /// It is a live peer: it has no programs.
+    /// The configuration of a live peer, if it is one; a live peer has no programs.
     pub peer: Option<Arc<PeerConfig>>,
 }
 
 impl WorldHost {
-    /// The host of a program on its own.
+    /// The host of a single program.
     pub fn alone(config: HostConfig) -> WorldHost {
         WorldHost {
             name: "host".to_owned(),
@@ -61,13 +61,13 @@ impl WorldHost {
         }
     }
 
-    /// Its program sets it up by itself.
+    /// Whether its program sets it up.
     pub fn sets_itself_up(&self) -> bool {
         matches!(self.config.boot, Boot::Start(_))
     }
 }
 
-/// What a world has besides its hosts.
+/// The configuration of a world besides its hosts.
 #[derive(Clone, Default)]
 pub struct WorldConfig {
     /// The network between the hosts, and its faults.
@@ -78,14 +78,14 @@ pub struct WorldConfig {
     pub mapping: String,
 }
 
-/// What the search is told.
+/// The configuration of a search.
 #[derive(Clone)]
 pub struct ExplorerConfig {
-    /// The hosts, in the order of the topology. A program on its own is one host.
+    /// The hosts, in the order of the topology. A single program has one host.
     pub hosts: Vec<WorldHost>,
-    /// Another build of the program on its own, on the same host: what it does is compared with each path.
+    /// Another build of a single program, on the same host: its behaviour is compared with that of each path.
     pub against: Option<Box<HostConfig>>,
-    /// The world between them; `None` for a program on its own.
+    /// The world between the hosts; `None` for a single program.
     pub world: Option<WorldConfig>,
     /// Settings of the vm.
     pub vm: VmOptions,
@@ -97,25 +97,25 @@ pub struct ExplorerConfig {
     pub batch_instructions: u64,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Where the search stops.
+    /// Limits of the search.
     pub limits: Limits,
     /// Make a trace for every path or world, not only for those that cover something new.
     pub all_tests: bool,
-    /// Make no traces of paths that end well.
+    /// Make no traces of paths that end without a finding.
     pub no_tests: bool,
     /// Report every path that ends in a finding, not only the first at each location.
     pub all_findings: bool,
     /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
-    /// Keep what paths write.
+    /// Keep the output of paths.
     pub keep_output: bool,
-    /// Keep what paths leave behind in their files.
+    /// Keep the files that paths create or change.
     pub keep_files: bool,
     /// The clock of the run.
     pub clock: Clock,
-    /// The memory that the run takes.
+    /// The memory account of the run.
     pub memory: Arc<dyn MemoryAccount>,
-    /// File that states are spilled to.
+    /// The spill file.
     pub spill: Option<PathBuf>,
     /// Answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,

@@ -6,7 +6,7 @@ use std::io;
 use crate::mapping::UnknownMapping;
 use crate::search::UnknownSearcher;
 
-/// Why a search cannot go on from a checkpoint.
+/// Why a search cannot continue from a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
     /// It is of other programs or of another scenario.
@@ -20,19 +20,19 @@ pub enum SavedError {
 /// Why the search could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplorerError {
-    /// Of the mapping.
+    /// There is no such mapping.
     #[error(transparent)]
     Mapping(#[from] UnknownMapping),
-    /// Of the searchers.
+    /// There is no such searcher.
     #[error(transparent)]
     Searcher(#[from] UnknownSearcher),
-    /// Of the solver.
+    /// The solver cannot be started.
     #[error(transparent)]
     Solver(#[from] SolverError),
-    /// Of the spill file.
+    /// The spill file cannot be used.
     #[error("states cannot be spilled: {0}")]
     Spill(#[from] io::Error),
-    /// Of the checkpoint that it is to go on from.
+    /// The checkpoint cannot be used.
     #[error(transparent)]
     Saved(#[from] SavedError),
 }

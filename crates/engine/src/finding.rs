@@ -18,13 +18,13 @@ pub enum PathEnding {
     Exit(i32),
     /// A signal ended it.
     Signal(i32),
-    /// Something is wrong.
+    /// It ended in a finding of this kind.
     Bug(BugKind),
-    /// All threads wait for what only the outside could send.
+    /// All threads are blocked on events from outside.
     Idle,
-    /// The host was switched off.
+    /// The host was powered off.
     Off,
-    /// The program asked that the path ends silently, or an assumption does not hold.
+    /// The program ended its path silently, or an assumption does not hold.
     Silent,
     /// A limit of the search cut it off.
     Cut(&'static str),
@@ -33,13 +33,13 @@ pub enum PathEnding {
 /// A path that ended.
 #[derive(Clone, Debug)]
 pub struct PathEnd {
-    /// How.
+    /// How it ended.
     pub ending: PathEnding,
-    /// Inputs and choices that lead there. Only where a test is wanted.
+    /// Inputs and choices that lead there, if a test is wanted.
     pub trace: Option<Trace>,
-    /// It executed something that no path before it did.
+    /// Whether it was the first to execute some code.
     pub covered_new: bool,
-    /// A digest of the answers that led there: the same wherever and whenever the path is explored.
+    /// A digest of the answers that led there: it is the same on every machine and in every run.
     pub digest: u64,
     /// Its weight.
     pub weight: Weight,
@@ -47,33 +47,33 @@ pub struct PathEnd {
     pub depth: u32,
     /// Instructions on the path.
     pub instructions: u64,
-    /// The log of system calls, where it was asked for.
+    /// The log of system calls, if it is kept.
     pub calls: Vec<String>,
-    /// Points between system calls at which another thread could have run, where they were asked for, with their
-    /// places in the source.
+    /// Points between system calls at which another thread could have run, with their source locations, if they are
+    /// logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// What it wrote to standard output and standard error, under the inputs of the trace.
+    /// Its standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
-    /// Files that it changed, with their contents, where they are asked for.
+    /// Files that it changed, with their contents, if they are kept.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
-/// A finding: a path that ended in something wrong.
+/// A finding: a path that ended in a bug.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What kind.
+    /// Its kind.
     pub kind: BugKind,
-    /// One line for people.
+    /// A one-line description.
     pub message: String,
-    /// Where, innermost first.
+    /// Its stack, innermost frame first.
     pub stack: Vec<SourceFrame>,
-    /// Where there are several threads: name, activity and stack of each.
+    /// Name, activity and stack of each thread, if there are several.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// Where the memory concerned was allocated.
     pub allocated: Vec<SourceFrame>,
     /// Where it was freed.
     pub freed: Vec<SourceFrame>,
-    /// Failures that were injected since the host was started last: what failed, and where.
+    /// Failures that were injected since the last start of the host: what failed, and where.
     pub failures: Vec<(String, Vec<SourceFrame>)>,
     /// The exposed data that a broken invariant has read.
     pub values: Vec<ShownValue>,
@@ -83,7 +83,7 @@ pub struct Finding {
     pub clock_ns: u64,
     /// Instructions on the path.
     pub instructions: u64,
-    /// What the path wrote to standard output and standard error.
+    /// Standard output and standard error of the path.
     pub output: [Vec<u8>; 2],
     /// Files that the path changed, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
@@ -106,25 +106,25 @@ pub struct ShownValue {
     pub observed: Vec<SourceFrame>,
 }
 
-/// Something that a program asked for and that the kernel model refused or ignored, although Linux would do it.
+/// A request of a program that the kernel model refused or ignored, although Linux would fulfil it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unsupported {
     /// The system call.
     pub call: String,
-    /// What was asked for.
+    /// The request.
     pub what: String,
-    /// The function that asked.
+    /// The function that made the request.
     pub function: String,
     /// Its file.
     pub file: String,
     /// The line there.
     pub line: u32,
-    /// How often, at most, on one path.
+    /// The largest number of such requests on one path.
     pub count: u64,
 }
 
 impl Unsupported {
-    /// They are the same but for how often.
+    /// Whether both are the same request, apart from their counts.
     pub fn is_same(&self, other: &Unsupported) -> bool {
         let key = |one: &Unsupported| {
             (
@@ -175,7 +175,7 @@ pub struct FindingIndex {
 }
 
 impl FindingIndex {
-    /// Counts a path; `true` if it is the first of its finding.
+    /// Counts a path; `true` if it is the first with this finding.
     pub fn count(&mut self, key: FindingKey) -> bool {
         let mut counts = self.counts();
         let count = counts.entry(key).or_insert(0);
@@ -188,17 +188,17 @@ impl FindingIndex {
         *self.counts().entry(key).or_default() += count;
     }
 
-    /// It was counted before.
+    /// Whether the finding was reported before.
     pub fn contains(&self, key: &FindingKey) -> bool {
         self.counts().contains_key(key)
     }
 
-    /// How many different findings there are.
+    /// Number of distinct findings.
     pub fn len(&self) -> usize {
         self.counts().len()
     }
 
-    /// There is none.
+    /// Whether there is no finding.
     pub fn is_empty(&self) -> bool {
         self.counts().is_empty()
     }
@@ -216,7 +216,7 @@ impl FindingIndex {
     }
 }
 
-/// Files that programs of hosts want to have written down, and what they hold.
+/// The changed files of each host, with their contents.
 pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 
 /// A finding in a world.
@@ -224,20 +224,20 @@ pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 pub struct WorldFinding {
     /// The finding itself.
     pub finding: Finding,
-    /// What is the same finding: kind, file, line and function, with what else tells findings of a world apart.
+    /// Its key: findings with equal keys count as the same.
     pub key: FindingKey,
     /// The host that it is on.
     pub host: String,
-    /// What leads there: inputs and choices of every host.
+    /// Inputs and choices of every host that lead there.
     pub traces: BTreeMap<String, Trace>,
-    /// What each host was doing then, where one world is followed.
+    /// The status of each host at that time, if one world is followed.
     pub host_status: Vec<HostStatus>,
-    /// What hosts had sent each other, where one world is followed.
+    /// The messages between hosts up to that time, if one world is followed.
     pub messages: Vec<Message>,
 }
 
 impl WorldFinding {
-    /// A finding of a program on its own.
+    /// A finding of a single program.
     pub fn alone(finding: Finding, host: &str) -> WorldFinding {
         let place = principal(&finding.stack).cloned().unwrap_or_default();
         let kind = finding.kind.name().to_owned();
@@ -252,24 +252,24 @@ impl WorldFinding {
     }
 }
 
-/// What a host was doing.
+/// The status of a host.
 #[derive(Clone, Debug)]
 pub struct HostStatus {
     /// Its name.
     pub name: String,
     /// Its clock.
     pub clock_ns: u64,
-    /// What it was doing, for people.
+    /// Its activity, as text.
     pub doing: String,
     /// Its threads: name, activity and stack.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
-    /// Failures that were injected since it was started last: what failed, and where.
+    /// Failures that were injected since its last start: what failed, and where.
     pub failures: Vec<(String, Vec<SourceFrame>)>,
-    /// The log of its system calls, where it keeps one.
+    /// The log of its system calls, if it is kept.
     pub calls: Vec<String>,
     /// Files that are kept, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
-    /// Points between system calls that it has passed since it was started last, where they are logged.
+    /// Points between system calls that it has passed since its last start, if they are logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// How often it was started before.
     pub restarts: u32,

@@ -25,22 +25,22 @@ pub enum Stored {
 /// A state in the spill file.
 #[derive(Clone)]
 pub struct Spilled {
-    /// Where it is.
+    /// Its position in the spill file.
     pub at: SpillId,
-    /// What is asked of a state of a world while it is there.
+    /// The data about a state of a world that the search needs while the state is not in memory.
     pub net: Option<Box<SpilledNet>>,
 }
 
-/// What is asked of a spilled state of a world.
+/// The data about a spilled state of a world that the search needs without rematerialising it.
 #[derive(Clone)]
 pub struct SpilledNet {
     /// The digest of its history.
     pub history: HistoryDigest,
     /// Key under which equal states are merged.
     pub identity: Identity,
-    /// It was the first to execute some code.
+    /// Whether it was the first to execute some code.
     pub covered_new: bool,
-    /// Its programs have not ended.
+    /// Whether its programs have not ended.
     pub is_waiting: bool,
     /// A digest of the answers that led to it.
     pub answers: u64,
@@ -60,7 +60,7 @@ impl Spilled {
         Spilled { at, net }
     }
 
-    /// What is asked of a state of a world while it is not in memory.
+    /// The data about a state of a world that the search needs while the state is not in memory.
     pub fn net_of(state: &State, arena: &Arena) -> Option<Box<SpilledNet>> {
         state.net.as_ref().map(|net| {
             Box::new(SpilledNet {
@@ -75,7 +75,7 @@ impl Spilled {
     }
 }
 
-/// What searchers go by.
+/// Properties of a state by which searchers order it.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct StateInfo {
     /// Forks on its path.
@@ -113,7 +113,7 @@ const LEAF: u32 = u32::MAX - 1;
 pub struct Frontier {
     entries: Vec<Option<Entry>>,
     free_entries: Vec<u32>,
-    /// Ids of states that ended are used again. Not so in worlds, where a smaller id means an older state.
+    /// Whether ids of ended states are reused. In worlds they are not, because a smaller id means an older state.
     reuse_ids: bool,
     nodes: Vec<ForkNode>,
     free_nodes: Vec<u32>,
@@ -148,7 +148,7 @@ fn stored_weight(stored: &Stored) -> Option<Weight> {
 }
 
 impl Frontier {
-    /// A frontier for worlds: ids are in the order in which states were made.
+    /// A frontier for worlds: ids are in the order of creation.
     pub fn of_worlds() -> Frontier {
         Frontier {
             reuse_ids: false,
@@ -156,17 +156,17 @@ impl Frontier {
         }
     }
 
-    /// How many states there are.
+    /// Number of states.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Nothing is left.
+    /// Whether no state is left.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many of them are in the spill file.
+    /// Number of states in the spill file.
     pub fn spilled(&self) -> usize {
         self.spilled
     }
@@ -296,20 +296,20 @@ impl Frontier {
         self.entries.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// What searchers go by.
+    /// The properties by which searchers order a state.
     pub fn info(&self, id: StateId) -> StateInfo {
         self.entry(id)
             .map_or_else(StateInfo::default, |entry| entry.info)
     }
 
-    /// Renews what searchers go by.
+    /// Updates the properties by which searchers order a state.
     pub fn set_info(&mut self, id: StateId, info: StateInfo) {
         if let Some(entry) = self.entry_mut(id) {
             entry.info = info;
         }
     }
 
-    /// Takes a state out for execution; its place is kept.
+    /// Takes a state out for execution; its id stays reserved.
     pub fn take(&mut self, id: StateId) -> Option<Stored> {
         let entry = self.entry_mut(id)?;
         let stored = std::mem::replace(&mut entry.stored, Stored::Running);
@@ -319,18 +319,18 @@ impl Frontier {
         Some(stored)
     }
 
-    /// A state, where it is.
+    /// A state, in memory or spilled.
     pub fn get(&self, id: StateId) -> Option<&Stored> {
         let entry = self.entries.get(id.0 as usize)?;
         entry.as_ref().map(|entry| &entry.stored)
     }
 
-    /// A state is being executed.
+    /// Whether a state is being executed.
     pub fn is_running(&self, id: StateId) -> bool {
         matches!(self.get(id), Some(Stored::Running))
     }
 
-    /// A state that is in memory.
+    /// A state, if it is in memory.
     pub fn live(&self, id: StateId) -> Option<&State> {
         match self.get(id)? {
             Stored::Live(state) => Some(state),
@@ -338,7 +338,7 @@ impl Frontier {
         }
     }
 
-    /// What is asked of a state of a world that is in the spill file.
+    /// The data about a state of a world, if the state is spilled.
     pub fn spilled_net(&self, id: StateId) -> Option<&SpilledNet> {
         match self.get(id)? {
             Stored::Spilled(spilled) => spilled.net.as_deref(),
@@ -365,13 +365,13 @@ impl Frontier {
             || spilled.is_some_and(|net| net.covered_new)
     }
 
-    /// Whether the programs of a state of a world, which runs no more, wait for ever instead of having ended.
+    /// Whether the programs of a finished state of a world are blocked forever instead of having ended.
     pub fn is_waiting(&self, id: StateId) -> bool {
         let spilled = self.spilled_net(id);
         self.live(id).is_some_and(State::is_waiting) || spilled.is_some_and(|net| net.is_waiting)
     }
 
-    /// A test has what a state of a world was the first to execute.
+    /// Marks the new coverage of a state of a world as covered by a test.
     pub fn clear_covered_new(&mut self, id: StateId) {
         match self.entry_mut(id).map(|entry| &mut entry.stored) {
             Some(Stored::Live(state)) => state.covered_new = false,
@@ -384,25 +384,25 @@ impl Frontier {
         }
     }
 
-    /// The weight of a state, wherever it is.
+    /// The weight of a state.
     pub fn weight(&self, id: StateId) -> Weight {
         self.entry(id)
             .map_or_else(Weight::default, |entry| entry.weight)
     }
 
-    /// Renews the weight of a state that is being executed.
+    /// Updates the weight of a state that is being executed.
     pub fn set_weight(&mut self, id: StateId, weight: Weight) {
         if let Some(entry) = self.entry_mut(id) {
             entry.weight = weight;
         }
     }
 
-    /// How often faults have happened on a state's host that are bounded for worlds, wherever it is.
+    /// How often each fault that is bounded per world has happened on a state's host.
     pub fn used(&self, id: StateId) -> &[u32] {
         self.entry(id).map_or(&[], |entry| &entry.used)
     }
 
-    /// Renews that.
+    /// Updates these counts.
     pub fn set_used(&mut self, id: StateId, used: FaultUse) {
         if let Some(entry) = self.entry_mut(id) {
             entry.used = used;
@@ -500,19 +500,19 @@ impl Frontier {
         }
     }
 
-    /// All states by number.
+    /// All states in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (StateId, &Stored)> {
         self.iter_from(StateId(0))
     }
 
-    /// The same, beginning with the state of this number.
+    /// The same, starting at an id.
     pub fn iter_from(&self, first: StateId) -> impl Iterator<Item = (StateId, &Stored)> {
         let entries = self.entries.iter().enumerate().skip(first.0 as usize);
         entries.filter_map(|(at, entry)| Some((StateId(at as u32), &entry.as_ref()?.stored)))
     }
 }
 
-/// How often each bounded fault has happened, in the order of the bounds; what is missing is 0.
+/// How often each bounded fault has happened, in the order of the bounds; missing counts are 0.
 pub type FaultUse = SmallVec<[u32; 2]>;
 
 #[cfg(test)]

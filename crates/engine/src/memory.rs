@@ -3,16 +3,16 @@
 
 use std::fmt::Debug;
 
-/// The memory that a run takes. Every run in a process can have an account of its own.
+/// The account of the memory that a run uses. Each run of a process can have its own.
 pub trait MemoryAccount: Debug + Send + Sync {
-    /// Bytes that are taken now.
+    /// Bytes in use.
     fn used(&self) -> u64;
 
-    /// The most bytes that were taken so far.
+    /// The largest number of bytes in use so far.
     fn peak(&self) -> u64 {
         self.used()
     }
 
-    /// Gives freed memory back to the system, where the allocator would keep it for a while.
+    /// Returns freed memory to the system, if the allocator keeps it.
     fn release(&self) {}
 }

@@ -14,18 +14,18 @@ use crate::state::State;
 use crate::trace::Trace;
 use crate::worker::Worker;
 
-/// What becomes of a state.
+/// A listener's decision about a state.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// It is explored further.
+    /// Continue to explore it.
     Yes,
-    /// It is explored further, but the packet that it sends gets lost. Only of packets.
+    /// Continue to explore it, but drop the packet that it sends. Only for packets.
     Lose,
-    /// It is dropped, and all worlds that it is in with it. Their weight is counted as pruned.
+    /// Drop it, and all worlds that contain it. Their weight counts as pruned.
     Prune,
 }
 
-/// A state that something happens to.
+/// A state at an event, as a listener sees it.
 pub struct StateView<'v, 'a> {
     id: StateId,
     state: &'v State,
@@ -37,7 +37,7 @@ impl<'v, 'a> StateView<'v, 'a> {
         StateView { id, state, worker }
     }
 
-    /// Which state it is. Ids of worlds' states are in the order in which states are made.
+    /// Its id. Ids of states of worlds are in the order of creation.
     pub fn id(&self) -> StateId {
         self.id
     }
@@ -63,7 +63,7 @@ impl<'v, 'a> StateView<'v, 'a> {
         &self.state.path.model
     }
 
-    /// Where its current thread stands, innermost first.
+    /// The stack of its current thread, innermost frame first.
     pub fn stack(&self) -> Vec<SourceFrame> {
         let host = self.state.host.as_ref();
         host.map_or_else(Vec::new, |host| {
@@ -71,7 +71,7 @@ impl<'v, 'a> StateView<'v, 'a> {
         })
     }
 
-    /// The packets with payload that it has sent so far, where the listener keeps them.
+    /// The packets with payload that it has sent so far, if the listener keeps them ([`crate::Listener::keeps_sent`]).
     pub fn sent(&self) -> impl Iterator<Item = &Packet> {
         let net = self.state.net.as_ref();
         net.into_iter().flat_map(|net| net.sent.iter())
@@ -97,20 +97,20 @@ impl<'v, 'a> StateView<'v, 'a> {
         })
     }
 
-    /// It exposes something under this state and key.
+    /// Whether it exposes data under this state and key.
     pub fn is_exposed(&self, state: &str, key: &str) -> bool {
         let data = self.state.sim().exposed(self.state.host.as_ref());
         let mut keys = data.keys();
         keys.any(|(of, name)| of == state && name == key)
     }
 
-    /// Its inputs: the array and the name of each, in the order of their making.
+    /// Its inputs: the array and the name of each, in the order of creation.
     pub fn inputs(&self) -> impl Iterator<Item = (ArrayId, &str)> {
         let inputs = self.state.path.inputs.iter();
         inputs.map(|input| (input.array, &*input.name))
     }
 
-    /// The trace that leads to where it stands.
+    /// The pending trace that leads to it.
     pub fn trace(&self) -> Trace {
         self.state.path.pending_trace(&mut Sharing::default())
     }
@@ -120,7 +120,7 @@ impl<'v, 'a> StateView<'v, 'a> {
         &mut self.worker.arena
     }
 
-    /// Whether a condition can hold where this state stands.
+    /// Whether a condition can hold together with its path condition.
     pub fn check(&mut self, condition: ExprId) -> Verdict {
         let path = &self.state.path;
         let (arena, solver) = (&mut self.worker.arena, &mut self.worker.solver);

@@ -139,7 +139,7 @@ impl Differs {
     }
 }
 
-/// What two behaviours differ in, each with when it does.
+/// The aspects in which two behaviours differ, each with its condition.
 type Aspects = Vec<(String, Differs)>;
 
 fn aspects(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Aspects {
@@ -201,17 +201,17 @@ pub(crate) fn difference(arena: &mut Arena, new: &Behaviour, old: &Behaviour) ->
     }
 }
 
-/// An input on which two builds do not do the same.
+/// An input on which two builds behave differently.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// What differs.
     pub aspects: Vec<String>,
     /// How the build under test ends and how the other one does.
     pub ends: [String; 2],
-    /// The trace of the build under test and that of the other one. Their inputs of the same name have the same bytes, as
-    /// far as both have them.
+    /// The trace of the build under test and that of the other one. Inputs with the same name have
+    /// the same bytes in both.
     pub traces: [Trace; 2],
-    /// What each wrote to standard output and standard error.
+    /// Standard output and standard error of each.
     pub output: [[Vec<u8>; 2]; 2],
 }
 

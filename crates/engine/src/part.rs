@@ -11,10 +11,10 @@ use crate::explorer::Explorer;
 use crate::finding::{FindingKey, Unsupported};
 use crate::statistics::{KEPT_LIMITS, LOST, Statistics, WorldStatistics};
 
-/// What was counted, found and covered in a part of a search.
+/// Counters, findings and coverage of a part of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
-    /// What was counted.
+    /// Counters.
     pub statistics: Statistics,
     /// Coverage of segments: one digit each, `1` if it was executed.
     pub covered: String,
@@ -22,19 +22,19 @@ pub struct Part {
     pub findings: Vec<(FindingKey, u64)>,
     /// Limits that say what is missing from the results.
     pub limits: Vec<String>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What programs asked for and the kernel model refused.
+    /// Requests of programs that the kernel model refused.
     pub unsupported: Vec<Unsupported>,
-    /// What the solver counted.
+    /// Counters of the solver.
     #[serde(default)]
     pub solver: SolverFigures,
-    /// What was counted of worlds.
+    /// Counters of worlds.
     #[serde(default)]
     pub worlds: WorldCounts,
 }
 
-/// What was counted of worlds.
+/// Counters of worlds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldCounts {
     /// Counters.
@@ -43,7 +43,7 @@ pub struct WorldCounts {
     pub fired: Vec<FaultIndex>,
 }
 
-/// What a solver counted, as far as summaries say it.
+/// Counters of a solver that summaries show.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolverFigures {
     /// Queries.
@@ -52,12 +52,12 @@ pub struct SolverFigures {
     pub sat_queries: u64,
     /// Queries that reached the SMT process.
     pub smt_queries: u64,
-    /// Time in them.
+    /// Time spent in queries.
     pub time: Duration,
 }
 
 impl Explorer<'_> {
-    /// What this search came to so far.
+    /// The results of this search so far.
     pub fn part(&self) -> Part {
         let segments = self.worker.coverage.segments.iter();
         let lost = (self.unsaved > 0).then_some(&LOST);
@@ -86,7 +86,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Adds another part to what this search came to.
+    /// Adds the results of another part to those of this search.
     pub fn add_part(&mut self, part: &Part) -> Result<(), SavedError> {
         let segments = &mut self.worker.coverage.segments;
         if segments.len() != part.covered.len() {

@@ -16,7 +16,7 @@ use crate::second::Second;
 use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::Weight;
 
-/// An answer that was given to the instruction under way.
+/// An answer to the current instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// To `branch` and `assume`.
@@ -94,7 +94,7 @@ impl Origin {
     }
 }
 
-/// How a state came to be.
+/// The path that led to a state.
 #[derive(Clone, Default)]
 pub struct Path {
     /// The path condition.
@@ -117,11 +117,11 @@ pub struct Path {
     pub faults: u32,
     /// Preemptions among them.
     pub preemptions: u32,
-    /// What tests should fulfil if they can.
+    /// Conditions that tests should fulfil if possible.
     pub preferences: Arc<Vec<ExprId>>,
-    /// The program has switched forks on data off: the other sides are pruned.
+    /// Whether the program has disabled forks on data (`klee_set_forking`): other sides are then pruned.
     pub takes_one_side: bool,
-    /// Answers to the instruction under way.
+    /// Answers to the current instruction.
     pub tape: SmallVec<[Answer; 2]>,
     /// Values of the next question that other states have taken.
     pub excluded: SmallVec<[u64; 1]>,
@@ -129,9 +129,9 @@ pub struct Path {
     pub excluded_anew: bool,
     /// Questions answered since the start.
     pub answered: u64,
-    /// A digest of the answers: the same wherever and whenever the path is explored, unlike a model of its condition.
+    /// A digest of the answers: the same on every machine and in every run, unlike a model of the path condition.
     pub digest: u64,
-    /// Its part of the search.
+    /// Its weight.
     pub weight: Weight,
     /// Forks on the way.
     pub depth: u32,
@@ -139,24 +139,24 @@ pub struct Path {
     pub counted: u64,
     /// While the state is rematerialised: the number of answered questions at which it stops.
     pub pause_at: Option<u64>,
-    /// The trace that it follows, if it has not come to its end.
+    /// The trace that it follows, until the end of the trace.
     pub follow: Option<Box<Follow>>,
     /// The trace that it has followed to its end.
     pub origin: Option<Arc<Origin>>,
-    /// The second of two builds runs, under what the first one's path left.
+    /// What the first build did, while the second of two builds runs.
     pub second: Option<Box<Second>>,
     /// Where paths were merged into it: numbers of the questions answered when the program opened the regions.
     pub merges: SmallVec<[u64; 2]>,
     /// It is explored between the opening and the close of such a region: how many are open.
     pub open_regions: Option<u32>,
-    /// It stands at the opening or the close of such a region.
+    /// Whether it is at the opening or the close of such a region.
     pub at_merge: Option<MergePoint>,
-    /// Following the trace went wrong: what was expected, what was seen.
+    /// How it diverged from the trace: what was expected, and what was seen.
     pub diverged: Option<String>,
 }
 
 impl Path {
-    /// The start of a path that follows a trace as far as it goes.
+    /// The start of a path that follows a trace.
     pub fn following(trace: Arc<Trace>) -> Path {
         let mut path = Path::default();
         if let Some(pending) = &trace.pending {
@@ -205,7 +205,7 @@ impl Path {
         }
     }
 
-    /// It follows a trace loosely.
+    /// Whether it follows a trace loosely.
     pub fn is_loose(&self) -> bool {
         let follow = self.follow.as_ref();
         follow.is_some_and(|follow| follow.loose.is_some())
@@ -222,7 +222,7 @@ impl Path {
         }
     }
 
-    /// Notes an answer.
+    /// Records an answer.
     pub fn answer(&mut self, answer: Answer) {
         self.tape.push(answer);
         self.answered += 1;
@@ -243,7 +243,7 @@ impl Path {
         }
     }
 
-    /// Notes a choice, which is an answer too.
+    /// Records a choice, which is also an answer.
     pub fn choose(&mut self, choice: TraceChoice) {
         let picked = choice.picked;
         if picked > 0 {
@@ -265,7 +265,7 @@ impl Path {
         self.choices.push(choice);
     }
 
-    /// From here on this holds.
+    /// Adds a condition to the path condition.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
         // The condition of a path whose inputs are given is not needed, and a rematerialised one gets what it had.
         if self.is_loose() || self.pause_at.is_some() {
@@ -285,7 +285,7 @@ impl Path {
         }
     }
 
-    /// The trace that leads back to where it stands.
+    /// The pending trace that leads to its current position.
     pub fn pending_trace<'p>(&'p self, sharing: &mut Sharing<'p>) -> Trace {
         // One that is still following an earlier trace stands where that one ends.
         if let Some(follow) = &self.follow {

@@ -30,7 +30,7 @@ pub struct Saved {
     pub(crate) unsupported: Vec<Unsupported>,
 }
 
-/// What is left of worlds.
+/// The remaining worlds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SavedWorld {
     pub(crate) hosts: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct SavedWorld {
     pub(crate) next_world: Option<u64>,
     #[serde(default)]
     pub(crate) begun: u64,
-    /// Invariants were being evaluated when it was saved.
+    /// Whether invariants were being evaluated when it was saved.
     #[serde(default)]
     pub(crate) has_open_questions: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct SavedState {
     pub(crate) facts: StateFacts,
 }
 
-/// What is known of a state of a world without looking into it.
+/// Data about a state of a world that is available without rematerialising it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StateFacts {
     pub(crate) host: HostIndex,
@@ -85,7 +85,7 @@ impl Saved {
         self.covered.len()
     }
 
-    /// Rejects what no search can have written.
+    /// Rejects data that no search can have written.
     pub fn check(&self) -> Result<(), SavedError> {
         let is_damaged = self.left.iter().any(|bundle| bundle.weight().is_none());
         let table = self.world.as_ref().map_or(Ok(()), |world| {
@@ -99,7 +99,7 @@ impl Saved {
 }
 
 impl SavedWorld {
-    /// States, and which of them belong together.
+    /// The states and the table of dstates.
     pub(crate) fn into_states(self) -> (Vec<SavedState>, StoredTable) {
         (self.states, self.table)
     }

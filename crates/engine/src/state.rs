@@ -16,23 +16,23 @@ use crate::path::Path;
 pub struct State {
     /// The host; absent until it has booted, and while it is powered off.
     pub host: Option<Host>,
-    /// How it came to be.
+    /// The path that led to it.
     pub path: Path,
-    /// It was the first to execute some code since the last fork.
+    /// Whether it was the first to execute some code since the last fork.
     pub covered_new: bool,
     /// Instructions executed since it covered something new.
     pub since_new: u64,
-    /// Its part in a world; a program on its own has none.
+    /// Its part in a world; `None` for a single program.
     pub net: Option<Box<NetState>>,
 }
 
 /// What a state received, in parts that forked states share.
 pub type ReceivedLog = SharedList<Received>;
 
-/// What a state of a world has besides its host.
+/// The part of a state that only states of worlds have.
 #[derive(Clone)]
 pub struct NetState {
-    /// Which host it is.
+    /// The index of its host.
     pub host: HostIndex,
     /// The number of the world that it began in: which faults of whole worlds happen.
     pub world: u64,
@@ -42,14 +42,14 @@ pub struct NetState {
     pub ending: Option<Ending>,
     /// The digest of its history.
     pub history: HistoryDigest,
-    /// What it received from others.
+    /// The log of what it received from other hosts.
     pub received: ReceivedLog,
-    /// What it sent, where the listener keeps that. A state that is spilled forgets it.
+    /// Packets that it sent, if the listener keeps them. A spilled state loses them.
     pub sent: SharedList<Packet>,
 }
 
 impl NetState {
-    /// Receives something from another host, which `event` is in its history.
+    /// Receives an item from another host; `event` is its entry in the history.
     pub fn receive(&mut self, incoming: Incoming, event: &impl Hash, faults: &Faults) {
         self.sim.receive(&incoming, faults);
         self.history = self.history.then(event);
@@ -66,7 +66,7 @@ const _: () = {
 };
 
 impl State {
-    /// The state of a program in which the search begins, or which a trace leads to.
+    /// The initial state of a program, or the state that a trace leads to.
     pub fn starting(path: Path) -> State {
         State {
             host: None,
@@ -82,7 +82,7 @@ impl State {
         self.instructions_before() + self.host.as_ref().map_or(0, Host::instructions)
     }
 
-    /// Those of the first of two builds, where the second one runs.
+    /// Instructions of the first of two builds, while the second one runs.
     pub fn instructions_before(&self) -> u64 {
         let second = self.path.second.as_ref();
         second.map_or(0, |second| second.instructions)
@@ -94,7 +94,7 @@ impl State {
         Bug::new(BugKind::Hang, message)
     }
 
-    /// Its part in a world. Only states of worlds are asked for it.
+    /// Its part in a world. Panics for the state of a single program.
     pub fn net(&self) -> &NetState {
         self.net.as_deref().expect("a state of a world")
     }
@@ -131,7 +131,6 @@ impl State {
         self.host.as_ref().map_or(&[], Host::limits_hit)
     }
 
-    /// Warnings of its kernel.
     /// Whether its host is on, and its programs have not ended.
     pub fn is_waiting(&self) -> bool {
         let net = self.net.as_ref();
@@ -144,7 +143,7 @@ impl State {
         self.host.as_ref().map_or(&[], Host::warnings)
     }
 
-    /// Its clock; where it is powered off, when that happened.
+    /// Its clock; the time of the power-off if it is powered off.
     pub fn clock_ns(&self) -> u64 {
         match (&self.host, &self.net) {
             (Some(host), _) => host.clock_ns(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::weight::WeightSum;
 
-/// What was counted.
+/// Counters of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// Instructions executed, each step of a path once.
@@ -16,11 +16,11 @@ pub struct Statistics {
     pub replayed: u64,
     /// Forks.
     pub forks: u64,
-    /// Paths or worlds that the programs ended, well or badly.
+    /// Paths or worlds that the programs ended, with findings or without.
     pub paths_completed: u64,
     /// Paths that ended otherwise.
     pub paths_partial: u64,
-    /// Most states at a time.
+    /// Largest number of states at a time.
     pub states_peak: u64,
     /// States spilled.
     pub spilled: u64,
@@ -42,7 +42,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Adds what another worker counted.
+    /// Adds the counters of another worker.
     pub(crate) fn add(&mut self, other: &Statistics) {
         self.instructions += other.instructions;
         self.replayed += other.replayed;
@@ -63,7 +63,7 @@ impl Statistics {
         }
     }
 
-    /// Everything was explored.
+    /// Whether everything was explored.
     pub fn is_all_explored(&self) -> bool {
         let mut explored = self.finished.clone();
         explored.add_sum(&self.excluded);
@@ -72,12 +72,12 @@ impl Statistics {
 }
 
 impl WorldStatistics {
-    /// States ever made; of those that were merged, one counts.
+    /// Number of states created; merged states count as one.
     pub fn states_total(&self) -> u64 {
         self.states_made.saturating_sub(self.merged)
     }
 
-    /// Adds what another worker counted.
+    /// Adds the counters of another worker.
     pub(crate) fn add(&mut self, other: &WorldStatistics) {
         self.states_made += other.states_made;
         self.copies += other.copies;
@@ -95,10 +95,10 @@ impl WorldStatistics {
     }
 }
 
-/// What is counted of worlds besides.
+/// Counters of worlds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldStatistics {
-    /// States ever made, initial ones and those that were merged included.
+    /// Number of states created, including initial and merged ones.
     pub states_made: u64,
     /// Copies that the mapping made.
     pub copies: u64,
@@ -108,7 +108,7 @@ pub struct WorldStatistics {
     pub merged: u64,
     /// Deliveries between states whose path conditions contradict each other.
     pub impossible: u64,
-    /// Worlds that came to their end.
+    /// Worlds that ended.
     pub worlds: u128,
     /// Those of them in which a host that is on waits for ever.
     #[serde(default)]
@@ -122,7 +122,7 @@ pub struct WorldStatistics {
     /// Hosts that have ended, or are off, at the end of a world.
     #[serde(default)]
     pub ending: BTreeSet<HostIndex>,
-    /// Most dstates at a time.
+    /// Largest number of dstates at a time.
     pub dstates_peak: usize,
     /// Symbolic bytes that got one value because they were sent to live peers.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Several workers on one search. Each worker is a thread with its own explorer: arena, solver and frontier. States of
-//! programs move between workers as pending traces, worlds as dstates with their states. The explorer that the caller
-//! runs is the lead: the others report their counts, findings and coverage to it. Frontiers are disjoint; together
+//! programs move between workers as pending traces, worlds as dstates with their states. The worker whose
+//! explorer the caller runs is the *lead*: the others report their counts, findings and coverage to it. Frontiers are disjoint; together
 //! with the jobs in transit they are the whole frontier.
 
 mod giving;
@@ -39,7 +39,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Keeps what happens for the lead.
+/// Collects the events of a worker for the lead.
 struct Forwarding {
     events: Arc<Mutex<Vec<Event>>>,
 }
@@ -170,7 +170,7 @@ impl<'a> Explorer<'a> {
         config
     }
 
-    /// What was counted of the team.
+    /// Counters of the team.
     pub fn team_statistics(&self) -> TeamStatistics {
         self.team_statistics
     }
@@ -223,20 +223,20 @@ impl<'a> Explorer<'a> {
         None
     }
 
-    /// The lead needs the memory of this worker.
+    /// Whether this worker must leave because the lead needs its memory.
     pub(crate) fn must_leave(&self) -> bool {
         let member = self.member.as_ref();
         member
             .is_some_and(|member| !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed))
     }
 
-    /// The team has come to its end, and this worker with it.
+    /// Whether the search of the whole team has ended.
     pub(crate) fn is_team_finished(&self) -> bool {
         let member = self.member.as_ref();
         member.is_none_or(|member| member.team.phase() == Phase::Close)
     }
 
-    /// Brings the coverage here and that of the team together.
+    /// Merges the coverage of this worker with that of the team.
     fn share_coverage(&mut self, team: &Team) {
         let growth = team.growth.load(Ordering::Relaxed);
         let Some(member) = self.member.as_mut() else {
@@ -291,7 +291,7 @@ impl<'a> Explorer<'a> {
         member.team.shared().reports.push(report);
     }
 
-    /// Takes over what the other workers reported.
+    /// Merges the reports of the other workers.
     fn absorb(&mut self, listener: &mut dyn Listener) {
         let Some(member) = &self.member else { return };
         let team = member.team.clone();

@@ -22,10 +22,10 @@ pub struct TraceInput {
 /// An answer of a live peer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceAnswer {
-    /// What it was asked, as a digest of all that happened before.
+    /// The question, as a digest of all earlier events.
     #[serde(with = "crate::history::digits")]
     pub question: u128,
-    /// What it did, encoded.
+    /// Its answer, encoded.
     #[serde(with = "shared_bytes")]
     pub bytes: Arc<[u8]>,
 }
@@ -36,9 +36,9 @@ pub struct TraceChoice {
     /// What was chosen.
     #[serde(with = "site_text")]
     pub site: ChoiceSite,
-    /// Among how many.
+    /// Number of alternatives.
     pub alternatives: u32,
-    /// Which.
+    /// The alternative that was picked.
     pub picked: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct NativePoint {
     pub halfway: bool,
 }
 
-/// Where a state that is not at its end stands.
+/// The position of a state that has not ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pending {
     /// Questions that were answered.
@@ -97,10 +97,10 @@ pub struct TraceEnd {
     /// It ended in a finding of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// All threads waited for what only the outside could send.
+    /// All threads were blocked on events from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
-    /// The host was switched off for good.
+    /// The host was powered off for good.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
     /// Where it ended, innermost first, if that is a finding.
@@ -109,7 +109,7 @@ pub struct TraceEnd {
     /// Where the other thread was that it races with, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub races_with: Vec<SourceFrame>,
-    /// Digests of what it wrote to standard output and standard error.
+    /// Digests of its standard output and standard error.
     pub output: [String; 2],
 }
 
@@ -154,7 +154,7 @@ pub struct Trace {
     /// them: bitcode has other instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub native_points: Vec<NativePoint>,
-    /// Where it stands, if it has not ended.
+    /// Its position, if it has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
     /// How it ended, if it did.

@@ -29,7 +29,7 @@ pub enum RunFor {
     To(u64),
 }
 
-/// The worker: what it takes to run a state.
+/// The worker: the context in which states run.
 pub struct Worker<'a> {
     pub images: &'a [Image],
     pub vm: VmOptions,
@@ -46,7 +46,7 @@ pub struct Worker<'a> {
 
 /// The other side of a fork.
 pub enum Other {
-    /// A state that goes another way.
+    /// The other state of a fork.
     State(Box<State>),
     /// The solver could not decide whether it is feasible.
     Unknown(String),

@@ -80,7 +80,7 @@ impl Budget {
         })
     }
 
-    /// The part of one of so many jobs; parts sum to the whole.
+    /// The part of one of several jobs; the parts sum to the whole.
     #[must_use]
     pub fn part(self, number: u64, of: u64) -> Budget {
         self.map(|all, _| all / of + u64::from(number < all % of))

@@ -29,7 +29,8 @@ pub(crate) const SPILL_FILE: &str = "spill";
 /// Files of states: this, a number, and the extension.
 const STATES: &str = "checkpoint-";
 const EXTENSION: &str = "states";
-/// A checkpoint is written when so many times the time has passed that the last one took: they take less than two percent.
+/// A checkpoint is written when this many times the duration of the last one has passed, so that checkpoints take less
+/// than two percent of the time.
 const INTERVAL_FACTOR: u32 = 50;
 
 /// What a run has reported so far: findings, differences of two builds, and the number of tests.
@@ -126,7 +127,7 @@ impl Checkpoint {
         self.saved.segments()
     }
 
-    /// Where the search goes on.
+    /// The start of a search that continues from it.
     pub fn start(&self) -> Start {
         Start::Saved(Box::new(self.saved.clone()))
     }
@@ -337,7 +338,7 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// The checkpoints of a run that begins, or that goes on from one.
+    /// The checkpoints of a run that begins, or that continues from one.
     pub(crate) fn new(
         folder: Folder,
         interval: Duration,

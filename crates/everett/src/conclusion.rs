@@ -6,7 +6,7 @@ use everett_vm::{BugKind, NativeSign};
 
 use crate::summary::Summary;
 
-/// What an operation comes to. Where several apply, the first in the order findings, failed, interrupted counts: a finding
+/// The conclusion of an operation. If several apply, the first in the order findings, failed, interrupted counts: a finding
 /// is one, whatever happened besides.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Conclusion {
@@ -52,7 +52,7 @@ impl Summary {
         against.map_or(0, |against| against.pairs_different)
     }
 
-    /// What the search comes to.
+    /// The conclusion of the search.
     pub fn conclusion(&self) -> Conclusion {
         let kinds = self.findings.iter().map(|finding| &finding.kind);
         let (ours, others): (Vec<_>, Vec<_>) = kinds.partition(|kind| is_tool_limit(kind));
@@ -81,7 +81,7 @@ pub(crate) fn has_failed(seen: &WorldRun) -> bool {
     !seen.unevaluated.is_empty() || ends.any(is_given_up)
 }
 
-/// How a program that runs once, concretely or natively, ends for whoever started it.
+/// How a program that runs once, concretely or natively, ends for its caller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Guest {
     /// With its own exit status.

@@ -184,7 +184,7 @@ pub(crate) struct Packed<'p> {
 }
 
 impl<'p> Packed<'p> {
-    /// The files of a parcel, which anybody may have written.
+    /// The files of a parcel, which is not trusted.
     pub(crate) fn of(entries: &'p [DiskEntry<Vec<u8>>]) -> Result<Packed<'p>> {
         let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
         let mut known = BTreeMap::new();

@@ -44,7 +44,7 @@ pub enum Event<'e> {
         /// The complete finding.
         finding: &'e Finding,
     },
-    /// Two builds do not do the same on an input ([`RunSpec::against`](crate::RunSpec)).
+    /// Two builds behave differently on an input ([`RunSpec::against`](crate::RunSpec)).
     Difference {
         /// Its entry in the summary.
         entry: &'e DifferenceEntry,
@@ -58,17 +58,17 @@ pub enum Event<'e> {
         /// The verdict.
         verdict: &'e Verdict,
     },
-    /// Two scenarios do not do the same in a world, on their native programs.
+    /// The native programs of two scenarios behave differently in a world.
     WorldsDiffer {
         /// Its entry in the summary.
         entry: &'e DifferenceEntry,
     },
     /// All worlds of two scenarios were compared.
     Compared {
-        /// What that comes to.
+        /// The result of the comparison.
         comparison: &'e Comparison,
     },
-    /// A finding is being replayed natively, which takes long where a checked build must be made first.
+    /// A finding is being replayed natively. This takes long if a checked build must be made first.
     Confirming {
         /// Its entry in the summary.
         entry: &'e FindingEntry,

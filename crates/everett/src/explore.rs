@@ -105,7 +105,7 @@ fn lacks_states(dir: &Path) -> bool {
     summary["states_unsaved"].as_u64() > Some(0)
 }
 
-/// What is to be explored, and the programs: for analyses that drive an explorer of their own.
+/// The configuration of the search and the programs, for analyses that drive an explorer themselves.
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.check()?;
     if spec.is_scenario() {

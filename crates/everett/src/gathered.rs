@@ -23,7 +23,7 @@ use crate::spec::RunSpec;
 use crate::summary::ClusterFigures;
 use crate::trace::{HOST, INVARIANT, WorldTrace};
 
-/// What the jobs of a run came to.
+/// The results of the jobs of a run.
 pub struct Gathered {
     /// The jobs that were explored.
     pub jobs: Vec<JobResult>,
@@ -48,9 +48,9 @@ pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
     Ok(folder.path().to_owned())
 }
 
-/// Writes what jobs came to as the results of a run, into its folder. Tests and findings are in the order of their
+/// Writes the results of jobs as the results of a run, into its folder. Tests and findings are in the order of their
 /// contents, not in that of the jobs. Findings are followed again, shrunk and confirmed natively here. A run that is
-/// not at its end has a checkpoint: `resume` goes on with it.
+/// not at its end has a checkpoint: `resume` continues it.
 pub fn conclude(
     dir: &Path,
     gathered: Gathered,

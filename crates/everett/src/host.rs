@@ -50,9 +50,9 @@ pub struct HostSpec {
     pub fault_program: Vec<String>,
     /// Deliver the bytes of pipes and streams in up to N pieces, split in all ways.
     pub fragment: u32,
-    /// Each so many-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
+    /// Every N-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
     pub socket_block_interval: u32,
-    /// Each so many-th `select` fails; 0 for none.
+    /// Every N-th `select` fails, alternately with `EINTR` and `ENOMEM`; 0 for none.
     pub select_fail_interval: u32,
     /// Programs find files that they have not changed with their own times, with old ones and with future ones.
     pub sym_file_times: bool,
@@ -64,15 +64,15 @@ pub struct HostSpec {
     /// Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a finding even if
     /// there is a handler.
     pub trust_handlers: bool,
-    /// The most bytes of output; a program that prints more is ended.
+    /// Maximum number of bytes of output; a program that prints more is terminated.
     pub max_output: Option<u64>,
-    /// The most bytes that files hold; writes beyond fail.
+    /// Maximum total size of files; writes beyond it fail with `ENOSPC`.
     pub max_files: Option<u64>,
-    /// The most threads of all processes.
+    /// Maximum number of threads of all processes.
     pub max_processes: Option<usize>,
-    /// The most system calls of a native run; one that makes more does not end.
+    /// Maximum number of system calls of a native run; one that makes more counts as a hang.
     pub max_calls: Option<u64>,
-    /// How long the host has been up at the start.
+    /// Uptime of the host when it starts.
     pub uptime: Option<Duration>,
 }
 

@@ -28,7 +28,7 @@ pub struct Prepared {
     writes_tests: bool,
 }
 
-/// States that are to be explored.
+/// States to explore.
 #[derive(Clone)]
 pub enum States {
     /// Those of a program, as pending traces.
@@ -55,15 +55,15 @@ impl States {
     }
 }
 
-/// Some states that are to be explored.
+/// A job: states to explore, with a budget.
 pub struct Job<'j> {
     /// The states.
     pub states: States,
     /// What may be done at most.
     pub budget: Budget,
-    /// How much is done before `go_on` is asked, in instructions.
+    /// Instructions between two calls of `go_on`.
     pub work: u64,
-    /// Asked whenever so much was done; `false` leaves the rest to others.
+    /// Called after each such number of instructions; `false` leaves the rest to others.
     pub go_on: &'j mut dyn FnMut() -> bool,
     /// In how many parts worlds are left at most.
     pub parts: usize,
@@ -71,14 +71,14 @@ pub struct Job<'j> {
     pub spill: Option<PathBuf>,
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Default, Serialize, Deserialize)]
 pub struct JobResult {
     /// What was counted, found and covered.
     pub part: Part,
     /// Digests of the answers of the paths of a program that ended, with how often their weights were halved.
     pub paths: Vec<(u64, u32)>,
-    /// Worlds that came to their end: each entry is all combinations of some states of each host, by digests of their
+    /// Worlds that ended: each entry is all combinations of some states of each host, by digests of their
     /// answers.
     #[serde(default)]
     pub worlds: Vec<Vec<Vec<u64>>>,
@@ -160,7 +160,7 @@ impl Prepared {
         }
     }
 
-    /// Explores states until nothing is left of them, its budget is spent, or it is told to leave the rest to others.
+    /// Explores states until none is left, the budget is spent, or `go_on` returns `false`.
     /// States are rematerialised without queries, when it is their turn.
     pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<JobResult> {
         let config = ExplorerConfig {

@@ -197,7 +197,7 @@ pub struct NativeSummary {
     pub calls: u64,
     /// Number of runs that Everett ended: at a limit, or at something that it does not support.
     pub failed: u32,
-    /// Whether there are fewer runs than were asked for, because somebody interrupted them.
+    /// Whether there are fewer runs than requested, because the operation was interrupted.
     pub is_interrupted: bool,
     /// How the runs ended.
     pub ends: Vec<Ended>,
@@ -568,7 +568,7 @@ fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> Strin
 }
 
 impl NativeResult {
-    /// What the runs come to. The end of a single program is its own: see [`Guest`].
+    /// The conclusion of the runs. For the end of a single program, see [`Guest`].
     pub fn conclusion(&self) -> Conclusion {
         match self {
             NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),

@@ -60,7 +60,7 @@ pub struct RunSpec {
     pub all_tests: bool,
     /// Write no tests.
     pub no_tests: bool,
-    /// Write files as KLEE does, too, with its texts and endings; also a test for every path.
+    /// Also write KLEE's files, with its texts and suffixes, and a test for every path.
     pub klee_messages: bool,
     /// Write the files that a path created or modified beside its test or finding.
     pub save_fs: bool,
@@ -72,7 +72,7 @@ pub struct RunSpec {
     pub all_findings: bool,
     /// Report memory that is leaked when the program exits.
     pub check_leaks: bool,
-    /// Report hosts of worlds that wait for ever, unless the scenario says how they end.
+    /// Report hosts that are blocked forever at the end of a world, unless the scenario says how they end.
     pub check_deadlocks: bool,
     /// Report integer overflow where the compiler assumes that there is none (`nsw`, `nuw`).
     pub check_overflow: bool,

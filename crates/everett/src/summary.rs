@@ -171,11 +171,11 @@ pub struct WorldFigures {
     pub mapping: String,
     /// Worlds that ended.
     pub worlds: u128,
-    /// Those of them in which a host waits for ever.
+    /// Worlds in which a host is blocked forever.
     pub worlds_stalled: u128,
-    /// Those of them in which all hosts wait for ever.
+    /// Worlds in which all hosts are blocked forever.
     pub worlds_deadlocked: u128,
-    /// Hosts that end in some worlds and wait for ever in others.
+    /// Hosts that end in some worlds and are blocked forever in others.
     pub hosts_stalled: Vec<String>,
     /// States created during the run.
     pub states_total: u64,

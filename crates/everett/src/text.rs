@@ -95,7 +95,7 @@ pub fn progress_text(progress: &Progress) -> String {
     }
 }
 
-/// What a search comes to, in lines; `folder` is that of its results.
+/// The summary of a search as lines of text; `folder` contains its results.
 pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     let mut lines = Vec::new();
     lines.push(totals(summary));
@@ -173,7 +173,7 @@ fn totals(summary: &Summary) -> String {
     }
 }
 
-/// What the comparison of two builds comes to.
+/// The result of the comparison of two builds, as text.
 pub fn comparison_text(against: &Comparison) -> String {
     match (against.equivalent, against.pairs_different) {
         (true, _) => "equivalent: the builds do the same on all inputs".to_owned(),

@@ -14,7 +14,7 @@ pub enum Expects {
 }
 
 impl Expects {
-    /// A process that this signal kills ends as it must.
+    /// Whether a process that this signal kills ends as expected.
     pub fn is_signal(self, signal: i32) -> bool {
         matches!(self, Expects::Signal(wanted) if wanted.is_none_or(|wanted| wanted == signal))
     }
@@ -39,7 +39,7 @@ pub struct Expected {
     pub number: usize,
     /// Its name.
     pub process: String,
-    /// How.
+    /// How it must end.
     pub ends: Expects,
 }
 
@@ -52,13 +52,13 @@ impl Expected {
         }
     }
 
-    /// The finding where it has not ended although nothing will happen any more.
+    /// The finding if it is blocked forever instead of having ended.
     pub fn waits_for_ever(&self) -> (BugKind, String) {
         let message = format!("{} waits for ever, and should {}", self.who(), self.ends);
         (BugKind::Deadlock, message)
     }
 
-    /// The finding where it has ended in another way.
+    /// The finding if it has ended in another way.
     pub fn ends_otherwise(&self) -> (BugKind, String) {
         let message = format!("{} does not {} as expected", self.who(), self.ends);
         (BugKind::Expectation, message)

@@ -21,7 +21,7 @@ use crate::transit::{Delivery, Routed, deliver, packet_info, route};
 /// Observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;
 
-/// The environment that the hosts of a world share: network, faults and limits. The default is a host on its own.
+/// The environment that the hosts of a world share: network, faults and limits. The default is a single host.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Links and routes.
@@ -56,13 +56,13 @@ pub fn horizon_ns(
     barriers.into_iter().fold(horizon, u64::min)
 }
 
-/// What a question of [`Machine::ask`] may use.
+/// The context of a question of [`Machine::ask`].
 pub struct Questions<'q> {
     /// Answers.
     pub oracle: &'q mut dyn Oracle,
     /// Terms.
     pub arena: &'q mut Arena,
-    /// The host's kernel, where it is on.
+    /// The kernel of the host, if it is on.
     pub host: Option<&'q Host>,
 }
 
@@ -74,7 +74,7 @@ pub enum Exit<S> {
     Exposed,
     /// This system call is about to be made, and host faults can hit at it.
     AtCall(&'static str),
-    /// The host has come to its horizon.
+    /// The host has reached its horizon.
     Horizon,
     /// All threads are blocked until this time or until a packet arrives.
     Waiting(Option<u64>),
@@ -89,7 +89,7 @@ pub trait Machine {
     /// Why a step cannot be completed: an open question of an explored host, a failure of a native one.
     type Error;
 
-    /// The host's kernel, where it is on.
+    /// The kernel of the host, if it is on.
     fn host(&self) -> Option<&Host>;
     /// The same, to change it.
     fn host_mut(&mut self) -> Option<&mut Host>;
@@ -112,11 +112,11 @@ pub trait Machine {
 /// A host of a world without the machine that runs its programs. Cloning shares everything large.
 #[derive(Clone)]
 pub struct SimHost {
-    /// What it is doing.
+    /// Its run state.
     pub run_state: RunState,
     /// Packets in transit to it.
     pub inbox: Inbox,
-    /// Faults that have happened, here and wherever it has heard of.
+    /// Faults that have happened in its causal past.
     pub counters: FaultCounters,
     /// Packets that it has sent.
     pub sent: u64,
@@ -138,15 +138,15 @@ pub struct SimHost {
     pub overtaken: u32,
     /// Observations so far, where an invariant asks for them.
     pub observations: ObservationLog,
-    /// It had more observations than it remembers.
+    /// Whether it had more observations than it keeps.
     pub has_forgotten: bool,
     /// The data of the last observation.
     pub observed: ExposedData,
     /// How often the data has changed.
     pub exposures: u64,
-    /// Its program sets the host up by itself (`netklee.h`): until that is done it takes no part in the world.
+    /// Whether its program sets the host up (`netklee.h`): until then, it takes no part in the world.
     pub sets_itself_up: bool,
-    /// It is no machine of the world but a live peer.
+    /// The live peer, if the host is one and not a machine of the world.
     pub peer: Option<Peer>,
 }
 
@@ -175,7 +175,7 @@ impl SimHost {
         }
     }
 
-    /// The same host as a live peer, where it is one.
+    /// The same host as a live peer, if it is one.
     pub fn with_peer(self, peer: Option<&Arc<PeerConfig>>) -> SimHost {
         let Some(config) = peer else { return self };
         SimHost {
@@ -192,19 +192,19 @@ impl SimHost {
         host.map_or(peer_ns, Host::clock_ns)
     }
 
-    /// It is powered off.
+    /// Whether it is powered off.
     pub fn is_off(&self) -> bool {
         matches!(self.run_state, RunState::Off(_))
     }
 
-    /// Its program is still setting it up: nothing happens to it before that is done.
+    /// Whether its program is still setting it up: until then, no event reaches it.
     pub fn is_setting_up(&self, host: Option<&Host>) -> bool {
         self.run_state == RunState::Running
             && self.sets_itself_up
             && host.is_none_or(|host| host.setup().is_before_start())
     }
 
-    /// When the oldest packet was sent that is not in transit yet.
+    /// The send time of the oldest packet that is not in transit yet.
     pub fn unsent_ns(&self) -> Option<u64> {
         self.unsent.iter().map(|packet| packet.clock_ns).min()
     }
@@ -223,7 +223,7 @@ impl SimHost {
         }
     }
 
-    /// Takes what is to be put in transit: packets that the host sent, unless they are held, and errors of the network.
+    /// Takes the packets to put in transit: those that the host sent, unless they are held, and errors of the network.
     /// The second value of each is whether the host sent it itself.
     pub fn take_outgoing(&mut self, hold_own: bool) -> Vec<(Packet, bool)> {
         let own = if hold_own {
@@ -261,7 +261,7 @@ impl SimHost {
         }
     }
 
-    /// A host before it blocks at a time or goes on; `known` are the faults that one knows of.
+    /// Notifies the host that an earlier one blocks or continues at a time; `known` are the faults that one knows of.
     pub fn notify(
         &mut self,
         from: HostIndex,
@@ -309,7 +309,7 @@ impl SimHost {
         host.map_or(&self.observed, Host::exposed).clone()
     }
 
-    /// All that it has exposed.
+    /// The history of the data that it exposed.
     pub fn history(&self, host: Option<&Host>) -> History {
         History {
             observations: self.observations.clone(),
@@ -340,7 +340,7 @@ impl SimHost {
         }
     }
 
-    /// The host loses its power, and boots again where the fault says so.
+    /// Powers the host off; it boots again if the fault says so.
     fn power_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
         self.off_since_ns = now_ns;
         let nothing = Observation::nothing(now_ns);
@@ -354,7 +354,7 @@ impl SimHost {
         }
     }
 
-    /// Carries out a host fault. Returns `false` if none hits.
+    /// Applies a host fault. Returns `false` if none hits.
     fn apply<M: Machine>(
         &mut self,
         machine: &mut M,
@@ -384,7 +384,7 @@ impl SimHost {
     }
 }
 
-/// What a step of a host did.
+/// The result of a step of a host.
 pub enum Step<S> {
     /// Nothing: the next event lies beyond the horizon, or there is none.
     Blocked,
@@ -404,7 +404,7 @@ pub enum Step<S> {
     Livelock(u64),
     /// Its programs ended.
     Stopped(S),
-    /// A live peer was asked. So many symbolic bytes that hosts sent to it got one value.
+    /// A live peer was asked; this number of symbolic bytes from hosts got one value for it.
     Asked(u64),
     /// A live peer was asked, and there is no answer: why.
     Unanswered(String),
@@ -425,8 +425,8 @@ impl<S> Step<S> {
     }
 }
 
-/// Advances a host by one event, not beyond its horizon. `stop_at_waits`: hosts that have not started want to know when it
-/// blocks. Returns what happened and when. On an error nothing has changed, and the same step can be tried again.
+/// Advances a host by one event, not beyond its horizon. With `stop_at_waits`, it stops when the host blocks,
+/// because hosts that have not started wait for that. Returns what happened and when. On an error nothing has changed, and the same step can be tried again.
 pub fn step<M: Machine>(
     network: &Network,
     here: HostIndex,
@@ -478,7 +478,7 @@ pub fn step<M: Machine>(
     }
 }
 
-/// A live peer starts when its time comes.
+/// Starts a live peer at its start time.
 fn start_peer<S>(sim: &mut SimHost, horizon_ns: u64) -> (Step<S>, u64) {
     let now_ns = sim.start.at_ns;
     let Some(peer) = sim.peer.as_mut().filter(|_| now_ns <= horizon_ns) else {
@@ -490,7 +490,7 @@ fn start_peer<S>(sim: &mut SimHost, horizon_ns: u64) -> (Step<S>, u64) {
     (Step::Ran, now_ns)
 }
 
-/// A live peer is asked what it does.
+/// Asks a live peer for its next act.
 fn ask_peer<M: Machine>(
     network: &Network,
     sim: &mut SimHost,
@@ -583,7 +583,7 @@ fn run_counted<M: Machine>(
     exit
 }
 
-/// The next event of the inbox happens.
+/// Handles the next event of the inbox.
 fn arrive<M: Machine>(
     network: &Network,
     here: HostIndex,
@@ -634,7 +634,7 @@ fn arrive<M: Machine>(
     arrive_packet(network, here, sim, machine, arrival)
 }
 
-/// A packet arrives at a host that is on.
+/// Handles the arrival of a packet at a host that is on.
 fn arrive_packet<M: Machine>(
     network: &Network,
     here: HostIndex,
@@ -693,7 +693,7 @@ fn ask_host_fault<M: Machine>(
     })
 }
 
-/// Carries out a decided host fault and reports it where it does anything.
+/// Applies a decided host fault, and reports it if it has an effect.
 fn faulted<M: Machine>(
     sim: &mut SimHost,
     machine: &mut M,

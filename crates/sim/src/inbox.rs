@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::arrival::Arrival;
 
-/// What a host is doing.
+/// The run state of a host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RunState {
     /// It is runnable, or will boot at its start time.
@@ -27,11 +27,11 @@ pub struct Inbox {
     times: Arc<Vec<u64>>,
     times_passed: usize,
     clock: InboxClock,
-    /// Timeouts that the host waited for, as far as its driver noticed them.
+    /// Timeouts that the host waited for, as counted by its driver.
     waits: u64,
 }
 
-/// How far an inbox has come by itself. What is pushed between the same two events of it may be pushed in any order.
+/// The position of an inbox: its own events so far. The order of pushes between two of its events does not matter.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct InboxClock {
     /// Events that were removed: arrivals and fault times.
@@ -105,7 +105,7 @@ impl Inbox {
         self.clock.removed + self.waits
     }
 
-    /// How far it has come.
+    /// Its position.
     pub fn clock(&self) -> InboxClock {
         self.clock
     }
@@ -195,14 +195,15 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Host faults at the next arrival are decided.
+    /// Marks that host faults at the next arrival are decided.
     pub fn mark_host_faults_decided(&mut self) {
         if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
             first.host_faults_decided = true;
         }
     }
 
-    /// A packet has arrived that came, or was held back, at this event: those held back behind it may become due.
+    /// Releases packets that were held back behind one that has arrived; `came_at` is the event at which that one was
+    /// pushed or held back.
     pub fn release_held(&mut self, now_ns: u64, came_at: u64) {
         if self.arriving.iter().all(|arrival| arrival.held_behind == 0) {
             return;
@@ -220,7 +221,7 @@ impl Inbox {
         list.sort_by_key(Arrival::order);
     }
 
-    /// The next event is due before the host itself does anything, where its clock shows this.
+    /// Whether the next event is due before the host itself acts, given its clock.
     pub fn is_due(&self, run_state: RunState, clock_ns: u64, horizon_ns: u64) -> bool {
         let next_ns = self.next_ns();
         if next_ns == u64::MAX {

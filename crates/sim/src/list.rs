@@ -11,19 +11,19 @@ pub const BLOCK: usize = 16;
 /// A growing list. A clone is O(1).
 #[derive(Clone)]
 pub struct SharedList<T> {
-    /// Of `BLOCK` items each.
+    /// Blocks of `BLOCK` items each.
     full: Arc<Vec<Arc<Vec<T>>>>,
-    /// Fewer.
+    /// The last block, with fewer items.
     last: Arc<Vec<T>>,
 }
 
 impl<T> SharedList<T> {
-    /// How many items there are.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.full.len() * BLOCK + self.last.len()
     }
 
-    /// There are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -57,7 +57,7 @@ impl<T> SharedList<T> {
         self.full.get(at).or(last)
     }
 
-    /// The list with these parts; nothing if they are not as [`SharedList::blocks`] gives them.
+    /// The list with these blocks; `None` if they are not as [`SharedList::blocks`] returns them.
     pub fn from_blocks(mut blocks: Vec<Arc<Vec<T>>>) -> Option<SharedList<T>> {
         let last = match blocks.last() {
             Some(last) if last.len() < BLOCK => blocks.pop().unwrap_or_default(),

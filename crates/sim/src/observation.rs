@@ -34,7 +34,7 @@ impl Observation {
 /// The observations of a host, in order.
 pub type ObservationLog = SharedList<Observation>;
 
-/// All that a host has exposed when its world ends.
+/// The history of the data that a host exposed, at the end of its world.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// Every change.

@@ -17,9 +17,9 @@ use crate::inbox::InboxClock;
 /// Something that a host received from another one.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// How far its inbox had come by then.
+    /// The position of its inbox at that time.
     pub when: InboxClock,
-    /// What it was.
+    /// The received item.
     pub what: Incoming,
 }
 
@@ -28,15 +28,15 @@ pub struct Received {
 pub enum Incoming {
     /// A packet is in transit to it.
     Packet(Arrival),
-    /// A host before it blocks, or goes on (see [`crate::Start`]).
+    /// An earlier host blocks or continues (see [`crate::Start`]).
     Blocking {
         /// That host.
         from: HostIndex,
-        /// It blocks.
+        /// Whether it blocks or continues.
         is_blocked: bool,
-        /// When.
+        /// The time of that.
         now_ns: u64,
-        /// Faults that it knows of.
+        /// Faults that the host knows of.
         known: Arc<FaultCounters>,
     },
 }

@@ -1,7 +1,7 @@
 //! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as all hosts before it are blocked.
 //!
 //! A host that blocks or continues notifies the hosts after it that have not started. A notification is delivered like
-//! a packet, so the starting state depends on the paths by which the earlier hosts came to block.
+//! a packet, so the initial state of the host depends on the paths on which the earlier hosts blocked.
 
 use everett_linux::Host;
 use everett_net::HostIndex;
@@ -20,14 +20,14 @@ struct Awaited {
 }
 
 impl Awaited {
-    /// None of that many hosts is blocked yet.
+    /// The initial knowledge: none of the hosts is blocked.
     fn new(hosts: usize) -> Awaited {
         Awaited {
             hosts: Arc::new(vec![Vec::new(); hosts]),
         }
     }
 
-    /// A host before it blocks at a time, or goes on then.
+    /// Records that an earlier host blocks or continues at a time.
     fn note(&mut self, host: HostIndex, waits: bool, at_ns: u64) {
         let hosts = Arc::make_mut(&mut self.hosts);
         let Some(intervals) = hosts.get_mut(host.index()) else {
@@ -67,19 +67,19 @@ impl Awaited {
     }
 }
 
-/// When a host starts, and whether the hosts behind it know that it is blocked.
+/// When a host starts, and whether the hosts after it know that it is blocked.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// When it boots, for the first time or again, as far as is known.
+    /// When it boots or reboots next, as far as is known.
     pub at_ns: u64,
     /// What it knows about the hosts that it waits for, until it has started.
     awaited: Option<Awaited>,
-    /// The last notification said that it is blocked.
+    /// Whether its last notification said that it is blocked.
     is_blocked: bool,
 }
 
 impl Start {
-    /// The host of this number starts at a time, or when the hosts before it are blocked.
+    /// The start of a host: at a fixed time, or when the hosts before it are blocked.
     pub fn new(number: usize, start_ns: Option<u64>) -> Start {
         let awaited = match start_ns {
             Some(_) => None,
@@ -103,7 +103,7 @@ impl Start {
         self.awaited = None;
     }
 
-    /// A host before it blocks at a time, or goes on then.
+    /// Records that an earlier host blocks or continues at a time.
     pub fn notify(&mut self, host: HostIndex, waits: bool, now_ns: u64) {
         if let Some(awaited) = &mut self.awaited {
             awaited.note(host, waits, now_ns);

@@ -46,35 +46,36 @@ use closing::Closing;
 
 /// Observes the search.
 pub trait Listener {
-    /// A path of a program on its own ended.
+    /// A path of a single program ended.
     fn path(&mut self, _end: &PathEnd) {}
-    /// Something wrong was found, for the first time at its place.
+    /// A finding was made, the first at its location.
     fn finding(&mut self, finding: &WorldFinding);
-    /// Two builds do not do the same.
+    /// Two builds behave differently.
     fn difference(&mut self, _difference: &Difference) {}
-    /// A world came to its end by these traces of its hosts; only where a test is wanted.
+    /// A world ended with these traces of its hosts. Called only if a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
-    /// Worlds came to their end: all combinations of these states, of each host some, by digests of their answers. Only
-    /// where [`Listener::wants_settled`] says so.
+    /// A dstate settled, which means that nothing will happen in it any more: all combinations of one of these states
+    /// per host are worlds that ended. States are named by digests of their answers. Called only if
+    /// [`Listener::wants_settled`].
     fn settled(&mut self, _hosts: Vec<Vec<u64>>) {}
-    /// [`Listener::settled`] is wanted.
+    /// Whether [`Listener::settled`] is called.
     fn wants_settled(&self) -> bool {
         false
     }
-    /// A state has forked; this one goes the other way.
+    /// A state has forked; this is the new state.
     fn forked(&mut self, _child: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// A state has forked; this is the side that goes on, under a stronger path condition.
+    /// A state has forked; this is the state that continues, under a stronger path condition.
     fn narrowed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// All threads of a host wait, at least one of them for something from outside. Only where
-    /// [`Listener::wants_waits`] says so.
+    /// All threads of a host are blocked, at least one of them on an event from outside. Called only if
+    /// [`Listener::wants_waits`].
     fn waits(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// A host is about to make this system call. Only of hosts that stop at calls.
+    /// A host is about to make this system call. Called only for hosts that stop at calls.
     fn called(&mut self, _state: &mut StateView<'_, '_>, _call: &str) -> Keep {
         Keep::Yes
     }
@@ -82,11 +83,11 @@ pub trait Listener {
     fn exposed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// [`Listener::waits`] is wanted: hosts stop whenever they wait.
+    /// Whether [`Listener::waits`] is called: hosts then stop whenever they block.
     fn wants_waits(&self) -> bool {
         false
     }
-    /// States keep what they send ([`StateView::sent`]).
+    /// Whether states keep what they send ([`StateView::sent`]).
     fn keeps_sent(&self) -> bool {
         false
     }
@@ -99,25 +100,25 @@ pub trait Listener {
     ) -> Keep {
         Keep::Yes
     }
-    /// A host has received a packet from another one, as faults left it.
+    /// A host has received a packet from another one, after faults were applied to it.
     fn delivered(&mut self, _receiver: &mut StateView<'_, '_>, _packet: &Packet) -> Keep {
         Keep::Yes
     }
     /// The programs of a host have ended.
     fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
-    /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
+    /// A path has declared itself a host of a world; the trace leads to its state.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
     /// The next tick writes a checkpoint: all workers must pause.
     fn is_saving_due(&mut self) -> bool {
         false
     }
-    /// Called often; shows progress when it thinks fit.
+    /// Called often, for instance to show progress.
     fn tick(&mut self, explorer: &Explorer<'_>);
     /// How long it would take to write the results if the search stopped now; the time limit includes it.
     fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
         Duration::ZERO
     }
-    /// Time that is wanted after the search; the time limit includes it.
+    /// Time to reserve after the search; the time limit includes it.
     fn time_after(&self) -> Duration {
         Duration::ZERO
     }
@@ -134,36 +135,36 @@ pub enum Start {
     Beginning,
     /// Where this trace of a program leads.
     Trace(Trace),
-    /// The same, but what the trace does not say goes as usual: inputs are found by their names, choices by what is
-    /// asked. The solver is not asked.
+    /// The same, followed loosely: what the trace leaves out takes its default. Inputs are matched by name and choices by
+    /// site. The solver is not queried.
     Loosely(Trace),
     /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are logged.
     World(BTreeMap<String, Trace>),
-    /// With nothing: states come from elsewhere.
+    /// With an empty frontier: states come from other workers.
     Nothing,
     /// With these states of a program, as pending traces.
     States(Vec<Trace>),
-    /// Where an earlier search was saved; its files lie beside the spill file.
+    /// At the checkpoint of an earlier search; its files lie beside the spill file.
     Saved(Box<Saved>),
     /// With these worlds.
     Pending(Vec<PendingWorld>),
-    /// With these worlds of another search; they may come from anybody.
+    /// With these worlds of another search. They are not trusted.
     Worlds(Vec<Worlds>),
 }
 
 /// Why the search stopped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// Nothing is left.
+    /// The frontier is empty.
     Finished,
-    /// At this limit.
+    /// It reached this limit.
     Limit(&'static str),
-    /// It was asked to.
+    /// The stop flag was set.
     Asked,
 }
 
 impl Stopped {
-    /// As summaries have it.
+    /// Its name in summaries.
     pub fn name(&self) -> &'static str {
         match self {
             Stopped::Finished => "finished",
@@ -186,17 +187,17 @@ pub struct Explorer<'a> {
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
     pub(crate) limits_hit: Vec<&'static str>,
-    /// What kernels refused, by call, request and place, and how often at most on one path.
+    /// Requests that kernels refused, by call, request and location, with the largest count on one path.
     refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
-    /// The same of the run that this one resumes.
+    /// The same for the run that this one resumes.
     pub(crate) earlier_refusals: Vec<Unsupported>,
     pub(crate) warnings: Vec<String>,
     pub(crate) spill: Option<SpillFile>,
-    /// Names of files of states that were written by checkpoints, and that states may still be in.
+    /// Files of earlier checkpoints that may still contain states.
     pub(crate) older_files: Vec<PathBuf>,
-    /// Spilled states that have no place in the frontier either.
+    /// Spilled states that are not in the frontier.
     backlog: VecDeque<Bundle>,
-    /// How many.
+    /// Their number.
     in_backlog: usize,
     /// States that the last checkpoint lacks.
     pub(crate) unsaved: u64,
@@ -207,24 +208,24 @@ pub struct Explorer<'a> {
     rounds_left: u64,
     /// Forks until it is checked even if there are rounds left.
     pub(crate) forks_left: u64,
-    /// Memory that is in use although states were spilled.
+    /// Memory that stays in use after states were spilled.
     memory_floor: u64,
     /// Memory that was left up to the limit when it was checked, and what had been made by then.
     room: u64,
     made_at_check: u64,
-    /// Which states of different hosts belong together, and what surrounds them.
+    /// The state mapping and the network between hosts.
     pub(crate) world: World,
     /// Other workers on the same search.
     pub(crate) member: Option<Member>,
-    /// Where their states stand, while a checkpoint is written.
+    /// The states of the other workers while a checkpoint is written.
     pub(crate) elsewhere: Elsewhere,
-    /// What their solvers counted.
+    /// Counters of their solvers.
     pub(crate) others_solver: SolverStatistics,
     pub(crate) team_statistics: TeamStatistics,
 }
 
 impl<'a> Explorer<'a> {
-    /// A search that has done nothing yet.
+    /// A search at its start.
     pub fn new(
         images: &'a [Image],
         config: ExplorerConfig,
@@ -305,7 +306,7 @@ impl<'a> Explorer<'a> {
         Ok(explorer)
     }
 
-    /// Several hosts are explored, not a program on its own.
+    /// Whether it explores worlds of several hosts rather than a single program.
     pub fn is_world(&self) -> bool {
         self.config.world.is_some()
     }
@@ -386,12 +387,12 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Notes a limit that all parts of a search have reached together.
+    /// Records a limit that all parts of a search have reached together.
     pub fn note_limit_of_all(&mut self, limit: &'static str) {
         self.note_limit(limit);
     }
 
-    /// Why a search stops that has nothing left.
+    /// Why a search with an empty frontier stops.
     pub fn stopped_by_virtual_time(&self) -> Stopped {
         match self.limits_hit.contains(&VIRTUAL_TIME) {
             true => Stopped::Limit(VIRTUAL_TIME),
@@ -405,7 +406,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// If a state has executed code that nobody had, notes that: searchers and other workers go by it.
+    /// Records code that a state was the first to execute, for searchers and other workers.
     pub(crate) fn note_coverage(&mut self, state: &mut State) {
         if !std::mem::take(&mut self.worker.coverage.grew) {
             return;
@@ -418,7 +419,7 @@ impl<'a> Explorer<'a> {
         state.since_new = 0;
     }
 
-    /// A state itself, rematerialised if it was spilled.
+    /// Takes a state out of the frontier; rematerialises it if it was spilled.
     pub(crate) fn take(&mut self, id: StateId) -> Option<Box<State>> {
         match self.frontier.take(id)? {
             Stored::Live(state) => Some(state),
@@ -447,7 +448,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Spilled states cannot be read. Their weight never becomes finished, so the run is not complete.
+    /// Records that spilled states cannot be read. Their weight never becomes finished, so the run is not complete.
     pub(crate) fn note_lost(&mut self, states: u64, error: &str) {
         self.warn(match states {
             1 => format!("a spilled state is lost: {error}"),
@@ -461,7 +462,7 @@ impl<'a> Explorer<'a> {
         deadline.is_some_and(|end| self.config.clock.now() >= end)
     }
 
-    /// The run ends, at its deadline or on request: queries without an answer stay open.
+    /// Whether the run ends, at its deadline or on request: unanswered queries then stay open.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_late() || self.worker.solver.is_interrupted()
     }
@@ -475,7 +476,7 @@ impl<'a> Explorer<'a> {
         self.is_at_limit(Counted::Forks)
     }
 
-    /// Paths that ended, well or badly.
+    /// Number of ended paths, with findings or without.
     pub(crate) fn paths_ended(&self) -> u64 {
         self.statistics.paths_completed + self.statistics.paths_partial
     }
@@ -487,7 +488,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// All workers together have reached a limit.
+    /// Whether all workers together have reached a limit.
     fn is_at_limit(&self, counted: Counted) -> bool {
         let Some(limit) = self.limit_of(counted) else {
             return false;
@@ -500,7 +501,7 @@ impl<'a> Explorer<'a> {
         count >= limit
     }
 
-    /// Counts the next one for all workers; `false` if there may be no more.
+    /// Counts the next one for all workers; `false` if the limit is reached.
     fn reserve(&self, counted: Counted) -> bool {
         match (&self.member, self.limit_of(counted)) {
             (Some(member), Some(limit)) => {
@@ -520,7 +521,7 @@ impl<'a> Explorer<'a> {
         limit.is_some_and(|limit| state.path.depth > limit)
     }
 
-    /// What searchers go by.
+    /// The properties by which searchers order a state.
     pub(crate) fn info(&self, state: &State) -> StateInfo {
         let distance = state.host.as_ref().map_or(0, |host| {
             let frames = host.thread().frames.iter().rev();
@@ -553,7 +554,7 @@ impl<'a> Explorer<'a> {
         &self.config.hosts[host.index()]
     }
 
-    /// Takes what was counted, to report it.
+    /// Takes the counters, to report them.
     pub(crate) fn take_statistics(&mut self) -> Statistics {
         let executed = self.statistics.instructions;
         // Only the distance from it counts; 0 would mean that there was no renewal yet.
@@ -567,7 +568,7 @@ impl<'a> Explorer<'a> {
         self.findings = findings;
     }
 
-    /// What was counted.
+    /// Counters of the search.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -577,19 +578,19 @@ impl<'a> Explorer<'a> {
         &mut self.statistics
     }
 
-    /// What the solver counted.
+    /// Counters of the solver.
     pub fn solver_statistics(&self) -> SolverStatistics {
         let mut all = self.worker.solver.statistics().clone();
         all.add(&self.others_solver);
         all
     }
 
-    /// The lines whose queries took longest, `most` at most, longest first.
+    /// The source lines whose queries took longest, at most `most`, longest first.
     pub fn solver_lines(&self, most: usize) -> Vec<SolverLine> {
         solver_lines(self.images(), &self.solver_statistics(), most)
     }
 
-    /// What was executed.
+    /// Coverage of the search.
     pub fn coverage(&self) -> &Coverage {
         &self.worker.coverage
     }
@@ -599,7 +600,7 @@ impl<'a> Explorer<'a> {
         &mut self.worker.coverage
     }
 
-    /// What was found.
+    /// Findings so far.
     pub fn findings(&self) -> &FindingIndex {
         &self.findings
     }
@@ -614,23 +615,23 @@ impl<'a> Explorer<'a> {
         &self.limits_hit
     }
 
-    /// What the user should know.
+    /// Warnings for the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// States that are still to be explored.
+    /// Number of unexplored states.
     pub fn states(&self) -> usize {
         let elsewhere = self.member.as_ref().map_or(0, Member::elsewhere);
         self.frontier.len() + self.in_backlog + elsewhere
     }
 
-    /// What was counted of worlds.
+    /// Counters of worlds.
     pub fn world_statistics(&self) -> &WorldStatistics {
         &self.world.counted
     }
 
-    /// The hosts and what they are told.
+    /// The configuration of the search.
     pub fn config(&self) -> &ExplorerConfig {
         &self.config
     }

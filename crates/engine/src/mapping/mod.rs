@@ -1,6 +1,6 @@
 //! State mapping: which states of different hosts belong together.
 //!
-//! A *dstate* is a set of states with at least one state of every host. States of one host in a dstate have the same
+//! A *dstate* (distributed state) is a set of states with at least one state of every host. States of one host in a dstate have the same
 //! communication history, so every choice of one state per host is a world. A mapping preserves this when states fork
 //! and when they send. It knows nothing of the contents of states: it decides which states to copy, and gets the ids
 //! of the copies. A mapping is one file with one type, and one row in [`MAPPINGS`].
@@ -26,36 +26,36 @@ pub use table::{Dstate, Table};
 
 use crate::weight::{Weight, WeightSum};
 
-/// A state of one host. Ids are given in the order in which states are made, and not reused.
+/// The id of a state of one host. Ids are in the order of creation and are not reused.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberId(pub u32);
 
-/// A dstate. Ids are in the order in which dstates are made, and not reused.
+/// The id of a dstate. Ids are in the order of creation and are not reused.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DstateId {
     /// Creation number; also the generation of the slot.
     serial: u64,
-    /// Where the table has it.
+    /// Its slot in the table.
     slot: u32,
 }
 
 /// Copies a state and returns the id of the copy.
 pub type Copier<'c> = &'c mut dyn FnMut(MemberId) -> MemberId;
 
-/// How states of different hosts are kept together.
+/// Decides which states to copy so that every dstate stays consistent when states fork and send.
 pub trait Mapping {
-    /// A state has forked: `child` is new. As a rule it is in all dstates of the other one.
+    /// Handles a fork: `child` is new. By default it joins all dstates of its parent.
     fn branch(&mut self, table: &mut Table, parent: MemberId, child: MemberId, _copy: Copier<'_>) {
         table.add_like(child, parent);
         table.put_beside(child, parent);
     }
 
-    /// A state is about to send something: it parts from the other states of its host, and is the only one in each of
-    /// its dstates afterwards.
+    /// Prepares a state to send: separates it from the other states of its host. Afterwards it is the only state of its
+    /// host in each of its dstates.
     fn part(&mut self, table: &mut Table, sender: MemberId, copy: Copier<'_>);
 
-    /// The states of a host that receive something from a state that has parted from others. Afterwards they receive
-    /// it in all of their worlds.
+    /// The states of a host that receive a packet from a state prepared by [`Mapping::part`]. Afterwards, each of them
+    /// receives the packet in all of its worlds.
     fn receivers(
         &mut self,
         table: &mut Table,
@@ -70,19 +70,19 @@ pub trait Mapping {
             .collect()
     }
 
-    /// A state may be in several dstates.
+    /// Whether a state can be in several dstates.
     fn shares_states(&self) -> bool {
         false
     }
 
-    /// Merges two states of a host that are the same: `other` takes the places of `one`, which is gone. `false` if a
-    /// state cannot be in several dstates, or both are in one together.
+    /// Merges two equal states of a host: `other` replaces `one` in all its dstates, and `one` is removed. Returns
+    /// `false` if a state cannot be in several dstates, or if both are in the same one.
     fn merge(&mut self, _table: &mut Table, _one: MemberId, _other: MemberId) -> bool {
         false
     }
 }
 
-/// A mapping and how it is made.
+/// The name of a mapping and its constructor.
 type Entry = (&'static str, fn() -> Box<dyn Mapping>);
 
 /// All mappings, the default first.
@@ -101,7 +101,7 @@ pub fn mapping(name: &str) -> Result<Box<dyn Mapping>, UnknownMapping> {
     )
 }
 
-/// There is no such mapping.
+/// The error for an unknown mapping.
 #[derive(Debug, thiserror::Error)]
 pub struct UnknownMapping(String);
 
@@ -117,7 +117,8 @@ impl fmt::Display for UnknownMapping {
     }
 }
 
-/// The weight of all worlds that can be made of a state of each host: a world weighs as much as its states, multiplied.
+/// The weight of all worlds that choose one of these states per host. The weight of a world is the product of the
+/// weights of its states.
 pub fn weight_of<'s>(
     hosts: impl IntoIterator<Item = (HostIndex, &'s [MemberId])>,
     of_state: impl Fn(MemberId) -> Weight,

@@ -3,15 +3,15 @@
 use super::member::ROUNDS_A_LOOK;
 use super::*;
 
-/// Most states that are given away at a time.
+/// Maximum number of states given away at a time.
 const MOST_GIVEN: usize = 64;
-/// States among which those to give away are picked.
+/// Maximum number of states considered for giving away.
 const MOST_LOOKED_AT: usize = 4096;
-/// Dstates among which those to give away are picked, and most that are given at a time.
+/// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
 
 impl Explorer<'_> {
-    /// Gives states to workers that wait for some: those with the largest weight, which have the most before them.
+    /// Gives states to idle workers: those with the largest weight, because most of the search lies below them.
     pub(super) fn share_work(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
         if wanted == 0 || self.frontier.len() < 2 {
@@ -47,7 +47,7 @@ impl Explorer<'_> {
         team.add_jobs(jobs);
     }
 
-    /// Gives worlds to workers that wait for some: the newest dstates, which have the most states in common.
+    /// Gives worlds to idle workers: the newest dstates, because they share most states.
     pub(super) fn share_worlds(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
         let Some(member) = &mut self.member else {
@@ -152,7 +152,7 @@ impl Explorer<'_> {
         self.take_states().into_iter().map(Job::state).collect()
     }
 
-    /// Takes all states of a program out of the search, as pending traces. The search has nothing left then.
+    /// Takes all states of a program out of the search, as pending traces. The frontier is empty afterwards.
     pub fn take_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();

@@ -1,5 +1,5 @@
-//! What the workers of one search share: jobs, counters, phases, and messages to the lead. Must not know the explorer,
-//! which acts on it.
+//! The data that the workers of one search share: jobs, counters, phases, and messages to the lead (the worker whose
+//! explorer the caller runs). Must not know the explorer, which acts on it.
 
 use everett_linux::{Refusal, Setup};
 use everett_net::FaultIndex;
@@ -15,7 +15,7 @@ use crate::statistics::{Statistics, WorldStatistics};
 use crate::trace::Trace;
 use crate::world::transfer::{WorldPart, WorldSnapshot};
 
-/// What the listener of the lead is to hear from another worker.
+/// An event of another worker for the listener of the lead.
 pub(crate) enum Event {
     Path(Box<PathEnd>),
     Finding(Box<WorldFinding>),
@@ -24,7 +24,7 @@ pub(crate) enum Event {
     World(Box<(BTreeMap<String, Trace>, SavedFiles)>),
 }
 
-/// What moves from one worker to another.
+/// A unit of work that moves from one worker to another.
 #[derive(Clone)]
 pub(crate) enum Job {
     /// A state of a program.
@@ -39,7 +39,7 @@ impl Job {
         Job::State(Box::new(trace))
     }
 
-    /// How many states move.
+    /// Number of states in it.
     pub(super) fn states(&self) -> u64 {
         match self {
             Job::State(_) => 1,
@@ -48,16 +48,16 @@ impl Job {
     }
 }
 
-/// What the lead does not have while a checkpoint is written.
+/// The part of the frontier that is not with the lead while a checkpoint is written.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// On their way, or states of other workers.
+    /// Jobs in transit, and states of other workers.
     pub(crate) jobs: Vec<Job>,
     /// Worlds of other workers.
     pub(crate) snapshots: Vec<WorldSnapshot>,
 }
 
-/// What a worker counted and found since its last report.
+/// Counters and findings of a worker since its last report.
 pub(crate) struct Report {
     pub(super) statistics: Statistics,
     pub(super) worlds: WorldStatistics,
@@ -69,13 +69,13 @@ pub(crate) struct Report {
     pub(super) events: Vec<Event>,
 }
 
-/// What all workers are to do.
+/// The phase of all workers.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
     Explore,
-    /// Stand still: the lead writes a checkpoint.
+    /// Pause: the lead writes a checkpoint.
     Still,
-    /// Hand over what is left, and leave.
+    /// Hand over the remaining states and leave.
     Close,
 }
 
@@ -83,15 +83,15 @@ pub(crate) struct Shared {
     pub(super) phase: Phase,
     pub(super) jobs: Vec<Job>,
     pub(super) reports: Vec<Report>,
-    /// Workers, with the lead.
+    /// Number of workers, including the lead.
     pub(super) workers: usize,
-    /// Those of them that wait for jobs.
+    /// Workers that wait for jobs.
     pub(super) waiting: usize,
-    /// Those of them that are paused.
+    /// Workers that are paused.
     pub(super) still: usize,
-    /// How often they were released from that.
+    /// How often paused workers were released.
     pub(super) releases: u64,
-    /// Where their states stand.
+    /// The states of paused workers.
     pub(super) snapshot: Elsewhere,
     /// Coverage of segments.
     pub(super) covered: Vec<u8>,
@@ -105,18 +105,18 @@ pub(crate) struct Team {
     pub(super) changed: Condvar,
     /// Workers that wait while there are no jobs.
     pub(super) wanted: AtomicUsize,
-    /// How often the coverage has grown.
+    /// Counts the increases of the coverage.
     pub(super) growth: AtomicUsize,
-    /// States of workers that are not the lead, as far as they have told.
+    /// States of workers other than the lead, as last reported.
     pub(super) elsewhere: AtomicUsize,
     /// Instructions that exploring everything is expected to take, by what the explored part took; 0 if that is not known.
     pub(super) expected: AtomicU64,
     /// Paths that ended and forks of all workers. Each is counted before it happens, so that no limit is exceeded.
     pub(super) paths: AtomicU64,
     pub(super) forks: AtomicU64,
-    /// Workers are not only to explore: they look at the phase.
+    /// Whether workers must check the phase.
     pub(super) attention: AtomicBool,
-    /// Workers have too much memory together: all but the lead leave.
+    /// Whether the team uses too much memory: all workers but the lead leave.
     pub(super) is_narrow: AtomicBool,
     /// Interrupts the solvers of all workers but the lead.
     pub(super) stop: Arc<AtomicBool>,
@@ -131,7 +131,7 @@ pub struct TeamStatistics {
     pub moved: u64,
 }
 
-/// What has a limit for all workers together.
+/// A counter with a limit for all workers together.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// Paths that ended.
@@ -145,11 +145,11 @@ pub(crate) struct Member {
     pub(super) team: Arc<Team>,
     pub(super) is_lead: bool,
     pub(super) events: Arc<Mutex<Vec<Event>>>,
-    /// States that the team was told about.
+    /// Number of states in the last report to the team.
     pub(super) told: usize,
-    /// The growth of coverage that is known here.
+    /// The value of the growth counter at the last exchange.
     pub(super) growth: usize,
-    /// Coverage has grown here since the team was told.
+    /// Whether the coverage has grown here since the last exchange.
     pub(crate) has_grown: bool,
     pub(super) rounds: u32,
     /// The round of the next check whether idle workers want dstates, and the rounds between two checks.
@@ -255,7 +255,7 @@ impl Team {
         waited
     }
 
-    /// Whether so much lies before a state that giving it away pays.
+    /// Whether the expected work below a state justifies the cost of moving it.
     pub(super) fn is_worth(&self, halvings: u32, instructions: u64) -> bool {
         self.is_worth_weight((-f64::from(halvings)).exp2(), instructions)
     }
@@ -275,7 +275,7 @@ impl Team {
         self.set_phase(&mut self.shared(), Phase::Close);
     }
 
-    /// Stands still until the lead has written its checkpoint.
+    /// Pauses until the lead has written its checkpoint.
     pub(super) fn stand_still(&self, states: Elsewhere) {
         let mut shared = self.shared();
         if shared.phase != Phase::Still {
@@ -315,7 +315,7 @@ impl Member {
         }
     }
 
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.team.shared().workers
     }
@@ -340,7 +340,7 @@ impl Member {
         true
     }
 
-    /// States of the other workers.
+    /// Number of states of the other workers.
     pub(crate) fn elsewhere(&self) -> usize {
         match self.is_lead {
             true => self.team.elsewhere.load(Ordering::Relaxed),
@@ -355,10 +355,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 /// A state is given away if the work below it is expected to be this many times the cost of rematerialising it.
 const WORTH: f64 = 16.0;
 
-/// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: what takes few
-/// is over before another worker has begun.
+/// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: a shorter
+/// search ends before another worker has begun.
 const FIRST_ROUNDS_PART: u64 = 10;
 
-/// Rounds between two checks whether idle workers want dstates: a round of a world is short. If none was worth giving,
-/// they double.
+/// Rounds between two checks whether idle workers want dstates: a round of a world is short. The number doubles if no
+/// dstate was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;

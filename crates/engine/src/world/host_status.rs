@@ -8,7 +8,7 @@ use crate::finding::HostStatus;
 use crate::source::{describe, describe_ends};
 
 impl Explorer<'_> {
-    /// What every host was doing when the world that is followed came to its end, or to the last thing that was found.
+    /// The status of every host at the end of a followed world, or at its last finding.
     pub fn host_status(&self) -> &[HostStatus] {
         &self.world.host_status
     }

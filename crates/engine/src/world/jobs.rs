@@ -13,7 +13,7 @@ use crate::weight::Weight;
 const MOST_HALVINGS: u32 = 1 << 20;
 const MOST_HALVINGS_TOGETHER: u64 = 1 << 22;
 
-/// Some worlds that have not come to their end.
+/// Some unfinished worlds.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Worlds {
     /// Dstates with their states.
@@ -47,8 +47,7 @@ impl Worlds {
         self.part.states()
     }
 
-    /// What they weigh in a world that is configured so. `None` if they are none of its worlds: they may come from
-    /// anybody.
+    /// Their weight under this configuration. `None` if they are not worlds of it: the data is not trusted.
     pub fn weight(&self, config: &ExplorerConfig) -> Option<WeightSum> {
         let weights = self.part.checked_weights(config.hosts.len())?;
         let is_deep = |halvings: &u32| *halvings > MOST_HALVINGS;
@@ -77,7 +76,8 @@ impl Worlds {
         Some(sum)
     }
 
-    /// One search can go on with all of them: no world has passed a time at which others are still to be evaluated.
+    /// Whether one search can continue all of them: no world has passed a time at which invariants of others are still
+    /// to be evaluated.
     pub fn can_be_together(all: &[Worlds]) -> bool {
         let mut with_states = all.iter().filter(|worlds| worlds.states() > 0);
         let first = with_states.next().map(|worlds| &worlds.times);

@@ -268,7 +268,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Tells a listener that wants to know it that a state waits. Returns `false` if it is pruned.
+    /// Notifies a listener that a state is blocked, if it wants that. Returns `false` if the state is pruned.
     fn tell_wait(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) -> bool {
         let waits = matches!(state.sim().run_state, RunState::Waiting(_))
             && state.host.as_ref().is_some_and(Host::awaits_others);
@@ -286,7 +286,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// Handles what a step did. Returns `false` if the state is gone with that.
+    /// Handles the result of a step. Returns `false` if the state no longer exists.
     fn handle(
         &mut self,
         id: StateId,
@@ -402,8 +402,8 @@ impl Explorer<'_> {
         result
     }
 
-    /// A host that its program sets up follows a trace to where it begins. Returns `false` if it diverges from the
-    /// trace: it is cut off.
+    /// Checks a host that follows a trace to its initial state, because its program sets it up. Returns `false` if it
+    /// diverges from the trace; it is then cut off.
     fn is_on_its_way(&mut self, id: StateId, state: &mut State) -> bool {
         if !state.sim().is_setting_up(state.host.as_ref()) {
             return true;
@@ -484,7 +484,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Lets the mapping work; it may want copies of states.
+    /// Calls the mapping with a function that copies states.
     fn with_mapping<T>(
         &mut self,
         work: impl FnOnce(&mut dyn Mapping, &mut Table, &mut dyn FnMut(StateId) -> StateId) -> T,
@@ -516,7 +516,7 @@ impl Explorer<'_> {
         result
     }
 
-    /// The weight of all combinations of states that have not come to their end; some may turn out to be no worlds.
+    /// The weight of all unfinished combinations of states; some may turn out to be no worlds.
     pub(crate) fn pending_worlds(&self) -> WeightSum {
         let mut sum = self.weight_of_others();
         let table = &self.world.table;
@@ -527,7 +527,8 @@ impl Explorer<'_> {
         sum
     }
 
-    /// Removes a state and those that were in no world without it, which are returned. Its weight is to be counted before.
+    /// Removes a state and all states that are in no world without it. Returns those. The caller has already counted
+    /// its weight.
     fn forget(&mut self, id: StateId) -> Vec<StateId> {
         let gone = self.world.table.remove(id);
         self.drop_states(&gone);
@@ -540,13 +541,13 @@ impl Explorer<'_> {
         self.forget(id)
     }
 
-    /// The path condition of a state contradicts itself: its worlds do not exist.
+    /// Drops a state with a contradictory path condition: its worlds do not exist.
     pub(crate) fn drop_contradictory(&mut self, id: StateId) {
         self.world.counted.impossible += 1;
         self.finish_worlds_with(id);
     }
 
-    /// A listener does not want a state to be explored further.
+    /// Prunes all worlds with a state, for a listener.
     pub(crate) fn prune_worlds_with(&mut self, id: StateId) {
         let tally = self.tally_with(id);
         self.book(&tally, |statistics| &mut statistics.pruned);
@@ -597,7 +598,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// A state has another history now.
+    /// Removes the entry of a state whose history has changed.
     fn forget_history(&mut self, history: HistoryDigest, id: StateId) {
         if self.world.histories.get(&history) == Some(&id) {
             self.world.histories.remove(&history);
@@ -610,12 +611,12 @@ impl Explorer<'_> {
         world.map_or("", |world| &world.mapping)
     }
 
-    /// Which states are in which dstates.
+    /// The table of states and dstates.
     pub fn table(&self) -> &Table {
         &self.world.table
     }
 
-    /// The earliest time that no world has passed yet, if any goes on.
+    /// The least clock of all unfinished worlds, if there are any.
     pub fn virtual_ns(&self) -> Option<u64> {
         let next = self.world.queue.first().map(|(next, _, _)| *next);
         next.filter(|next| *next != u64::MAX)

@@ -50,7 +50,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Takes up worlds; each is one of its own from now on.
+    /// Continues worlds; each becomes a separate dstate.
     pub(crate) fn take_up(&mut self, worlds: Vec<PendingWorld>) -> Result<(), SavedError> {
         for world in worlds {
             if world.hosts.len() != self.config.hosts.len() {

@@ -8,11 +8,11 @@ use super::*;
 use crate::finding::{PathEnding, SavedFiles};
 use crate::mapping::Dstate;
 
-/// Most worlds of a dstate that are reported one by one.
+/// Maximum number of worlds of a dstate that are reported one by one.
 const MAX_REPORTED_WORLDS: usize = 1 << 16;
 
 impl Explorer<'_> {
-    /// Finishes all settled worlds, as far as dstates need not part for that.
+    /// Finishes all settled worlds that need no split of a dstate.
     pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
         while let Some((id, part)) = self.world.table.next_settled() {
             if !self.report_settled(&part, listener) {
@@ -28,8 +28,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Reports worlds that are at their end: what is wrong with them, and tests. Returns `false` if the run is stopped
-    /// meanwhile: it reports them when it goes on.
+    /// Reports settled worlds: findings and tests. Returns `false` if the run is stopped meanwhile; a resumed run
+    /// reports them.
     fn report_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
         if self.tally(&hosts).worlds > 0 {
@@ -65,7 +65,8 @@ impl Explorer<'_> {
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
     }
 
-    /// Counts worlds in which hosts wait for ever. That need not be wrong: a server does when its clients have gone.
+    /// Counts worlds in which hosts are blocked forever. This is not always wrong: a server waits after its clients
+    /// have ended.
     fn count_stalled(&mut self, hosts: &[HostStates<'_>], tally: &Tally) {
         let of = |waits: bool| -> Vec<(HostIndex, Vec<StateId>)> {
             let hosts = hosts.iter().map(|(host, states)| {

@@ -19,10 +19,10 @@ use crate::world::bounds::Bounds;
 use crate::world::order::SearchOrder;
 use crate::world::verdicts::Verdicts;
 
-/// What a search of worlds has besides its states.
+/// The data of a search of worlds besides its states.
 pub struct World {
     pub(super) mapping: Box<dyn Mapping>,
-    /// Which states are in which dstates.
+    /// The table of states and dstates.
     pub(crate) table: Table,
     /// States by the time of their next event, then by host.
     pub(super) queue: BTreeSet<(u64, HostIndex, StateId)>,
@@ -34,9 +34,9 @@ pub struct World {
     pub(crate) counted: WorldStatistics,
     /// Faults that hit somewhere.
     pub(super) fired: BTreeSet<FaultIndex>,
-    /// The message log, where one world is followed.
+    /// The message log, if one world is followed.
     pub(super) messages: Option<MessageLog>,
-    /// What hosts were doing at the end of a world that is followed.
+    /// The status of each host at the end of a world that is followed.
     pub(super) host_status: Vec<HostStatus>,
     /// The environment that the hosts share.
     pub(super) network: Network,
@@ -58,7 +58,7 @@ pub struct World {
     /// The number of the next world that has not begun, and how many have.
     pub(crate) next_world: Option<u64>,
     pub(crate) begun: u64,
-    /// The run was stopped while invariants were evaluated: they are evaluated again when it goes on.
+    /// Whether the run was stopped while it evaluated invariants. A resumed run evaluates them again.
     pub(crate) has_open_questions: bool,
 }
 
@@ -100,7 +100,7 @@ impl World {
         })
     }
 
-    /// Invariants are evaluated at all their times in the worlds that begin.
+    /// Schedules the evaluation of invariants at all their times, for worlds that begin.
     pub(super) fn begin_times(&mut self) {
         self.times = self
             .invariants
@@ -123,12 +123,12 @@ impl World {
         self.fired = fired.into_iter().collect();
     }
 
-    /// Notes faults that hit in worlds of another worker.
+    /// Records faults that hit in worlds of another worker.
     pub(crate) fn note_fired(&mut self, faults: Vec<FaultIndex>) {
         self.fired.extend(faults);
     }
 
-    /// Notes the history of a state.
+    /// Records the history of a state.
     pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
         self.histories.entry(history).or_insert(id);
     }

@@ -15,35 +15,36 @@ use crate::state::{Identity, State};
 use crate::trace::Trace;
 use crate::weight::Weight;
 
-/// Where a state stands. A host runs the same way wherever its horizon lay, so these numbers say how far it has come.
+/// The position of a state on its path. The run of a host does not depend on its horizons, so these counters identify
+/// the position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Position {
     /// Questions that were answered.
     pub answered: u64,
     /// How often the host was powered off.
     pub restarts: u32,
-    /// It is on.
+    /// Whether the host is on.
     pub is_on: bool,
     /// Instructions since it booted last.
     pub instructions: u64,
     /// Its clock.
     pub clock_ns: u64,
-    /// What it is doing.
+    /// Its run state.
     pub run_state: RunState,
-    /// How far its inbox has come.
+    /// The position of its inbox.
     pub inbox: InboxClock,
-    /// Packets that it has sent, and those that are not in transit yet.
+    /// Number of packets that it has sent.
     pub sent: u64,
-    /// See there.
+    /// Number of sent packets that are not in transit yet.
     pub unsent: usize,
     /// How often its exposed data has changed.
     pub exposures: u64,
-    /// What its fault counters add up to.
+    /// The sum of its fault counters.
     pub faults: u64,
 }
 
 impl Position {
-    /// Where a state stands.
+    /// The position of a state.
     pub fn of(state: &State) -> Position {
         let sim = state.sim();
         let host = state.host.as_ref();
@@ -64,20 +65,20 @@ impl Position {
     }
 }
 
-/// What the record of a state of a world has besides its trace. What many states have in common lies elsewhere.
+/// The stored form of a state of a world, besides its trace. Data that many states share is stored separately.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredNet {
     /// The host.
     pub host: HostIndex,
     /// The number of the world that it began in.
     pub world: u64,
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
-    /// Timeouts that it waited for, as far as they were noticed.
+    /// Timeouts that it waited for, as counted.
     pub waits: u64,
     /// The digest of its history.
     pub history: HistoryDigest,
-    /// What it must be the same as afterwards.
+    /// The identity that the rematerialised state must have.
     pub identity: Identity,
     /// Forks on the way.
     pub depth: u32,
@@ -181,22 +182,22 @@ impl StoredConditions {
     }
 }
 
-/// A state of a world with all that led to it.
+/// A state of a world with everything that determines it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredWorldState {
     /// Its inputs and choices.
     pub trace: Trace,
     /// Its weight.
     pub weight: Weight,
-    /// Where it stands.
+    /// Its position.
     pub net: StoredNet,
-    /// What it received, in parts.
+    /// The log of what it received, in parts.
     pub received: Vec<StoredReceived>,
     /// Its path condition.
     pub conditions: StoredConditions,
 }
 
-/// A world that has not ended: where each of its hosts stands, and all that led there. It refers to nothing else.
+/// An unfinished world: the state of each host with everything that determines it. It is self-contained.
 #[derive(Serialize, Deserialize)]
 pub struct PendingWorld {
     /// In the order of the hosts.
@@ -204,7 +205,7 @@ pub struct PendingWorld {
 }
 
 impl PendingWorld {
-    /// The traces of its hosts, as far as they have come.
+    /// The pending traces of its hosts.
     pub fn traces(&self) -> impl Iterator<Item = &Trace> {
         self.hosts.iter().map(|host| &host.trace)
     }

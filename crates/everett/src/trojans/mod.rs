@@ -41,7 +41,7 @@ pub use summary::{
 pub struct TrojansSpec {
     /// The scenario, with its settings, limits and folder for results.
     pub run: RunSpec,
-    /// What the search may do besides being right.
+    /// Optimisations of the search.
     pub search: SearchOptions,
     /// Send no message to the native server.
     pub no_confirm: bool,

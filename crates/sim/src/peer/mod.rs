@@ -20,7 +20,7 @@ pub use events::{ConnectionId, HostAct, PeerAct, position_after, question_id};
 /// Bytes that hosts may send before the peer is asked at once whether it takes them.
 pub const FLUSH_BYTES: usize = 1 << 20;
 
-/// What becomes of symbolic bytes that a host sends to a live peer.
+/// How symbolic bytes that a host sends to a live peer are made concrete.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SymbolicBytes {
     /// They get one of their values; the others are not explored.
@@ -32,7 +32,7 @@ pub enum SymbolicBytes {
     Refuse,
 }
 
-/// What the world knows of a live peer.
+/// The configuration of a live peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerConfig {
     /// Its name.
@@ -43,32 +43,32 @@ pub struct PeerConfig {
     pub port: u16,
     /// The host that it connects to, if it is a client.
     pub connects_to: Option<IpAddr>,
-    /// It speaks UDP.
+    /// Whether it uses UDP instead of TCP.
     pub is_udp: bool,
     /// Virtual time after which it is asked what it does.
     pub think_ns: u64,
-    /// How often in a row it is silent until it is not asked again before a host does something.
+    /// Number of consecutive silent answers after which it is asked again only when a host has acted.
     pub silences: u32,
-    /// Each connection has a recording of its own.
+    /// Whether each connection has its own recording.
     pub is_independent: bool,
-    /// What hosts send counts as the same in any order.
+    /// Whether messages of different hosts are equivalent in any order.
     pub any_order: bool,
-    /// What becomes of symbolic bytes.
+    /// How symbolic bytes are made concrete.
     pub symbolic: SymbolicBytes,
 }
 
-/// What happens in one recording: all of a peer, or that of one connection.
+/// The events of one recording: of the whole peer, or of one connection.
 #[derive(Clone, Debug, Default)]
 struct Track {
-    /// Where the peer stands after its last answer.
+    /// The position of the peer after its last answer.
     after: u128,
-    /// What hosts did since; bytes may be symbolic.
+    /// Acts of hosts since then; bytes may be symbolic.
     acts: Vec<PendingAct>,
     /// Bytes in them.
     pending_bytes: usize,
     /// When the peer is asked next.
     ask_ns: Option<u64>,
-    /// How often in a row it was silent.
+    /// Number of consecutive silent answers.
     silences: u32,
 }
 
@@ -126,7 +126,7 @@ impl Peer {
         self.tracks.iter().filter_map(|track| track.ask_ns).min()
     }
 
-    /// The world has come to its start. A client may connect from now on.
+    /// Starts the peer. From now on, a client may connect.
     pub fn start(&mut self, now_ns: u64) {
         self.clock_ns = now_ns;
         if self.config.connects_to.is_some() {
@@ -181,7 +181,7 @@ impl Peer {
         track.ask_ns = Some(now_ns.saturating_add(think_ns));
     }
 
-    /// It is not asked while nobody could hear it, nor while a host does not take what it said.
+    /// Cancels the next question while nobody could receive the answer, or while a host does not take earlier data.
     fn settle(&mut self, track: usize) {
         let connections = self.connections.iter().enumerate();
         let mut own = connections.filter(|(at, _)| self.place(*at).0 == track);
@@ -425,7 +425,7 @@ impl Peer {
         Ok(Ok((acts, if takes_one { symbolic } else { 0 })))
     }
 
-    /// The peer has answered: where it stands now.
+    /// Advances the position of the peer after its answer.
     fn advance(&mut self, at: usize, acts: Vec<HostAct>, act: &PeerAct, position: u128) {
         let any_order = self.config.any_order;
         let track = self.track_mut(at);
@@ -441,7 +441,7 @@ impl Peer {
         track.pending_bytes = 0;
     }
 
-    /// A recording that was made for another scenario may speak of what there is not.
+    /// Checks an answer: a recording of another scenario may refer to connections that do not exist.
     fn check(&self, track: usize, act: &PeerAct) -> Result<(), String> {
         let number = match act {
             PeerAct::Silence | PeerAct::Taken | PeerAct::Open(_) => return Ok(()),
@@ -466,7 +466,7 @@ impl Peer {
         }
     }
 
-    /// What the peer does reaches hosts.
+    /// Performs an act of the peer; returns its packets to hosts.
     fn perform(&mut self, track: usize, act: PeerAct) -> Vec<Packet> {
         let mut out = Vec::new();
         let clock_ns = self.clock_ns;
@@ -533,7 +533,7 @@ impl Peer {
         out
     }
 
-    /// A host waits to be accepted.
+    /// Whether a host waits for its connection to be accepted.
     fn owes_answer(&self, track: usize) -> bool {
         let connections = self.connections.iter().enumerate();
         let mut own = connections.filter(|(at, _)| self.place(*at).0 == track);
