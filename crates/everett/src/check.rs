@@ -3,6 +3,7 @@
 //! specs of callers.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
@@ -16,13 +17,16 @@ use crate::spec::parse_variable;
 pub(crate) type Checked = Result<(), String>;
 
 /// Checks each of some values.
-pub(crate) fn all<T>(values: &[T], check: impl FnMut(&T) -> Checked) -> Checked {
-    values.iter().try_for_each(check)
+pub(crate) fn all<T: Borrow<V>, V: ?Sized>(values: &[T], check: fn(&V) -> Checked) -> Checked {
+    values.iter().try_for_each(|value| check(value.borrow()))
 }
 
 /// Checks a value if there is one.
-pub(crate) fn some<T>(value: &Option<T>, check: impl FnOnce(&T) -> Checked) -> Checked {
-    value.as_ref().map_or(Ok(()), check)
+pub(crate) fn some<T: Borrow<V>, V: ?Sized>(
+    value: &Option<T>,
+    check: fn(&V) -> Checked,
+) -> Checked {
+    value.as_ref().map_or(Ok(()), |value| check(value.borrow()))
 }
 
 /// A number that must not be 0.
@@ -76,12 +80,12 @@ pub(crate) fn panics(text: &str) -> Checked {
 }
 
 /// The name of a searcher.
-pub(crate) fn searcher(name: &String) -> Checked {
+pub(crate) fn searcher(name: &str) -> Checked {
     known("searcher", name, SEARCHERS.iter().map(|row| row.name))
 }
 
 /// The name of a state mapping.
-pub(crate) fn mapping(name: &String) -> Checked {
+pub(crate) fn mapping(name: &str) -> Checked {
     known(
         "state mapping",
         name,
@@ -100,22 +104,22 @@ fn known(what: &str, name: &str, names: impl Iterator<Item = &'static str>) -> C
 }
 
 /// The name of a scheduler.
-pub(crate) fn scheduler(name: &String) -> Checked {
+pub(crate) fn scheduler(name: &str) -> Checked {
     parse_scheduler(name).map(|_| ())
 }
 
 /// The name of a preemption mode.
-pub(crate) fn preempt(name: &String) -> Checked {
+pub(crate) fn preempt(name: &str) -> Checked {
     parse_preempt(name).map(|_| ())
 }
 
 /// A failure to inject.
-pub(crate) fn fault(name: &String) -> Checked {
+pub(crate) fn fault(name: &str) -> Checked {
     parse_fault(name).map(|_| ())
 }
 
 /// An environment variable.
-pub(crate) fn variable(text: &String) -> Checked {
+pub(crate) fn variable(text: &str) -> Checked {
     parse_variable(text)?;
     no_nul(text.as_ref())
 }

@@ -466,7 +466,7 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .own_key("file"),
     maybe!("cwd", host.cwd, Takes::Path("DIR"), path)
-        .checked(|spec| some(&spec.host.cwd, |cwd| check::path(cwd)))
+        .checked(|spec| some(&spec.host.cwd, check::path))
         .help("Working directory of the program; created if it does not exist.")
         .scope(Scope::Host)
         .own_key("cwd"),
@@ -512,7 +512,7 @@ pub const OPTIONS: &[RunOption] = &[
         .scope(Scope::Host)
         .key("host", "fault_regions", OptionKind::Flag),
     values!("fault-program", host.fault_program, Takes::List("NAME"), owned)
-        .checked(|spec| all(&spec.host.fault_program, |name| check::path(name.as_ref())))
+        .checked(|spec| all(&spec.host.fault_program, |name: &str| check::path(name.as_ref())))
         .help("Inject failures only in processes that execute a program of this name.")
         .requires("faults")
         .scope(Scope::Host)

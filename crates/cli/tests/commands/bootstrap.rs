@@ -85,7 +85,8 @@ fn run(folder: &Path, out: &str, options: &[&str], code: i32) -> Output {
 /// All traces of a run happen again, in the engine and natively.
 fn happens_again(folder: &Path, out: &str, traces: u64) {
     let followed = expect(everett(folder).args(["follow", out]), 0);
-    let wanted = format!("{traces} traces followed, 0 end otherwise");
+    let all = everett::counted(traces, "trace");
+    let wanted = format!("{all} followed, 0 end otherwise");
     assert!(text(&followed).contains(&wanted), "{}", text(&followed));
     let replayed = expect(everett(folder).args(["replay", out]), 0);
     let wanted = format!("{traces} of {traces} worlds confirmed");

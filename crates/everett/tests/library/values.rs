@@ -18,6 +18,7 @@ fn field<T>(result: everett::Result<T>) -> Result<&'static str, Failed> {
 }
 
 type Change = fn(&mut RunSpec);
+type HostChange = fn(&mut HostSpec);
 
 /// Impossible values of fields that are not options of hosts.
 const OF_RUNS: &[(&str, Change)] = &[
@@ -43,7 +44,7 @@ const OF_RUNS: &[(&str, Change)] = &[
 ];
 
 /// Impossible values of options of hosts.
-const OF_HOSTS: &[(&str, fn(&mut HostSpec))] = &[
+const OF_HOSTS: &[(&str, HostChange)] = &[
     ("env", |host| host.env = vec!["=value".to_owned()]),
     ("env", |host| host.env = vec!["NAME=a\0b".to_owned()]),
     ("scheduler", |host| host.scheduler = Some("fair".to_owned())),
