@@ -30,6 +30,20 @@ pub enum Aim {
     Goal(f64),
 }
 
+impl Aim {
+    /// Refuses numbers that are no cost or no part of the benefit.
+    pub fn check(self) -> Result<(), String> {
+        let (Aim::Budget(number) | Aim::Goal(number)) = self;
+        match self {
+            _ if !number.is_finite() || number < 0.0 => Err(format!("{number} is not a part")),
+            Aim::Goal(goal) if goal > 1.0 => {
+                Err("there is no more than 100% of the benefit".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Costs are counted in so many parts of a budget.
 const RESOLUTION: usize = 4096;
 
@@ -192,6 +206,20 @@ mod tests {
             .filter(|sum| sum.cost <= budget)
             .map(|sum| sum.benefit)
             .fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn impossible_aims_are_refused() {
+        let refused = [
+            Aim::Budget(-0.1),
+            Aim::Budget(f64::NAN),
+            Aim::Budget(f64::INFINITY),
+            Aim::Goal(-1.0),
+            Aim::Goal(1.01),
+        ];
+        assert!(refused.iter().all(|aim| aim.check().is_err()));
+        let possible = [Aim::Budget(0.0), Aim::Budget(3.0), Aim::Goal(1.0)];
+        assert!(possible.iter().all(|aim| aim.check().is_ok()));
     }
 
     proptest! {

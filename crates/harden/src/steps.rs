@@ -246,6 +246,10 @@ fn estimators(spec: &EstimateSpec) -> Result<Vec<(Box<dyn Estimator>, f64)>> {
             known.join(", ")
         )));
     }
+    let is_wrong = |weight: &&f64| !weight.is_finite() || **weight < 0.0;
+    if let Some(wrong) = spec.weights.values().find(is_wrong) {
+        return Err(Error::Usage(format!("{wrong} is not a weight")));
+    }
     let weighted = estimators.into_iter().map(|estimator| {
         let weight = spec.weights.get(estimator.name()).copied().unwrap_or(1.0);
         (estimator, weight)
@@ -310,6 +314,7 @@ fn profile(
 
 /// Step 4: selects atoms, and draws what other selections would come to.
 pub fn choose(spec: &SelectSpec) -> Result<SelectionFile> {
+    spec.aim.check().map_err(Error::Usage)?;
     let folder = files::harden_folder(&spec.program);
     let estimates: EstimatesFile = files::read(&folder.join(files::ESTIMATES))?;
     choose_from(spec, &estimates, 1.0, &folder)
@@ -539,6 +544,7 @@ fn targets(atoms: &[HardAtom]) -> Vec<Target> {
 
 /// All steps. Where the build takes more than was expected, costs are corrected and atoms are selected again.
 pub fn harden(spec: &HardenSpec, notify: Notify<'_>) -> Result<HardFile> {
+    spec.aim.check().map_err(Error::Usage)?;
     let program = &spec.estimate.program;
     let folder = files::harden_folder(program);
     let instrumented = instrument(

@@ -200,8 +200,7 @@ impl AimArgs {
     fn aim(&self) -> Result<Aim> {
         match (self.budget, self.goal) {
             (Some(budget), _) => Ok(Aim::Budget(budget)),
-            (None, Some(goal)) if goal <= 1.0 => Ok(Aim::Goal(goal)),
-            (None, Some(_)) => bail!("there is no more than 100% of the benefit"),
+            (None, Some(goal)) => Ok(Aim::Goal(goal)),
             (None, None) => {
                 bail!("how much may it cost? --budget 10%, or --goal 90% of the benefit")
             }
