@@ -4,7 +4,6 @@ use everett_engine::{Difference, Explorer, Stopped};
 use everett_ir::code::{Body, Inst, Program};
 use everett_net::HostIndex;
 use everett_report::LineCoverage;
-use everett_report::counted;
 use everett_vm::Image;
 use std::time::Duration;
 
