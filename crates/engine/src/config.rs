@@ -2,6 +2,7 @@
 
 use everett_invariant::Invariants;
 use everett_linux::{Boot, HostConfig};
+use everett_net::StartTime;
 use everett_sim::{Expected, Network, PeerConfig};
 use everett_solver::{Clock, SolverConfig};
 use everett_vm::{Outside, VmOptions};
@@ -38,8 +39,8 @@ pub struct WorldHost {
     pub name: String,
     /// Its programs, files and options.
     pub config: HostConfig,
-    /// When it starts; `None` for when the hosts before it are blocked.
-    pub start_ns: Option<u64>,
+    /// When it starts.
+    pub start: StartTime,
     /// How its processes must end; anything else is a finding.
     pub expects: Vec<Expected>,
     /// The trace that leads to its initial state, if its program sets it up (`netklee.h`).
@@ -54,7 +55,7 @@ impl WorldHost {
         WorldHost {
             name: "host".to_owned(),
             config,
-            start_ns: Some(0),
+            start: StartTime::At(0),
             expects: Vec::new(),
             begin: None,
             peer: None,

@@ -150,15 +150,21 @@ fn one(
         expect_native(program)?;
     }
     tell_revealing(&programs, session);
-    let config = NativeConfig {
-        max_memory: spec.max_memory(),
-        deadline: Some(spec.deadline(session)),
-        // However long it computes: the deadline ends it.
-        max_long_computations: u32::MAX,
-        ..native_config(host, programs, session)?
-    };
+    let config = until_it_ends(native_config(host, programs, session)?, spec, session);
     let seen = everett_native::run_watched(&config, Source::Random(spec.seed), watcher)?;
     Ok(NativeResult::Program(Box::new(seen)))
+}
+
+/// The configuration of a program that a user watches. However long it computes and however many calls it makes, it may
+/// well end; if not, the deadline ends it.
+fn until_it_ends(config: NativeConfig, spec: &NativeSpec, session: &Session) -> NativeConfig {
+    NativeConfig {
+        max_memory: spec.max_memory(),
+        deadline: Some(spec.deadline(session)),
+        max_long_computations: u32::MAX,
+        max_calls: spec.host.max_calls.unwrap_or(u64::MAX),
+        ..config
+    }
 }
 
 /// Runs a world once.
@@ -581,5 +587,25 @@ impl NativeResult {
                 summary, findings, ..
             } => Conclusion::new(*findings > 0, summary.failed > 0, summary.is_interrupted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_linux::HostConfig;
+
+    #[test]
+    fn a_single_run_has_no_limit_on_calls_unless_one_is_given() {
+        let session = Session::new();
+        let max_calls = |given| {
+            let mut spec = NativeSpec::default();
+            spec.host.max_calls = given;
+            let config = native_config(HostConfig::default(), Vec::new(), &session).unwrap();
+            assert!(config.max_calls < u64::MAX);
+            until_it_ends(config, &spec, &session).max_calls
+        };
+        assert_eq!(max_calls(None), u64::MAX);
+        assert_eq!(max_calls(Some(7)), 7);
     }
 }

@@ -476,7 +476,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
     Ok(NativeHost {
         name: alone.name,
         config,
-        start_ns: alone.start_ns,
+        start: alone.start,
         expects: alone.expects,
         begin: alone.begin,
         peer: None,

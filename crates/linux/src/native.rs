@@ -384,8 +384,8 @@ impl Host {
         self.state.random_bytes(16)
     }
 
-    /// Ends the time slice of a native thread that computes without system calls.
-    pub fn end_time_slice(&mut self) {
-        self.state.end_quantum();
+    /// Ends the time slice of a native thread that has computed for this long without system calls.
+    pub fn end_time_slice(&mut self, computed_ns: u64) {
+        self.state.end_long_slice(computed_ns);
     }
 }

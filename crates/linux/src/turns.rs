@@ -57,13 +57,29 @@ impl Kernel<'_, '_> {
 impl HostState {
     /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
     pub(crate) fn end_quantum(&mut self) {
-        self.clock_ns = self.clock_ns.saturating_add(QUANTUM);
+        self.end_slice_of(QUANTUM);
+    }
+
+    /// The same for a native thread that has computed for this long. Not more time passes than until what others wait
+    /// for, and only a quantum on a host with a network: packets that arrive meanwhile are late by as much.
+    pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
+        let now = self.clock_ns;
+        let left = self.next_deadline().map(|at| at.saturating_sub(now));
+        let most = left.unwrap_or(computed_ns).min(computed_ns);
+        self.end_slice_of(match self.wire.is_networked {
+            true => QUANTUM,
+            false => most.max(QUANTUM),
+        });
+    }
+
+    fn end_slice_of(&mut self, passed_ns: u64) {
+        self.clock_ns = self.clock_ns.saturating_add(passed_ns);
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
             let task = triomphe::Arc::make_mut(task);
-            task.cpu_ns += QUANTUM;
+            task.cpu_ns += passed_ns;
             let pid = task.pid;
             if let Some(process) = self.process_by_pid_mut(pid) {
-                process.cpu_ns += QUANTUM;
+                process.cpu_ns += passed_ns;
             }
         }
         self.schedule.quantum = 0;

@@ -4,7 +4,7 @@
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_linux::{Disk, ExposedData, Host, HostExit, Packet};
-use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope};
+use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope, StartTime};
 use everett_sim::{
     Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, PeerConfig,
     Questions, RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns,
@@ -28,8 +28,8 @@ pub struct NativeHost {
     pub name: String,
     /// Its programs, and what it is started with.
     pub config: NativeConfig,
-    /// When it is started; `None` for when those before it wait.
-    pub start_ns: Option<u64>,
+    /// When it starts.
+    pub start: StartTime,
     /// How its processes have to end.
     pub expects: Vec<Expected>,
     /// What leads to where it begins, where its program sets it up itself.
@@ -334,7 +334,7 @@ fn boot_all<'c>(
             machine.oracle.is_free = true;
             world = Some(machine);
         }
-        let start = Start::new(at as usize, host.start_ns);
+        let start = Start::new(host.start);
         let times = network.faults.times(HostIndex(at));
         let sim = SimHost::new(start, times, host.begin.is_some());
         let sim = sim.with_peer(host.peer.as_ref());
@@ -407,7 +407,7 @@ impl<'c> Loop<'c, '_, '_> {
         loop {
             let horizon_ns = self.horizon(at);
             let mut behind = self.hosts.iter().skip(at + 1);
-            let stop_at_waits = behind.any(|host| host.sim.start.is_awaiting());
+            let stop_at_waits = behind.any(|host| host.sim.start.awaits(here));
             let used_up = self.used_up();
             if let Some(world) = &mut self.hosts[at].machine.world {
                 world.oracle.used_up = used_up;
@@ -500,7 +500,7 @@ impl<'c> Loop<'c, '_, '_> {
         };
         let (here, known) = (HostIndex(at as u32), sim.counters.clone());
         for other in self.hosts.iter_mut().skip(at + 1) {
-            if other.sim.start.is_awaiting() {
+            if other.sim.start.awaits(here) {
                 let faults = &self.network.faults;
                 other.sim.notify(here, is_blocked, now_ns, &known, faults);
             }

@@ -43,7 +43,7 @@ use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
 use crate::tracee::{Call, Stopped, Tracee};
 use crate::watch::{NoWatcher, Watcher};
-use crate::watchdog::Watchdog;
+use crate::watchdog::{PATIENCE, Watchdog};
 use points::{Progress, Reached};
 
 /// Configuration of a native run.
@@ -432,7 +432,7 @@ impl<'c> NativeMachine<'c> {
                     }
                     self.events.note(EventKind::Computes, name, &[]);
                     self.lower_priority(name);
-                    self.host.end_time_slice();
+                    self.host.end_time_slice(PATIENCE.as_nanos() as u64);
                     return Ok(None);
                 }
                 Stopped::Call => {

@@ -12,7 +12,7 @@ use crate::sandbox;
 
 /// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a loaded
 /// machine the same computation must not be interrupted earlier.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub const PATIENCE: Duration = Duration::from_millis(50);
 /// How often the memory of the running process is looked at: a process can touch some gigabytes a second.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -12,6 +12,7 @@ mod link;
 mod packet;
 mod picture;
 mod routing;
+mod start;
 mod topology;
 
 pub use address::{Prefix, PrefixError, is_loopback, is_multicast_or_broadcast, is_unspecified};
@@ -24,6 +25,7 @@ pub use link::{Arrival, LinkState};
 pub use packet::{Packet, Protocol};
 pub use picture::{dot, svg};
 pub use routing::Route;
+pub use start::StartTime;
 pub use topology::{
     Hop, Host, HostIndex, Interface, MAX_HOSTS, Network, NetworkIndex, Path, Port, PortIndex,
     Router, RouterIndex, StaticRoute, Topology, TopologyError, TopologyErrorKind, TopologyNode,

@@ -455,8 +455,10 @@ pub(crate) fn start(
     let Some(node) = table.get("start") else {
         return Start::default();
     };
-    if matches!(&node.value, TomlValue::Text(text) if text == "blocked") {
-        return Start::Blocked;
+    match &node.value {
+        TomlValue::Text(text) if text == "blocked" => return Start::Blocked,
+        TomlValue::Text(text) if text == "together" => return Start::Together,
+        _ => {}
     }
     let parse = |text: &str| {
         units::duration_ns(text)

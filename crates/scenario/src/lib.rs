@@ -24,7 +24,7 @@ mod trojans;
 mod units;
 
 pub use model::{
-    Accept, Argument, BETWEEN_STARTS_NS, Check, CheckTime, EnvValue, Expectation, FileSource,
+    Accept, Argument, Check, CheckTime, EnvValue, Expectation, FileSource,
     Fresh, HostSetup, MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process,
     Ready, Scenario, Start, Stdin, Trojans, Watch,
 };

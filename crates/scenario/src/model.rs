@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use everett_net::{Faults, HostIndex, Topology};
+use everett_net::{Faults, HostIndex, StartTime, Topology};
 
 use crate::options::OptionSetting;
 
@@ -102,21 +102,26 @@ pub enum Accept {
 }
 
 /// Interval between the starts of hosts without a start time.
-pub const BETWEEN_STARTS_NS: u64 = 10_000_000;
+const BETWEEN_STARTS_NS: u64 = 10_000_000;
 
 impl Scenario {
-    /// The start time of each host; `None` if it starts when the hosts before it wait.
-    pub fn start_times(&self) -> Vec<Option<u64>> {
+    /// When each host starts.
+    pub fn start_times(&self) -> Vec<StartTime> {
         let mut next_ns = 0;
-        let start = |setup: &HostSetup| match setup.start {
-            Start::At(time) => Some(time),
-            Start::Blocked => None,
-            Start::InTurn => {
-                next_ns += BETWEEN_STARTS_NS;
-                Some(next_ns - BETWEEN_STARTS_NS)
-            }
+        let mut last = StartTime::At(0);
+        let start = |(before, setup): (usize, &HostSetup)| {
+            last = match setup.start {
+                Start::At(time) => StartTime::At(time),
+                Start::Blocked => StartTime::Blocked(before),
+                Start::Together => last,
+                Start::InTurn => {
+                    next_ns += BETWEEN_STARTS_NS;
+                    StartTime::At(next_ns - BETWEEN_STARTS_NS)
+                }
+            };
+            last
         };
-        self.hosts.iter().map(start).collect()
+        self.hosts.iter().enumerate().map(start).collect()
     }
 }
 
@@ -363,6 +368,8 @@ pub enum Start {
     InTurn,
     /// When all hosts before it wait or have ended.
     Blocked,
+    /// When the host before it starts.
+    Together,
     /// At this virtual time.
     At(u64),
 }

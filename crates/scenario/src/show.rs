@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Value};
+use everett_net::{
+    Fault, HostIndex, HostSet, Interface, Scope, StartTime, StaticRoute, Value,
+};
 
 use crate::model::{
     Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, PeerListen,
@@ -33,8 +35,8 @@ pub fn show(scenario: &Scenario) -> String {
         let _ = writeln!(out, "router {}", router.name);
         place(scenario, &router.interfaces, &router.routes, &mut out);
     }
-    for (setup, start_ns) in scenario.hosts.iter().zip(scenario.start_times()) {
-        host(scenario, setup, start_ns, &mut out);
+    for (setup, start) in scenario.hosts.iter().zip(scenario.start_times()) {
+        host(scenario, setup, start, &mut out);
     }
     for fault in scenario.faults.list() {
         show_fault(scenario, fault, &mut out);
@@ -186,7 +188,7 @@ fn relative(scenario: &Scenario, path: &std::path::Path) -> String {
     inside.display().to_string()
 }
 
-fn host(scenario: &Scenario, setup: &HostSetup, start_ns: Option<u64>, out: &mut String) {
+fn host(scenario: &Scenario, setup: &HostSetup, start: StartTime, out: &mut String) {
     let host = scenario.topology.host(setup.index);
     let what = if setup.peer.is_some() { "peer" } else { "host" };
     let _ = write!(out, "{what} {}", setup.name);
@@ -209,9 +211,16 @@ fn host(scenario: &Scenario, setup: &HostSetup, start_ns: Option<u64>, out: &mut
     for file in &setup.files {
         let _ = writeln!(out, "  {}", show_file(scenario, file));
     }
-    match start_ns {
-        None => out.push_str("  starts when the hosts before it wait\n"),
-        Some(ns) => {
+    match start {
+        StartTime::Blocked(hosts) if hosts == setup.index.index() => {
+            out.push_str("  starts when the hosts before it wait\n");
+        }
+        StartTime::Blocked(hosts) => {
+            let last = hosts.checked_sub(1).and_then(|at| scenario.hosts.get(at));
+            let last = last.map_or("", |setup| &setup.name);
+            let _ = writeln!(out, "  starts when the hosts up to {last} wait");
+        }
+        StartTime::At(ns) => {
             let _ = writeln!(out, "  starts at {}", show_ns(ns));
         }
     }

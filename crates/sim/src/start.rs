@@ -1,10 +1,10 @@
-//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as all hosts before it are blocked.
+//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as hosts before it are blocked.
 //!
 //! A host that blocks or continues notifies the hosts after it that have not started. A notification is delivered like
 //! a packet, so the initial state of the host depends on the paths on which the earlier hosts blocked.
 
 use everett_linux::Host;
-use everett_net::HostIndex;
+use everett_net::{HostIndex, StartTime};
 use std::sync::Arc;
 
 use crate::inbox::RunState;
@@ -79,15 +79,17 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start of a host: at a fixed time, or when the hosts before it are blocked.
-    pub fn new(number: usize, start_ns: Option<u64>) -> Start {
-        let awaited = match start_ns {
-            Some(_) => None,
-            None => Some(Awaited::new(number)),
+    /// The start of a host: at a fixed time, or when hosts before it are blocked.
+    pub fn new(start: StartTime) -> Start {
+        let (at_ns, awaited) = match start {
+            StartTime::At(at_ns) => (at_ns, None),
+            StartTime::Blocked(hosts) => {
+                let awaited = Awaited::new(hosts);
+                (awaited.start_ns(), Some(awaited))
+            }
         };
-        let at_ns = awaited.as_ref().map_or(0, Awaited::start_ns);
         Start {
-            at_ns: start_ns.unwrap_or(at_ns),
+            at_ns,
             awaited,
             is_blocked: false,
         }
@@ -96,6 +98,12 @@ impl Start {
     /// It has not started, and waits for the hosts before it to block.
     pub fn is_awaiting(&self) -> bool {
         self.awaited.is_some()
+    }
+
+    /// It has not started, and waits for this host, among others, to block.
+    pub fn awaits(&self, host: HostIndex) -> bool {
+        let awaited = self.awaited.as_ref();
+        awaited.is_some_and(|awaited| host.index() < awaited.hosts.len())
     }
 
     /// The host starts.

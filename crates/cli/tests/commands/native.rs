@@ -246,3 +246,49 @@ int main(void) {
     let replayed = text(&expect(everett(&folder).args(["replay", "a"]), 0));
     assert!(replayed.contains("1 of 1 traces confirmed"), "{replayed}");
 }
+
+/// A thread computes without a system call until another one that sleeps lets it end.
+const SPINS: &str = "
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+static atomic_int over;
+static void *spin(void *unused) {
+    while (!over) {}
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    pthread_create(&thread, 0, spin, 0);
+    usleep(300000);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    over = 1;
+    pthread_join(thread, 0);
+    long passed = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+    return passed >= 300 && passed < 302 ? 0 : 1;
+}
+";
+
+#[test]
+fn time_passes_for_a_native_thread_as_long_as_it_computes() {
+    let folder = folder("native-spins");
+    build(&folder, "spins", SPINS, &["-O1"]);
+    // More than 40 long computations would be a hang.
+    let mut run = everett(&folder);
+    let said = text(&expect(run.args(["native", "--runs", "1", "--scheduler", "round-robin", "./spins"]), 0));
+    assert!(said.contains("exits with 0"), "{said}");
+}
+
+#[test]
+fn a_run_with_more_calls_than_were_allowed_is_a_hang() {
+    let folder = folder("native-calls");
+    let source = "#include <unistd.h>\nint main(void) { for (int i = 0; i < 100; i++) getppid(); }";
+    build(&folder, "calls", source, &[]);
+    expect(everett(&folder).args(["native", "./calls"]), 0);
+    let mut few = everett(&folder);
+    let said = text(&expect(few.args(["native", "--max-calls", "50", "./calls"]), 1));
+    assert!(said.contains("does not end"), "{said}");
+}

@@ -113,7 +113,7 @@ impl Explorer<'_> {
     ) -> State {
         let told = self.host(host);
         path.owner = Some(told.name.as_str().into());
-        let start = Start::new(host.index(), told.start_ns);
+        let start = Start::new(told.start);
         let times = self.world.network.faults.times(host);
         let sim = SimHost::new(start, times, told.sets_itself_up());
         let mut sim = sim.with_peer(told.peer.as_ref());

@@ -2,7 +2,7 @@
 //! which acts on it.
 
 use everett_invariant::Invariants;
-use everett_net::{FaultIndex, HostIndex};
+use everett_net::{FaultIndex, HostIndex, StartTime};
 use everett_sim::{MessageLog, Network};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct World {
     pub(super) invariants: Vec<Arc<Invariants>>,
     /// Times at which invariants are still to be evaluated.
     pub(super) times: BTreeSet<u64>,
-    /// Hosts that start when the hosts before them are blocked.
+    /// Hosts that start when hosts before them are blocked.
     pub(super) starting: Vec<HostIndex>,
     /// Their states that have not started, as in the queue.
     pub(super) not_started: BTreeSet<(u64, HostIndex, StateId)>,
@@ -73,7 +73,7 @@ impl World {
         let name = if config.world.is_some() { &name } else { "sds" };
         let names = config.hosts.iter().map(|host| host.name.clone());
         let hosts = config.hosts.iter().zip(0..);
-        let starting = hosts.filter(|(host, _)| host.start_ns.is_none());
+        let starting = hosts.filter(|(host, _)| matches!(host.start, StartTime::Blocked(_)));
         Ok(World {
             mapping: mapping(name)?,
             table: Table::default(),

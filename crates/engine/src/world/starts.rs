@@ -6,10 +6,10 @@ use everett_sim::Incoming;
 use super::*;
 
 impl Explorer<'_> {
-    /// Hosts behind one that start when the hosts before them are blocked.
+    /// Hosts that start when this one, among others, is blocked.
     fn starting_after(&self, host: HostIndex) -> impl Iterator<Item = HostIndex> + '_ {
         let all = self.world.starting.iter().copied();
-        all.filter(move |other| *other > host)
+        all.filter(move |other| self.host(*other).start.awaits(host.index()))
     }
 
     /// A host has not started in some world of a state.

@@ -2,7 +2,6 @@
 
 use everett_linux::{Argument, Contents, Machine, Route, Stdin, Subnet};
 use everett_net::Prefix;
-use everett_scenario::BETWEEN_STARTS_NS;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -42,10 +41,10 @@ pub(crate) fn world_text(args: &RunSpec, world: &World<'_>) -> Result<String> {
         words(args)?,
         host_keys(&args.host)?,
     ];
-    let servers = world.hosts.iter().filter(|host| host.setup.is_server);
-    let others_ns = servers.count() as u64 * BETWEEN_STARTS_NS;
+    let mut before = None;
     for host in &world.hosts {
-        host_text(host, &keys, others_ns, &mut text)?;
+        host_text(host, &keys, start(before, host), &mut text)?;
+        before = Some(host);
     }
     Ok(text)
 }
@@ -73,15 +72,23 @@ fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     Ok(())
 }
 
-fn host_text(host: &SetUp, keys: &[String], others_ns: u64, text: &mut String) -> Result<()> {
+/// When a host starts: servers one after the other, each when those before it are blocked, and behind them all others
+/// together.
+fn start(before: Option<&&SetUp>, host: &SetUp) -> &'static str {
+    match before {
+        None => "0ms",
+        Some(before) if host.setup.is_server || before.setup.is_server => "blocked",
+        Some(_) => "together",
+    }
+}
+
+fn host_text(host: &SetUp, keys: &[String], start: &str, text: &mut String) -> Result<()> {
     writeln!(text, "\n[host.{}]", key(host.name()))?;
     for key in keys.iter().filter(|key| !key.is_empty()) {
         writeln!(text, "{}", key.trim_end())?;
     }
     writeln!(text, "begin = {}", quoted(&begin_file(host.name())))?;
-    if !host.setup.is_server {
-        writeln!(text, "start = \"{}ms\"", others_ns / 1_000_000)?;
-    }
+    writeln!(text, "start = {}", quoted(start))?;
     place("host", &host.setup.own, text)
 }
 

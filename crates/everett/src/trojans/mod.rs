@@ -11,7 +11,7 @@ mod text;
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Argument;
 use everett_native::struct_members;
-use everett_net::HostIndex;
+use everett_net::{HostIndex, StartTime};
 use everett_scenario::{Accept, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
@@ -347,7 +347,7 @@ impl Analysis<'_> {
         let mut config = quiet(config);
         for other in self.setup.clients.iter().filter(|other| **other != client) {
             // It never starts.
-            config.hosts[other.index()].start_ns = Some(u64::MAX);
+            config.hosts[other.index()].start = StartTime::At(u64::MAX);
         }
         // What it draws, when it runs and what memory held before are no choices of ours: a client sends what it sends
         // with any of them.

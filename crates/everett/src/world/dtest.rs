@@ -2,7 +2,7 @@
 
 use everett_engine::{Trace, WorldHost};
 use everett_linux::Argument;
-use everett_net::{Interface, StaticRoute, Topology};
+use everett_net::{Interface, StartTime, StaticRoute, Topology};
 use everett_report::{DTest, NamedFile, TestHost, TestInterface, TestNode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,10 @@ impl Tests {
         let mut latest_ns = 0;
         let mut starts: Vec<(u64, usize)> = Vec::with_capacity(self.hosts.len());
         for (at, host) in self.hosts.iter().enumerate() {
-            let start_ns = host.start_ns.unwrap_or(latest_ns);
+            let start_ns = match host.start {
+                StartTime::At(start_ns) => start_ns,
+                StartTime::Blocked(_) => latest_ns,
+            };
             latest_ns = latest_ns.max(start_ns);
             starts.push((start_ns, at));
         }

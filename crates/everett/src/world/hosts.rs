@@ -6,7 +6,7 @@ use everett_linux::{
     RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
-use everett_net::{HostIndex, Prefix, Topology};
+use everett_net::{HostIndex, Prefix, StartTime, Topology};
 use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario};
 use everett_sim::{Expected, Expects};
 use everett_vm::{Image, ImageId};
@@ -75,7 +75,7 @@ pub(crate) fn hosts(
     let starts = scenario.start_times();
     let setups = scenario.hosts.iter().zip(starts);
     setups
-        .map(|(setup, start_ns)| host((scenario, seed), setup, start_ns, programs, session))
+        .map(|(setup, start)| host((scenario, seed), setup, start, programs, session))
         .collect()
 }
 
@@ -87,12 +87,12 @@ pub(crate) fn native_hosts(
     let starts = scenario.start_times();
     let mut all = Vec::new();
     let mut modules = Modules::default();
-    for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
+    for (setup, start) in scenario.hosts.iter().zip(starts) {
         let mut programs = Programs {
             modules,
             ..Programs::on(&RealDisk)
         };
-        let host = host((scenario, seed), setup, start_ns, &mut programs, session)?;
+        let host = host((scenario, seed), setup, start, &mut programs, session)?;
         for program in &programs.paths {
             if !program.exists() {
                 bail!(Program, "there is no native program {}", program.display());
@@ -101,7 +101,7 @@ pub(crate) fn native_hosts(
         all.push(NativeHost {
             name: host.name,
             config: native_config(host.config, programs.paths, session)?,
-            start_ns: host.start_ns,
+            start: host.start,
             expects: host.expects,
             begin: host.begin,
             peer: host.peer,
@@ -168,30 +168,29 @@ fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
 fn host(
     (scenario, seed): (&Scenario, u64),
     setup: &HostSetup,
-    start_ns: Option<u64>,
+    start: StartTime,
     programs: &mut Programs<'_>,
     session: &Session,
 ) -> Result<WorldHost> {
     if let Some(peer) = &setup.peer {
         return Ok(WorldHost {
             name: setup.name.clone(),
-            start_ns,
+            start,
             peer: Some(peer_config(scenario, setup, peer)),
             ..WorldHost::alone(HostConfig::default())
         });
     }
     let named = || format!("host {}", setup.name);
     let mut config = config((scenario, seed), setup, programs, session).with_context(named)?;
+    let mut start = start;
     let begin = match &setup.begin {
         Some(path) => {
-            let Some(at_ns) = start_ns else {
-                bail!(
-                    Usage,
-                    "host {} is led to its begin by a trace, so it starts at a time: write start = \"10ms\" instead of \"blocked\"",
-                    setup.name
-                );
+            // It runs alone from time zero to the point where it waits for its start, or begins with that when the hosts
+            // that it waits for are blocked.
+            let at_ns = match &mut start {
+                StartTime::At(at_ns) => std::mem::take(at_ns),
+                StartTime::Blocked(_) => 0,
             };
-            // It runs alone from time zero to the point where it waits for its start.
             config.boot = Boot::Start(HostStart {
                 name: setup.name.clone(),
                 at_ns,
@@ -204,7 +203,7 @@ fn host(
     Ok(WorldHost {
         name: setup.name.clone(),
         config,
-        start_ns: if begin.is_some() { Some(0) } else { start_ns },
+        start,
         expects: expected(setup),
         begin,
         peer: None,
