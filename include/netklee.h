@@ -79,8 +79,8 @@ int klee_net_add_ipv4_route(uint32_t destination, unsigned mask, uint32_t gatewa
 int klee_net_add_ipv6_route(const char *destination, unsigned mask, const char *gateway,
                             const char *router);
 
-/* This path is a host of this name, and its set-up is over. Servers begin 10 ms after one another in the order of SEQUENCE,
- * time enough to come to where they wait; hosts that are none begin behind them, together. Returns when the host begins. */
+/* This path is a host of this name, and its set-up is over. Servers begin one after the other in the order of SEQUENCE,
+ * each when those before it wait for others; hosts that are none begin together when all servers do. Returns when the host begins. */
 int klee_net_host_setup(const char *hostname, int server, int sequence);
 
 /* Shows SIZE bytes to invariants, as the value of KEY in the program's state STATE: everett_expose with a number. */

@@ -24,9 +24,9 @@ mod trojans;
 mod units;
 
 pub use model::{
-    Accept, Argument, Check, CheckTime, EnvValue, Expectation, FileSource,
-    Fresh, HostSetup, MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process,
-    Ready, Scenario, Start, Stdin, Trojans, Watch,
+    Accept, Argument, Check, CheckTime, EnvValue, Expectation, FileSource, Fresh, HostSetup,
+    MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process, Ready, Scenario,
+    Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use everett_net::{
-    Fault, HostIndex, HostSet, Interface, Scope, StartTime, StaticRoute, Value,
-};
+use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StartTime, StaticRoute, Value};
 
 use crate::model::{
     Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, PeerListen,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
+use everett_net::{FaultIndex, HostIndex, Route, Scope, StartTime, Value};
 use everett_scenario::{
     Argument, CheckTime, EnvValue, Expectation, FileSource, NameContext, OptionKey, OptionSetting,
     OptionValue, Scenario, Start, Stdin, parse, show,
@@ -63,7 +63,8 @@ fn two_programs_are_enough() {
         PathBuf::from("world/./server")
     );
     assert_eq!(world.hosts[0].start, Start::InTurn);
-    assert_eq!(world.start_times(), [Some(0), Some(10_000_000)]);
+    let times = [StartTime::At(0), StartTime::At(10_000_000)];
+    assert_eq!(world.start_times(), times);
     assert_eq!(world.topology.resolve("server"), [ip("10.0.0.1")]);
     assert_eq!(world.topology.resolve("client"), [ip("10.0.0.2")]);
     let Route::Host { path, .. } = world.topology.route(HostIndex(1), ip("10.0.0.1")) else {
@@ -318,9 +319,16 @@ fn the_command_line_stands_above_the_text() {
 #[test]
 fn hosts_start_at_times_in_turn_or_when_others_wait() {
     let world = read(
-        "[defaults]\nprogram = \"./server\"\n[host.a]\n[host.b]\nstart = \"blocked\"\n[host.c]\n[host.d]\nstart = \"3ms\"\n",
+        "[defaults]\nprogram = \"./server\"\n[host.a]\n[host.b]\nstart = \"blocked\"\n[host.c]\n[host.d]\nstart = \"3ms\"\n[host.e]\nstart = \"blocked\"\n[host.f]\nstart = \"together\"\n",
     );
-    let times = [Some(0), None, Some(10_000_000), Some(3_000_000)];
+    let times = [
+        StartTime::At(0),
+        StartTime::Blocked(1),
+        StartTime::At(10_000_000),
+        StartTime::At(3_000_000),
+        StartTime::Blocked(4),
+        StartTime::Blocked(4),
+    ];
     assert_eq!(world.start_times(), times);
     assert_eq!(world.hosts[1].start, Start::Blocked);
     let shown = show(&world);
@@ -335,6 +343,8 @@ fn hosts_start_at_times_in_turn_or_when_others_wait() {
             "  starts when the hosts before it wait",
             "  starts at 10ms",
             "  starts at 3ms",
+            "  starts when the hosts before it wait",
+            "  starts when the hosts up to d wait",
         ]
     );
 }

@@ -38,6 +38,7 @@ const START_C: &str = include_str!("../runtime/start.c");
 const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
 const LONG_DOUBLE_MUSL_C: &str = include_str!("../runtime/long_double_musl.c");
+const FUSED_MUSL_C: &str = include_str!("../runtime/fused_musl.c");
 const NATIVE_C: &str = concat!(
     include_str!("../runtime/system_call.h"),
     include_str!("../runtime/everett_native.c")
@@ -52,13 +53,14 @@ const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
 /// Bitcode objects with Everett's own versions of library functions.
-const OWN_OBJECTS: [&str; 3] = [
+const OWN_OBJECTS: [&str; 4] = [
     "everett-strings.o",
     "everett-long-double.o",
     "everett-long-double-musl.o",
+    "everett-fused-musl.o",
 ];
 /// Their sources.
-const OWN_SOURCES: [&str; 3] = [STRINGS_C, LONG_DOUBLE_C, LONG_DOUBLE_MUSL_C];
+const OWN_SOURCES: [&str; 4] = [STRINGS_C, LONG_DOUBLE_C, LONG_DOUBLE_MUSL_C, FUSED_MUSL_C];
 
 /// Headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
@@ -92,6 +94,7 @@ impl Sysroot {
             STRINGS_C,
             LONG_DOUBLE_C,
             LONG_DOUBLE_MUSL_C,
+            FUSED_MUSL_C,
             NATIVE_C,
             CDEFS_H,
             EVERETT_H,
@@ -137,7 +140,7 @@ impl Sysroot {
     }
 
     /// Everett's own versions of library functions in a library folder; they take precedence over the library's.
-    pub fn own_objects(folder: &Path) -> [PathBuf; 3] {
+    pub fn own_objects(folder: &Path) -> [PathBuf; 4] {
         OWN_OBJECTS.map(|name| folder.join(name))
     }
 

@@ -127,7 +127,7 @@ fn what_is_written_is_a_scenario_as_any_other() {
     );
     for line in [
         "eth1 on net0 10.0.0.1/24",
-        "starts at 10ms",
+        "starts when the hosts before it wait",
         "is set up by its program, as in client.begin",
     ] {
         assert!(text(&shown).contains(line), "{}", text(&shown));
@@ -375,12 +375,118 @@ fn what_the_program_declares_is_not_said_again() {
     let said = text(&run(&folder, "out", &["--world", "more.toml"], 2));
     assert!(said.contains("more.toml:3: hosts, networks"), "{said}");
     assert!(said.contains("--set network.NAME.KEY=VALUE"), "{said}");
-    let blocked = ["--set", "host.client.start=blocked"];
-    let said = text(&run(&folder, "blocked", &blocked, 2));
-    assert!(said.contains("it starts at a time"), "{said}");
     let latency = ["--set", "network.net0.latency=5ms"];
     run(&folder, "slower", &latency, 0);
     is_complete(&folder, "slower", 2);
+}
+
+/// Two servers that take longer than usual before they can be reached, and two clients.
+const SLOW_SERVERS: &str = r#"
+#include <netinet/in.h>
+#include <netklee.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int bound(void) {
+  int s = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7)};
+  bind(s, (struct sockaddr *)&at, sizeof at);
+  return s;
+}
+
+static void send_to(int s, int last, char byte) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7)};
+  to.sin_addr.s_addr = klee_net_make_ipv4(10, 0, 0, last);
+  sendto(s, &byte, 1, 0, (struct sockaddr *)&to, sizeof to);
+}
+
+/* The sum of what the other server and the clients send. */
+static int first_server(void) {
+  usleep(100000);
+  int s = bound(), sum = 0;
+  for (int i = 0; i < 3; i++) {
+    char byte;
+    recv(s, &byte, 1, 0);
+    sum += byte;
+  }
+  return sum;
+}
+
+static int second_server(void) {
+  int s = socket(AF_INET, SOCK_DGRAM, 0);
+  send_to(s, 1, 1);
+  usleep(200000);
+  char byte = 0;
+  recv(bound(), &byte, 1, 0);
+  return byte;
+}
+
+static void place(int last) {
+  klee_net_add_interface(1, "net0", NULL);
+  klee_net_add_ipv4_address(klee_net_make_ipv4(10, 0, 0, last), 0, 1, 1, NULL);
+}
+
+int main(void) {
+  klee_net_add_network("net0");
+  int machine = 0;
+  klee_make_symbolic(&machine, sizeof machine, "machine");
+  if (machine == 1) {
+    place(1);
+    klee_net_host_setup("first", 1, 1);
+    return first_server();
+  }
+  if (machine == 2) {
+    place(2);
+    klee_net_host_setup("second", 1, 2);
+    return second_server();
+  }
+  if (machine == 3) {
+    place(3);
+    klee_net_host_setup("one", 0, 0);
+    send_to(bound(), 1, 2);
+    return 0;
+  }
+  place(4);
+  klee_net_host_setup("other", 0, 0);
+  int s = bound();
+  send_to(s, 1, 4);
+  send_to(s, 2, 8);
+  return 0;
+}
+"#;
+
+#[test]
+fn servers_run_until_they_are_blocked_before_clients_start() {
+    let folder = built("slow_servers", SLOW_SERVERS);
+    let ends = [
+        ["--set", "host.first.expect=exit 7"],
+        ["--set", "host.second.expect=exit 8"],
+    ];
+    for mapping in ["sds", "cob", "cow"] {
+        let mut options = vec!["--all-tests", "--mapping", mapping];
+        options.extend(ends.iter().flatten());
+        run(&folder, mapping, &options, 0);
+        is_complete(&folder, mapping, 1);
+        happens_again(&folder, mapping, 1);
+    }
+    let shown = ["scenario", "show", "sds/world.toml"];
+    let shown = text(&expect(everett(&folder).args(shown), 0));
+    let starts: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.contains("starts"))
+        .collect();
+    let wanted = [
+        "  starts at 0s",
+        "  starts when the hosts before it wait",
+        "  starts when the hosts before it wait",
+        "  starts when the hosts up to second wait",
+    ];
+    assert_eq!(starts, wanted);
+    // Who is given a time starts then, as before.
+    let early = ["--set", "host.one.start=1ms"];
+    let options: Vec<&str> = ends.iter().flatten().copied().chain(early).collect();
+    let said = text(&run(&folder, "early", &options, 1));
+    assert!(said.contains("deadlock"), "{said}");
 }
 
 #[test]

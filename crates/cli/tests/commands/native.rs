@@ -278,7 +278,17 @@ fn time_passes_for_a_native_thread_as_long_as_it_computes() {
     build(&folder, "spins", SPINS, &["-O1"]);
     // More than 40 long computations would be a hang.
     let mut run = everett(&folder);
-    let said = text(&expect(run.args(["native", "--runs", "1", "--scheduler", "round-robin", "./spins"]), 0));
+    let said = text(&expect(
+        run.args([
+            "native",
+            "--runs",
+            "1",
+            "--scheduler",
+            "round-robin",
+            "./spins",
+        ]),
+        0,
+    ));
     assert!(said.contains("exits with 0"), "{said}");
 }
 
@@ -289,6 +299,9 @@ fn a_run_with_more_calls_than_were_allowed_is_a_hang() {
     build(&folder, "calls", source, &[]);
     expect(everett(&folder).args(["native", "./calls"]), 0);
     let mut few = everett(&folder);
-    let said = text(&expect(few.args(["native", "--max-calls", "50", "./calls"]), 1));
+    let said = text(&expect(
+        few.args(["native", "--max-calls", "50", "./calls"]),
+        1,
+    ));
     assert!(said.contains("does not end"), "{said}");
 }

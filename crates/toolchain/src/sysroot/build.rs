@@ -255,7 +255,14 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     // The library's sources, for what is made of them.
     let musl = zig_library(zig).join("libc/musl");
     let include = |part: &str| format!("-I{}", musl.join(part).display());
-    let internal = ["src/math", "src/include", "src/internal", "arch/generic"].map(include);
+    let internal = [
+        "src/math",
+        "src/include",
+        "src/internal",
+        "arch/x86_64",
+        "arch/generic",
+    ];
+    let internal = internal.map(include);
     for (text, name) in OWN_SOURCES.into_iter().zip(OWN_OBJECTS) {
         let readable = work.path().join("own.ll");
         let mut flags = [&PLAIN[1..], &["-S", "-emit-llvm"]].concat();

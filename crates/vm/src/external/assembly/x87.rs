@@ -167,6 +167,17 @@ fn unary(m: &mut Machine<'_, '_, '_>, op: FloatUnaryOp, x: ExprId) -> Result<Exp
 fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     let x = top(m)?;
     let y = m.read(Location::Stack(1), EXTENDED)?;
+    // The terms below raise no flags.
+    m.status = m.vm.arena.zero(16);
+    with_control(m, |m| {
+        let numbers = [x, y].map(|term| m.vm.arena.as_const_u128(term));
+        match numbers {
+            [Some(x), Some(y)] => drop(m.vm.float_number(FloatOp::Rem, X87, x, y)),
+            _ => m.vm.float_flags_unknown(),
+        }
+        Ok(())
+    })?;
+    let raised = m.status;
     let arena = &mut *m.vm.arena;
     let divisor = arena.float_abs(X87, y);
     // Products with powers of two are exact, and so are the differences below.
@@ -203,7 +214,8 @@ fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     let negated = arena.float_neg(X87, rest);
     let sign = arena.extract(x, EXTENDED - 1, 1);
     let result = arena.ite(sign, negated, rest);
-    m.status = quotient_status(m, quotient);
+    let codes = quotient_status(m, quotient);
+    m.status = m.vm.arena.or(codes, raised);
     set_top(m, result)
 }
 
