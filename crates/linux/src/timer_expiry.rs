@@ -47,6 +47,14 @@ impl HostState {
         steady.map(|timer| timer.at_ns).min()
     }
 
+    /// The least processor time after which a timer on such a clock can expire.
+    pub fn processor_time_left(&self) -> Option<u64> {
+        let timers = self.timers.iter().map(|(_, timer)| timer);
+        let others = timers.filter(|timer| timer.base != TimeBase::Host);
+        let left = others.map(|timer| timer.at_ns.saturating_sub(self.time_of(timer.base)));
+        left.min()
+    }
+
     /// Fires all timers that have expired.
     pub fn fire_timers(&mut self) {
         loop {

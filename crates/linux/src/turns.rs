@@ -64,7 +64,8 @@ impl HostState {
     /// for, and only a quantum on a host with a network: packets that arrive meanwhile are late by as much.
     pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
         let now = self.clock_ns;
-        let left = self.next_deadline().map(|at| at.saturating_sub(now));
+        let steady = self.next_deadline().map(|at| at.saturating_sub(now));
+        let left = steady.into_iter().chain(self.processor_time_left()).min();
         let most = left.unwrap_or(computed_ns).min(computed_ns);
         self.end_slice_of(match self.wire.is_networked {
             true => QUANTUM,

@@ -272,6 +272,33 @@ int main(void) {
 }
 ";
 
+/// Computes without a system call until a timer on its processor time has expired five times.
+const PROFILED: &str = "
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+static volatile sig_atomic_t times;
+static void count(int signal) { times += signal == SIGPROF; }
+int main(void) {
+    struct itimerval every = {{0, 10000}, {0, 10000}};
+    struct timespec used;
+    signal(SIGPROF, count);
+    setitimer(ITIMER_PROF, &every, 0);
+    while (times < 5) {}
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec == 0 && used.tv_nsec >= 50000000 && used.tv_nsec < 52000000 ? 0 : 1;
+}
+";
+
+#[test]
+fn timers_on_processor_time_expire_for_native_threads_that_compute() {
+    let folder = folder("native-profiled");
+    build(&folder, "profiled", PROFILED, &["-O1"]);
+    let mut run = everett(&folder);
+    expect(run.args(["native", "--runs", "1", "./profiled"]), 0);
+    expect(everett(&folder).args(["native", "./profiled"]), 0);
+}
+
 #[test]
 fn time_passes_for_a_native_thread_as_long_as_it_computes() {
     let folder = folder("native-spins");
