@@ -62,6 +62,7 @@ mod setup;
 mod signal_sending;
 mod signals;
 mod slots;
+mod spinning;
 mod strace;
 mod symbolic_paths;
 mod syscalls;

@@ -55,13 +55,9 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
-    pub(crate) fn end_quantum(&mut self) {
-        self.end_slice_of(QUANTUM);
-    }
-
-    /// The same for a native thread that has computed for this long. Not more time passes than until what others wait
-    /// for, and only a quantum on a host with a network: packets that arrive meanwhile are late by as much.
+    /// Ends the time slice of a thread that has computed without system calls for this long. Not more time passes than
+    /// until what others wait for, and only a quantum on a host with a network: packets that arrive meanwhile are late by
+    /// as much.
     pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
         let now = self.clock_ns;
         let steady = self.next_deadline().map(|at| at.saturating_sub(now));
@@ -73,6 +69,7 @@ impl HostState {
         });
     }
 
+    /// Ends the time slice of the running thread, and advances its clocks.
     fn end_slice_of(&mut self, passed_ns: u64) {
         self.clock_ns = self.clock_ns.saturating_add(passed_ns);
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
@@ -188,6 +185,18 @@ impl Host {
         process.is_some_and(|process| self.memories[process].has_views())
     }
 
+    /// Ends the time slice of the running thread. If it waits in a loop for what others do, and all of them wait for a
+    /// time, it has waited until then.
+    fn end_quantum(&mut self, around: &mut ExecContext<'_>) {
+        let state = &self.state;
+        let is_alone = !state.wire.is_networked && state.ready().len() == 1;
+        if is_alone && state.next_deadline().is_some() && self.spins(around) {
+            self.state.end_long_slice(u64::MAX);
+        } else {
+            self.state.end_slice_of(QUANTUM);
+        }
+    }
+
     fn run_until(&mut self, mut around: ExecContext<'_>, end: u64, before_pick: bool) -> HostExit {
         loop {
             if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
@@ -224,7 +233,7 @@ impl Host {
             match pause {
                 SliceEnd::Budget => {
                     if schedule.quantum == 0 {
-                        self.state.end_quantum();
+                        self.end_quantum(&mut around);
                     }
                 }
                 SliceEnd::Point | SliceEnd::Off => schedule.due = true,

@@ -180,6 +180,11 @@ impl Memory {
         self.heap_bytes
     }
 
+    /// Whether nothing was written since a copy was made of it, or to it since it is a copy.
+    pub fn is_unchanged_since(&self, copy: &Memory) -> bool {
+        Arc::ptr_eq(&self.tables, &copy.tables)
+    }
+
     /// Bytes of the address space that blocks and mappings take.
     pub fn address_space(&self) -> u64 {
         self.heap_bytes + self.reserved_bytes
