@@ -180,14 +180,23 @@ impl HostState {
 
     /// The process with this pid, zombies included.
     pub fn process_by_pid(&self, pid: u32) -> Option<&ProcessState> {
-        let found = self.processes.iter().find(|process| process.pid == pid);
-        found.map(|process| &**process)
+        self.process_at(pid).map(|at| &*self.processes[at])
+    }
+
+    /// The position of the process with this pid. They are in the order of their pids, unless these have started again
+    /// from the lowest.
+    fn process_at(&self, pid: u32) -> Option<usize> {
+        let found = self
+            .processes
+            .binary_search_by_key(&pid, |process| process.pid);
+        let by_search = || self.processes.iter().position(|process| process.pid == pid);
+        found.ok().or_else(by_search)
     }
 
     /// The process with this pid, for changing it.
     pub fn process_by_pid_mut(&mut self, pid: u32) -> Option<&mut ProcessState> {
-        let mut all = self.processes.iter_mut();
-        all.find(|process| process.pid == pid).map(Arc::make_mut)
+        let at = self.process_at(pid)?;
+        Some(Arc::make_mut(&mut self.processes[at]))
     }
 
     /// The tasks of a process that have not exited.
