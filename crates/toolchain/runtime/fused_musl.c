@@ -7,6 +7,8 @@
 
 LIBRARY double fma(double, double, double);
 LIBRARY float fmaf(float, float, float);
+LIBRARY long double fmal(long double, long double, long double);
 
 #include "fma.c"
 #include "fmaf.c"
+#include "fmal.c"

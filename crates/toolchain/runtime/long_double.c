@@ -179,7 +179,6 @@ long double __exp2x(struct boxed);
 long double __logx(struct boxed);
 long double __log2x(struct boxed);
 long double __log10x(struct boxed);
-long double __fmax(struct boxed, struct boxed, struct boxed);
 
 LIBRARY long double sinl(long double x) { return __sinx((struct boxed){x}); }
 LIBRARY long double cosl(long double x) { return __cosx((struct boxed){x}); }
@@ -189,9 +188,6 @@ LIBRARY long double exp2l(long double x) { return __exp2x((struct boxed){x}); }
 LIBRARY long double logl(long double x) { return __logx((struct boxed){x}); }
 LIBRARY long double log2l(long double x) { return __log2x((struct boxed){x}); }
 LIBRARY long double log10l(long double x) { return __log10x((struct boxed){x}); }
-LIBRARY long double fmal(long double x, long double y, long double z) {
-  return __fmax((struct boxed){x}, (struct boxed){y}, (struct boxed){z});
-}
 LIBRARY void sincosl(long double x, long double *sine, long double *cosine) {
   *sine = sinl(x);
   *cosine = cosl(x);

@@ -25,6 +25,9 @@ int main(void) {
   static const float floats[][3] = {
       {-0x1.26524ep-54f, -0x1.cb7868p+11f, 0x1.d10f5ep-29f}, {0x1p-120f, 0x1p-120f, 0x1p-149f},
       {0x1.000002p0f, 0x1.fffffep0f, 0x1.000002p-46f}, {0x1.000004p0f, -0x1.fffffep0f, -0x1.fffffep-46f}};
+  static const long double extended[][3] = {
+      {0x1p-16445L, 0x1p-16445L, 0x1.fffffffffffffffep-16382L}, {1.1L, 1.1L, -1.21L}, {INFINITY, 0, 1},
+      {0x1.fffffffffffffffep0L, 0x1.0000000000000002p0L, -2}, {0, INFINITY, NAN}};
   static const long double pairs[][2] = {{INFINITY, 1}, {1, 0}, {0, 0}, {NAN, 1}, {7, 2}, {-7.5L, 2}, {1e30L, 3}};
   for (int mode = 0; mode < 4; mode++) {
     fesetround(modes[mode]);
@@ -38,6 +41,11 @@ int main(void) {
       float result = fmaf(floats[i][0], floats[i][1], floats[i][2]);
       int raised = flags();
       printf("fmaf %d %u: %a %x\n", mode, i, result, raised);
+    }
+    for (unsigned i = 0; i < sizeof extended / sizeof *extended; i++) {
+      long double result = fmal(extended[i][0], extended[i][1], extended[i][2]);
+      int raised = flags();
+      printf("fmal %d %u: %La %x\n", mode, i, isnan(result) ? (long double)NAN : result, raised);
     }
     fesetround(FE_TONEAREST);
     flags();
