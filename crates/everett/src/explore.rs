@@ -203,8 +203,8 @@ fn search_with(
         // Hosts are set up in the order of their paths.
         true => 1,
         false if spec.deterministic => 1,
-        // Workers do not share states of worlds, so there are several only where somebody asks for them.
-        false if config.world.is_some() => spec.workers.unwrap_or(1),
+        // Workers share no states of worlds, so they repeat work where worlds of one worker would share some.
+        false if shares_states(config) => spec.workers.unwrap_or(1),
         false => spec.workers.unwrap_or(session.workers),
     };
     let workers = usize::try_from(workers)
@@ -239,6 +239,12 @@ fn search_with(
         cluster: None,
     };
     close(recorder, (config, explorer, images), folder, end)
+}
+
+/// Whether worlds share states. Under COB, each world has its own.
+fn shares_states(config: &ExplorerConfig) -> bool {
+    let world = config.world.as_ref();
+    world.is_some_and(|world| world.mapping != "cob")
 }
 
 /// How a search ended.

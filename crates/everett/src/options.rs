@@ -366,9 +366,9 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("workers", workers, "N", number)
         .checked(|spec| some(&spec.workers, check::positive))
         .help(
-            "Number of worker threads. Default for a program: EVERETT_WORKERS, or one per processor; for a \
-             scenario: 1, because workers share no states of worlds. A complete run reaches the same paths or \
-             worlds and the same findings with any number.",
+            "Number of worker threads. Default for a program, and for a scenario with mapping cob: \
+             EVERETT_WORKERS, or one per processor; for other scenarios: 1, because workers share no states of \
+             worlds. A complete run reaches the same paths or worlds and the same findings with any number.",
         ),
     switch!("deterministic", deterministic)
         .help("Explore in one order, with one worker: the same arguments give the same files."),
