@@ -1,4 +1,5 @@
-//! What can be done with worlds besides exploring them: running them natively without a trace, replaying, looking, testing.
+//! What can be done with worlds besides exploring them: running them natively without a
+//! trace, replaying, looking, testing.
 
 use crate::common::{build, count, everett, expect, folder, summary, text};
 use std::fs;
@@ -75,7 +76,8 @@ fn worlds_run_natively_with_random_faults() {
             path.display()
         );
     }
-    // One run with the seed of the finding ends so, too; one with faults that cannot happen ends well.
+    // One run with the seed of the finding ends so, too; one with
+    // faults that cannot happen ends well.
     let seed = found["seed"].to_string();
     let one = said(&folder, &["native", "--seed", &seed, "scenario.toml"], 1);
     assert!(one.contains("host client: deadlock"), "{one}");
@@ -272,7 +274,8 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
     let replay = everett(&folder).arg("replay").arg(&world).output();
     let replayed = text(&replay.expect("it starts"));
     assert!(replayed.contains("1 of 1 worlds confirmed"), "{replayed}");
-    // A script for the finding says what gets lost; one for a world as usual runs on the real network of the machine.
+    // A script for the finding says what gets lost; one for a world as usual runs on
+    // the real network of the machine.
     let script = said(&folder, &["export", "netns", "out/findings/0001"], 0);
     assert!(
         script.contains("# Datagram 1 from client to port 7000 of server is dropped"),
@@ -402,7 +405,8 @@ fn worlds_are_made_simpler() {
     let run = |options: &[&str]| said(&folder, &[&["run"], options, &more].concat(), 1);
     run(&["--no-shrink", "--out", "long"]);
     let shrunk = said(&folder, &["shrink", "long/findings/0001"], 0);
-    // More than one message twice, or more than one restart that loses a file; one of each is enough.
+    // More than one message twice, or more than one restart that
+    // loses a file; one of each is enough.
     assert!(!shrunk.contains("before: 3 choices"), "{shrunk}");
     assert!(shrunk.contains("after:  3 choices"), "{shrunk}");
     assert!(
@@ -691,4 +695,24 @@ at end invariant oneAtMost() {
     let causal = ["--set", "fault.loss.per=\"causal\"", "--out", "causal"];
     said(&folder, &[&runs[..], &causal].concat(), 1);
     said(&folder, &[&runs[..], &["--out", "world"]].concat(), 0);
+}
+
+/// Under COB no world shares a state with another, so several workers repeat nothing.
+#[test]
+fn worlds_that_share_no_states_use_all_processors() {
+    let folder = example("echo", "workers-of-worlds", &["server", "client"]);
+    let counts = |mapping: &str, workers: &str| {
+        let out = format!("{mapping}-{workers}");
+        let mut run = everett(&folder);
+        run.env("EVERETT_WORKERS", workers)
+            .args(["run", "--no-confirm"]);
+        run.args(["--mapping", mapping, "--out", &out, "losses.toml"]);
+        expect(run.args(["--set", "host.client.count=2"]), 0);
+        let summary = summary(&folder.join(out));
+        (summary["worlds"].clone(), summary["states_moved"].is_u64())
+    };
+    let (worlds, is_team) = counts("cob", "1");
+    assert!(!is_team);
+    assert_eq!(counts("cob", "2"), (worlds.clone(), true));
+    assert_eq!(counts("sds", "2"), (worlds, false));
 }

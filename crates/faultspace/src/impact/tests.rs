@@ -15,6 +15,7 @@ fn seen(test: Ended) -> Seen {
         measured: None,
         isolation: Isolation::Namespaces,
         seconds: 0.0,
+        wrong: None,
         calls: BTreeMap::new(),
     }
 }
