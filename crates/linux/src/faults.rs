@@ -33,8 +33,8 @@ pub struct FaultState {
     pub injected: Vec<InjectedFailure>,
     /// Nesting depth of the fault regions that the program is in.
     pub regions: u32,
-    /// The current call transfers fewer bytes than it could.
-    pub short: bool,
+    /// The current call transfers fewer bytes than it could: at most so many.
+    pub at_most: Option<u64>,
     /// The current call reports every descriptor as ready, whether it is or not.
     pub spurious: bool,
     /// Calls so far that fail at intervals: non-blocking sends, and `select`.

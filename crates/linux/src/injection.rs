@@ -8,7 +8,7 @@ use crate::faults::{RD, SELECTS, SENDS, WR};
 use crate::files::{OpenFlags, Target};
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::objects::event;
+use crate::objects::{Object, event};
 use crate::table::{ArgKind, Row};
 
 /// A short transfer: fewer bytes than possible.
@@ -187,10 +187,11 @@ impl Kernel<'_, '_> {
             self.announce_again(call, *errno);
             return Err(Stop::Errno(*errno));
         }
-        self.host.faults.short = *name == SHORT;
+        let moved = result.ok().and_then(|moved| moved.as_concrete());
+        self.host.faults.at_most = moved.filter(|_| *name == SHORT).map(half);
         self.host.faults.spurious = *name == SPURIOUS;
         let result = self.dispatch(row, call);
-        self.host.faults.short = false;
+        self.host.faults.at_most = None;
         self.host.faults.spurious = false;
         result
     }
@@ -242,7 +243,7 @@ impl Kernel<'_, '_> {
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
-        if moved && moves(row.name) && wanted(SHORT) {
+        if moved && moves(row.name) && wanted(SHORT) && self.is_divisible(args[0] as i32) {
             failures.push((SHORT, None));
         }
         if waits && POLLERS.contains(&row.name) && wanted(SPURIOUS) {
@@ -251,13 +252,23 @@ impl Kernel<'_, '_> {
         failures
     }
 
+    /// Whether a part of the bytes behind a descriptor can be transferred. Messages, and what counters, timers and the
+    /// like tell, are transferred whole.
+    fn is_divisible(&self, fd: i32) -> bool {
+        let Some(id) = self.object_of(fd) else {
+            return true;
+        };
+        match self.host.objects.get(id.0) {
+            Some(Object::Pipe(_) | Object::Terminal(_) | Object::TerminalLine(_)) => true,
+            Some(Object::Socket(_)) => !self.host.keeps_messages(id),
+            _ => false,
+        }
+    }
+
     /// The most bytes that a call may transfer, given how many it could.
     pub fn limit_transfer(&self, wanted: u64) -> u64 {
-        if self.host.faults.short {
-            (wanted / 2).max(1).min(wanted)
-        } else {
-            wanted
-        }
+        let most = self.host.faults.at_most.unwrap_or(wanted);
+        wanted.min(most)
     }
 
     /// How many of the available bytes of a stream are read at once.
@@ -270,6 +281,19 @@ impl Kernel<'_, '_> {
             bytes => u64::from(bytes),
         })
     }
+}
+
+/// The names of all failures of a call, usual ones first.
+pub fn failures(row: &Row) -> Vec<&'static str> {
+    let errnos = row.errnos.iter().map(|errno| errno.name());
+    let short = moves(row.name).then_some(SHORT);
+    let spurious = POLLERS.contains(&row.name).then_some(SPURIOUS);
+    errnos.chain(short).chain(spurious).collect()
+}
+
+/// What a short transfer moves of what it could.
+fn half(bytes: u64) -> u64 {
+    (bytes / 2).max(1)
 }
 
 /// The choice site of a call's failure.

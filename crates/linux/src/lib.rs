@@ -90,6 +90,7 @@ pub use frames::{Frame, HardwareAddress, IpHeader, protocol};
 pub use guest::{Guest, Injected, MappedFile, MemoryChange};
 pub use host::{ExposedData, Host, Origin, Origins, Refusal, split_mix};
 pub use ids::InodeId;
+pub use injection::failures;
 pub use native::CallOutcome;
 pub use outcome::{Ending, HostExit, Stream};
 pub use packets::{Packet, PacketKind};

@@ -217,6 +217,16 @@ fn mistakes_in_searches_of_worlds_are_told() {
         ),
         ("{ open }", "{ getpid }", "never fail"),
         ("EMFILE", "EPIPE", "not with EPIPE"),
+        (
+            "function : { open } errno : { EMFILE }",
+            "",
+            "neither an attribute fault",
+        ),
+        (
+            "function : { open }",
+            "function : { open } fault : { lost }",
+            "not both",
+        ),
         ("scenario = \"world.toml\"", "", "`scenario` is missing"),
         ("world.toml", "other.toml", "other.toml"),
         (
@@ -237,5 +247,104 @@ fn mistakes_in_searches_of_worlds_are_told() {
         let run = ["faults", "run", "search.toml", "--out", &out];
         let told = text(&expect(everett(&folder).args(run), 2));
         assert!(told.contains(said), "{told}");
+    }
+}
+
+/// Reads a file of ten bytes and sends one byte to its peer, which waits for it. If there is no file, it takes memory without
+/// end; if it reads too little, it exits with 4.
+const SENDER: &str = r#"
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(7)};
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  char bytes[4096];
+  if (argc > 1) {
+    if (bind(fd, (struct sockaddr *)&peer, sizeof peer))
+      return 2;
+    return recv(fd, bytes, sizeof bytes, 0) != 10;
+  }
+  inet_pton(AF_INET, "10.0.0.2", &peer.sin_addr);
+  int file = open("/ten", O_RDONLY);
+  while (file < 0)
+    memset(malloc(1 << 20), 1, 1 << 20);
+  if (read(file, bytes, sizeof bytes) != 10)
+    return 4;
+  usleep(20000);
+  sendto(fd, bytes, 10, 0, (struct sockaddr *)&peer, sizeof peer);
+  return 0;
+}
+"#;
+
+fn place_of_sender(name: &str, expect: &str, space: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    build(&folder, "sender", SENDER, &["-g"]);
+    let world = format!(
+        "[host.sender]\nprogram = \"./sender\"\nfile.\"/ten\".text = \"0123456789\"\n\
+         [host.waiter]\nprogram = \"./sender\"\nargs = [\"wait\"]\n{expect}\n\
+         [fault.lost]\nkind = \"loss\"\n"
+    );
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let search = format!(
+        "space = \"{space}\"\ninjector = \"model\"\nscenario = \"world.toml\"\nrepetitions = 1\n\
+         [limits]\nmemory = \"96M\"\ntimeout = \"60s\"\n"
+    );
+    fs::write(folder.join("search.toml"), search).expect("written");
+    folder
+}
+
+#[test]
+fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
+    // The sender meets a limit: nobody knows how long its peer would have waited.
+    let space = "host : {sender} function : {open} errno : {EMFILE} ;";
+    let folder = place_of_sender("faults-world-limit", "expect = \"exit 0\"", space);
+    let all = search(&folder, "out", &[]);
+    let one = outcome(&all, "host sender function open errno EMFILE");
+    assert_eq!(one["outcome"], "limit", "{one}");
+    assert_eq!(one["why"][0], "limit of memory", "{one}");
+    let said = fs::read_to_string(folder.join("out/scenarios/000001/stderr.txt")).expect("a file");
+    assert!(said.contains("waiter: has not ended"), "{said}");
+    // It sends nothing that arrives: its peer, which ends otherwise, waits for ever.
+    let space = "fault : {lost} packet : {1, 2} ;";
+    let folder = place_of_sender("faults-world-stuck", "", space);
+    let all = search(&folder, "out", &[]);
+    let one = outcome(&all, "fault lost packet 1");
+    assert_eq!(
+        (&one["outcome"], &one["impact"]),
+        (&"hung".into(), &10.0.into())
+    );
+    assert_eq!(one["why"][0], "waiter waits for ever", "{one}");
+    assert_eq!(outcome(&all, "fault lost packet 2")["outcome"], "passed");
+}
+
+#[test]
+fn short_transfers_are_short() {
+    let space = "host : {sender} function : {read} failure : {short} ;";
+    let folder = place_of_sender("faults-world-short", "", space);
+    let all = search(&folder, "out", &[]);
+    // The buffer is much longer than the file.
+    let short = outcome(&all, "host sender function read failure short");
+    assert_eq!(short["why"][0], "exit 4", "{short}");
+    // A datagram is transferred whole.
+    let space = text(&expect(
+        everett(&folder).args(["faults", "profile", "--", "world.toml"]),
+        0,
+    ));
+    assert!(
+        space.contains("function : { read } failure : { short }"),
+        "{space}"
+    );
+    for call in ["recvfrom", "sendto"] {
+        assert!(
+            space.contains(&format!("{{ {call} }} errno : {{ EINTR")),
+            "{space}"
+        );
+        assert!(!space.contains(&format!("{{ {call} }} failure")), "{space}");
     }
 }

@@ -79,7 +79,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if is_object || to.description.flags.has(OpenFlags::APPEND) {
         return Err(Errno::EINVAL.into());
     }
-    let wanted = call.args[3].min(MAX);
+    let wanted = kernel.limit_transfer(call.args[3].min(MAX));
     let to_pipe = to.pipe(kernel);
     // Both offsets advance with each piece, so that they are right when the call blocks or a signal arrives.
     loop {
