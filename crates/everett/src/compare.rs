@@ -152,6 +152,9 @@ pub fn describe(seen: &NativeRun) -> String {
     }
 }
 
+/// What a host that waits does where its world was ended before it was over.
+pub(crate) const NOT_ENDED: &str = "has not ended";
+
 /// The first host that diverged from its trace, and how.
 pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
     let mut hosts = seen.hosts.iter();

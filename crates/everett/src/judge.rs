@@ -81,8 +81,7 @@ impl NativeWorld {
         }
         let first = self.hosts.first().map(|host| &host.name);
         let shows = seen.broken_on.as_ref().or(first)?;
-        let is_at_end = seen.broken_on.is_none() && !seen.is_cut;
-        for (name, run) in seen.hosts.iter().filter(|_| is_at_end) {
+        for (name, run) in seen.hosts.iter().filter(|_| seen.is_over) {
             if let Some((kind, message)) = self.unexpected(name, run).into_iter().next() {
                 return wrong(name, kind, message);
             }

@@ -89,8 +89,8 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
-    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits, PlannedRun,
-    PlannedWorld, Possible,
+    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimit, PlannedLimits,
+    PlannedRun, PlannedWorld, Possible,
 };
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::compare::describe;
+use crate::compare::{NOT_ENDED, describe};
 use crate::conclusion::{Conclusion, has_failed, is_given_up, is_tool_limit};
 use crate::config::{expect_native, native_config};
 use crate::error::{Context, Error, Result};
@@ -481,7 +481,10 @@ fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     }
     let hosts = seen.hosts.iter();
     let mut ends: Vec<String> = hosts
-        .map(|(name, run)| format!("{name} {}", describe(run)))
+        .map(|(name, run)| match run.end {
+            NativeEnd::Idle if !seen.is_over => format!("{name} {NOT_ENDED}"),
+            _ => format!("{name} {}", describe(run)),
+        })
         .collect();
     if seen.is_cut {
         ends.push("cut off at the limit of virtual time".to_owned());
@@ -560,7 +563,7 @@ fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> Strin
         let time = run.clock_ns as f64 / 1e9;
         // The run of a world stops at its finding.
         let end = match run.end {
-            NativeEnd::Idle if seen.broken_on.is_some() => "has not ended".to_owned(),
+            NativeEnd::Idle if !seen.is_over => NOT_ENDED.to_owned(),
             _ => describe(run),
         };
         text.push_str(&format!("\nhost {name} at {time:.6} s: {end}\n"));

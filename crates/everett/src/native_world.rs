@@ -4,8 +4,8 @@
 use everett_engine::WorldHost;
 use everett_invariant::Invariants;
 use everett_native::{
-    Checks as Times, Guide, NativeError, NativeHost, NativeNetwork, NoWatcher, Source, Watcher,
-    WorldRun, is_checked_build, run_watched, run_world,
+    Checks as Times, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun,
+    NoWatcher, Source, Watcher, WorldRun, is_checked_build, run_watched, run_world,
 };
 use everett_net::HostIndex;
 use everett_scenario::Scenario;
@@ -190,9 +190,11 @@ impl NativeWorld {
             outside: around.outside.clone(),
         };
         let mut seen = run_world(hosts, &network, guides, times)?;
+        let meets_limit = |run: &NativeRun| matches!(run.end, NativeEnd::Limit(_));
+        let is_cut = seen.is_cut || seen.hosts.values().any(meets_limit);
         if let Some(confirming) = &mut confirming
             && seen.broken.is_none()
-            && !seen.is_cut
+            && !is_cut
         {
             seen.broken = confirming.look_back(&seen.histories);
         }
@@ -442,6 +444,7 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
         histories: Vec::new(),
         messages: Vec::new(),
         is_cut: false,
+        is_over: true,
         unevaluated: BTreeSet::new(),
         unanswered: None,
     })

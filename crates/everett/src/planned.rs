@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use everett_native::{PlannedFault, PlannedKind};
 
-use crate::compare::describe;
+use crate::compare::{NOT_ENDED, describe};
 use crate::error::{Context, Result, bail};
 use crate::native::{write_finding, write_test};
 use crate::native_world::{CheckedInvariants, NativeWorld, nobody};
@@ -41,6 +41,17 @@ pub struct PlannedLimits {
     pub time: Duration,
     /// The memory of all hosts together.
     pub memory: u64,
+}
+
+/// A limit that a run reached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PlannedLimit {
+    /// Its time.
+    Time,
+    /// Its memory.
+    Memory,
+    /// One of a host, such as that of its output: which.
+    Host(String),
 }
 
 /// A native world that is run with planned faults.
@@ -78,6 +89,8 @@ pub struct PlannedHost {
     pub output: [Vec<u8>; 2],
     /// The end, for people.
     pub text: String,
+    /// It waits for ever, without being expected to.
+    pub is_stuck: bool,
     /// Files that it changed, with digests of their contents.
     pub files: BTreeMap<String, String>,
 }
@@ -89,9 +102,7 @@ pub struct PlannedRun {
     /// What is wrong, if something is.
     pub wrong: Option<Wrong>,
     /// A limit of the run was reached: which.
-    pub limit: Option<String>,
-    /// Its time is over.
-    pub is_late: bool,
+    pub limit: Option<PlannedLimit>,
     /// Faults that happened.
     pub injected: Vec<InjectedFault>,
     seen: WorldRun,
@@ -216,25 +227,27 @@ impl PlannedWorld {
             .run(&hosts, guides.collect(), CheckedInvariants::AnyInvariant);
         let seen = seen.context("the native programs could not be run")?;
         let wrong = self.world.wrong_with(&seen);
-        let limits = seen.hosts.values().find_map(|run| match &run.end {
-            NativeEnd::Limit(what) => Some(what.clone()),
+        let is_late = self.session.now() >= until;
+        let limit = seen.hosts.values().find_map(|run| match &run.end {
+            NativeEnd::Limit(_) if is_late => Some(PlannedLimit::Time),
+            NativeEnd::Limit(what) if what.contains("max_memory") => Some(PlannedLimit::Memory),
+            NativeEnd::Limit(what) => Some(PlannedLimit::Host(what.clone())),
             _ => None,
         });
         Ok(PlannedRun {
             hosts: seen
                 .hosts
                 .iter()
-                .map(|(name, run)| self.host(name, run))
+                .map(|(name, run)| self.host(name, run, seen.is_over))
                 .collect(),
             wrong,
-            limit: limits,
-            is_late: self.session.now() >= until,
+            limit,
             injected: seen.hosts.iter().flat_map(injected).collect(),
             seen,
         })
     }
 
-    fn host(&self, name: &str, run: &NativeRun) -> PlannedHost {
+    fn host(&self, name: &str, run: &NativeRun, is_over: bool) -> PlannedHost {
         let is_expected = self.world.unexpected(name, run).is_empty();
         let hosts = &self.world.hosts;
         let expects = |host: &&everett_native::NativeHost| host.name == name;
@@ -262,7 +275,13 @@ impl PlannedWorld {
             code,
             crash,
             output: run.output.clone(),
-            text: describe(run),
+            text: match run.end {
+                NativeEnd::Idle if !is_over => NOT_ENDED.to_owned(),
+                // Which option it is depends on whose limit it is.
+                NativeEnd::Limit(ref what) => what.split("; see").next().unwrap_or(what).to_owned(),
+                _ => describe(run),
+            },
+            is_stuck: is_over && !has_expectation && run.end == NativeEnd::Idle,
             files: files.collect(),
         }
     }

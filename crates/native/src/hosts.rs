@@ -68,8 +68,11 @@ pub struct WorldRun {
     pub histories: Vec<(String, History)>,
     /// The message log.
     pub messages: Vec<Message>,
-    /// It was cut off although more would have happened.
+    /// It was cut off at the limit of virtual time although more would have happened.
     pub is_cut: bool,
+    /// Nothing would have happened any more. Otherwise it was ended before, such as by a crash or a limit, and hosts that
+    /// wait may not do so for ever.
+    pub is_over: bool,
     /// Why checks could not be evaluated, if some could not.
     pub unevaluated: BTreeSet<String>,
     /// Why a live peer did not answer, if one did not.
@@ -245,6 +248,7 @@ struct Loop<'c, 'n, 'l> {
     broken: Option<String>,
     broken_on: Option<String>,
     is_cut: bool,
+    is_over: bool,
 }
 
 /// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any more, when a host ends badly,
@@ -269,6 +273,7 @@ pub fn run_world<'c>(
         broken: None,
         broken_on: None,
         is_cut: false,
+        is_over: false,
     };
     let ran = all.run();
     all.each_world(NativeMachine::show_stopped);
@@ -292,6 +297,7 @@ pub fn run_world<'c>(
         histories,
         messages: all.messages.in_order(),
         is_cut: all.is_cut,
+        is_over: all.is_over,
         unevaluated: BTreeSet::new(),
         unanswered,
     })
@@ -375,6 +381,7 @@ impl<'c> Loop<'c, '_, '_> {
                 continue;
             }
             let Some((_, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
+                self.is_over = true;
                 return Ok(());
             };
             if self.max_virtual_ns.is_some_and(|most| next_ns > most) {
