@@ -2,7 +2,8 @@
 //! process.
 
 use everett::{
-    HostPlans, PlannedFault, PlannedKind, PlannedLimits, PlannedRun, PlannedWorld, Possible,
+    HostPlans, PlannedFault, PlannedKind, PlannedLimit, PlannedLimits, PlannedRun, PlannedWorld,
+    Possible,
 };
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,13 +146,15 @@ impl Worlds {
             .map(|host| host.code)
             .find(|code| *code != 0);
         let test = match (&run.limit, crashes.first()) {
-            (Some(_), _) if run.is_late => Ended::Timeout,
-            (Some(what), _) => Ended::Limit(what.clone()),
+            (Some(PlannedLimit::Time), _) => Ended::Timeout,
+            (Some(PlannedLimit::Memory), _) => Ended::Limit("memory".to_owned()),
+            (Some(PlannedLimit::Host(what)), _) => Ended::Limit(what.clone()),
             (None, Some(crash)) => Ended::Signal(crash.signal),
             (None, None) if run.hangs() => Ended::Timeout,
             (None, None) if wrong.is_some() => Ended::Exit(1),
             (None, None) => Ended::Exit(code.unwrap_or(0)),
         };
+        let stuck = run.hosts.iter().filter(|host| host.is_stuck);
         let injected = run
             .injected
             .iter()
@@ -176,6 +179,7 @@ impl Worlds {
             seconds: 0.0,
             calls: BTreeMap::new(),
             wrong,
+            stuck: stuck.map(|host| host.name.clone()).collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::injector::functions;
 use crate::manager::{Ended, Seen};
-use crate::results::Outcome;
+use crate::results::{Isolation, Outcome};
 use crate::settings::Impact;
 use crate::space::{Scenario, Value};
 
@@ -129,6 +129,13 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
             measured.outcome = Outcome::Error;
         }
     }
+    let waits_anyway = |host: &&String| without.is_some_and(|usual| usual.stuck.contains(*host));
+    if let Some(host) = seen.stuck.iter().find(|host| !waits_anyway(host)) {
+        measured.note(weights.hang, format!("{host} waits for ever"));
+        if measured.outcome != Outcome::Crashed {
+            measured.outcome = Outcome::Hung;
+        }
+    }
 }
 
 /// What differs from the run without faults.
@@ -144,7 +151,10 @@ fn of_differences(weights: &Impact, seen: &Seen, without: &Seen, measured: &mut 
         measured.differs();
     }
     if weights.latency > 0.0 {
-        let value = |seen: &Seen, name: &str| printed(&seen.output[0].text, name);
+        let value = |seen: &Seen, name: &str| {
+            let is_world = seen.isolation == Isolation::Model;
+            printed(&seen.output[0].text, name, is_world)
+        };
         let mut slowdown = 0.0;
         for (name, is_better_high) in [("latency", false), ("throughput", true)] {
             if let (Some(now), Some(usual)) = (value(seen, name), value(without, name)) {
@@ -205,9 +215,12 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The last number that a test prints behind a word: `latency 12.5`, `latency: 12.5` or `latency=12.5`.
-fn printed(text: &str, word: &str) -> Option<f64> {
+/// The last number that a test prints behind a word: `latency 12.5`, `latency: 12.5` or `latency=12.5`. Lines of a world begin
+/// with the names of hosts.
+fn printed(text: &str, word: &str, is_world: bool) -> Option<f64> {
     let number = |line: &str| {
+        let of_host = line.split_once(": ").filter(|_| is_world);
+        let line = of_host.map_or(line, |(_, line)| line);
         let rest = line.trim_start().strip_prefix(word)?;
         let rest = rest.trim_start_matches([' ', ':', '=', '\t']);
         let end = rest

@@ -17,6 +17,8 @@ fn seen(test: Ended) -> Seen {
         seconds: 0.0,
         wrong: None,
         calls: BTreeMap::new(),
+        wrong: None,
+        stuck: BTreeSet::new(),
     }
 }
 
@@ -157,4 +159,26 @@ fn relevance_is_that_of_the_most_specific_entry() {
         relevance(&BTreeMap::new(), &Scenario::parse("a b").unwrap()),
         1.0
     );
+}
+
+#[test]
+fn hosts_of_worlds_print_latencies_and_wait() {
+    let of_world = |text: &str| Seen {
+        isolation: Isolation::Model,
+        ..printing(text)
+    };
+    let weights = Impact {
+        latency: 1.0,
+        ..Impact::default()
+    };
+    let (usual, slow) = (
+        of_world("client: latency 2\n"),
+        of_world("client: latency 6\n"),
+    );
+    assert_eq!(shown(&weights, &slow, &usual), (Outcome::Passed, 2.0));
+    let mut stuck = of_world("client: latency 2\n");
+    stuck.stuck.insert("server".to_owned());
+    assert_eq!(shown(&weights, &stuck, &usual), (Outcome::Hung, 10.0));
+    // It waits without faults, too.
+    assert_eq!(shown(&weights, &stuck, &stuck), (Outcome::Passed, 0.0));
 }

@@ -9,9 +9,6 @@ pub(super) struct Model;
 /// What a library function that allocates memory is in the model.
 const ALLOCATORS: &[&str] = &["malloc", "calloc", "realloc", "memalign", "strdup"];
 
-/// Failures of calls that are no errnos.
-const OTHER_FAILURES: &[&str] = &["short", "spurious"];
-
 const ATTRIBUTES: &[&str] = &[
     "host",
     "fault",
@@ -43,6 +40,7 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
         let names = ATTRIBUTES.join(", ");
         return Err(format!("there is no attribute {name}; there are: {names}"));
     }
+    check_contradictions(fault)?;
     let host = fault.any(&["host"]).map(ToString::to_string);
     let host = host.filter(|host| host != "*" && host != "any");
     let (first, last) = match fault.any(&["packet"]) {
@@ -64,10 +62,14 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
         });
     }
     let function = function(fault).map_err(|_| {
-        "a fault has neither `fault`, a fault of the scenario, nor `function`, a system call"
+        "a fault has neither an attribute fault, a fault of the scenario, nor function, a system call"
             .to_owned()
     })?;
     if ALLOCATORS.contains(&function.as_str()) {
+        let other = fault.any(&["errno", "failure"]).map(ToString::to_string);
+        if let Some(other) = other.filter(|name| name != "ENOMEM") {
+            return Err(format!("{function} fails with ENOMEM, not with {other}"));
+        }
         return Ok(WorldFault {
             host,
             call: Some("malloc".to_owned()),
@@ -78,24 +80,18 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
     }
     let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
     let row = row.ok_or_else(|| format!("{function} is not a system call, nor malloc"))?;
-    let Some(usual) = row.errnos.first() else {
+    let names = everett_linux::failures(row);
+    let Some(usual) = names.first() else {
         return Err(format!("the model lets {function} never fail"));
     };
     let failure = match fault.any(&["failure"]).map(ToString::to_string) {
-        Some(name) if OTHER_FAILURES.contains(&name.as_str()) => name,
-        Some(name) => {
-            return Err(format!(
-                "a call fails by an errno, short or spurious: {name}"
-            ));
-        }
+        Some(name) => name,
         None => match errno(fault)? {
             Some(number) => everett_linux::Errno(number).name().to_owned(),
-            None => usual.name().to_owned(),
+            None => (*usual).to_owned(),
         },
     };
-    let can_fail = row.errnos.iter().any(|errno| errno.name() == failure);
-    if !can_fail && !OTHER_FAILURES.contains(&failure.as_str()) {
-        let names: Vec<&str> = row.errnos.iter().map(|errno| errno.name()).collect();
+    if !names.contains(&failure.as_str()) {
         return Err(format!(
             "the model lets {function} fail with {}, not with {failure}",
             names.join(", ")
@@ -108,6 +104,28 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
         first,
         last,
     })
+}
+
+/// Attributes of which a fault has one at most.
+const ALTERNATIVES: &[&[&str]] = &[
+    &["fault", "function", "call", "syscall"],
+    &["fault", "errno", "failure"],
+    &["number", "callNumber", "packet"],
+];
+
+/// Refuses a fault that says two things at once: one of them would not count.
+fn check_contradictions(fault: &Fault) -> Result<(), String> {
+    for names in ALTERNATIVES {
+        let given: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| fault.any(&[name]).is_some())
+            .collect();
+        if let [one, other, ..] = given[..] {
+            return Err(format!("a fault has {one} or {other}, not both"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -145,7 +163,17 @@ mod tests {
             ("host a", "neither"),
             ("fault lost packet x", "number of a packet"),
             ("fault lost colour red", "no attribute colour"),
-            ("function read failure odd", "short or spurious"),
+            ("function read failure odd", "short, not with odd"),
+            ("function socket failure short", "not with short"),
+            ("function read failure spurious", "not with spurious"),
+            ("function malloc errno EIO", "not with EIO"),
+            ("function read fault lost", "fault or function"),
+            ("fault lost errno EIO", "fault or errno"),
+            ("function read errno EIO failure short", "errno or failure"),
+            (
+                "function read number 1 callNumber 2",
+                "number or callNumber",
+            ),
         ] {
             let error = plan(text).unwrap_err();
             assert!(error.contains(said), "{error}");

@@ -16,7 +16,7 @@ mod supervise;
 mod tracer;
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -154,6 +154,9 @@ pub struct Seen {
     /// What is wrong in a world beside crashes and hangs: an invariant, an expectation.
     #[serde(default)]
     pub wrong: Option<String>,
+    /// Hosts of a world that wait for ever, of those of which the scenario expects nothing.
+    #[serde(default)]
+    pub stuck: BTreeSet<String>,
 }
 
 /// Runs a manager: reads a [`Job`] as JSON, and writes what it saw. Returns the exit code.

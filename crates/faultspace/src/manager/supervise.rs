@@ -144,6 +144,7 @@ impl<'j> Supervisor<'j> {
             seconds: 0.0,
             calls: Default::default(),
             wrong: None,
+            stuck: Default::default(),
         };
         let limits = self.job.limits.clone();
         if let Some(words) = &self.job.start {
