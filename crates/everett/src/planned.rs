@@ -89,7 +89,7 @@ pub struct PlannedHost {
     pub output: [Vec<u8>; 2],
     /// The end, for people.
     pub text: String,
-    /// It waits for ever, without being expected to.
+    /// It has not ended although its world is over, or cut off at its virtual time; without being expected to.
     pub is_stuck: bool,
     /// Files that it changed, with digests of their contents.
     pub files: BTreeMap<String, String>,
@@ -113,6 +113,21 @@ impl PlannedRun {
     pub fn broken(&self) -> Option<&Wrong> {
         let is_crash = |kind: &str| matches!(kind, "signal" | "hang") || ABORTS.contains(&kind);
         self.wrong.as_ref().filter(|wrong| !is_crash(&wrong.kind))
+    }
+
+    /// What is wrong, or which host met a limit.
+    fn failure(&self) -> Option<String> {
+        let limited = self.limit.as_ref().and_then(|_| {
+            let is_limited = |run: &&PlannedHost| match self.seen.hosts.get(&run.name) {
+                Some(seen) => matches!(seen.end, NativeEnd::Limit(_)),
+                None => false,
+            };
+            let host = self.hosts.iter().find(is_limited)?;
+            Some(format!("{} {}", host.name, host.text))
+        });
+        let wrong = self.wrong.as_ref();
+        let wrong = wrong.map(|wrong| format!("{}: {}: {}", wrong.host, wrong.kind, wrong.message));
+        limited.or(wrong)
     }
 
     /// A host did not come to its end.
@@ -238,7 +253,7 @@ impl PlannedWorld {
             hosts: seen
                 .hosts
                 .iter()
-                .map(|(name, run)| self.host(name, run, seen.is_over))
+                .map(|(name, run)| self.host(name, run, &seen))
                 .collect(),
             wrong,
             limit,
@@ -247,7 +262,7 @@ impl PlannedWorld {
         })
     }
 
-    fn host(&self, name: &str, run: &NativeRun, is_over: bool) -> PlannedHost {
+    fn host(&self, name: &str, run: &NativeRun, seen: &WorldRun) -> PlannedHost {
         let is_expected = self.world.unexpected(name, run).is_empty();
         let hosts = &self.world.hosts;
         let expects = |host: &&everett_native::NativeHost| host.name == name;
@@ -276,12 +291,14 @@ impl PlannedWorld {
             crash,
             output: run.output.clone(),
             text: match run.end {
-                NativeEnd::Idle if !is_over => NOT_ENDED.to_owned(),
+                NativeEnd::Idle if !seen.is_over => NOT_ENDED.to_owned(),
                 // Which option it is depends on whose limit it is.
                 NativeEnd::Limit(ref what) => what.split("; see").next().unwrap_or(what).to_owned(),
                 _ => describe(run),
             },
-            is_stuck: is_over && !has_expectation && run.end == NativeEnd::Idle,
+            // Expectations are about worlds that are over.
+            is_stuck: run.end == NativeEnd::Idle
+                && (seen.is_cut || seen.is_over && !has_expectation),
             files: files.collect(),
         }
     }
@@ -290,6 +307,9 @@ impl PlannedWorld {
     /// fail.
     pub fn possible(&self) -> Result<BTreeMap<Possible, u64>> {
         let run = self.run(&Vec::new())?;
+        if let Some(why) = run.failure() {
+            bail!(Usage, "the world fails without any fault: {why}");
+        }
         let mut all = BTreeMap::new();
         for (host, run) in &run.seen.hosts {
             for choice in run.trace.choices.iter() {

@@ -32,7 +32,7 @@ pub enum Error {
         message: String,
     },
     /// A file cannot be read or written.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("{what} {}", path.display())]
     File {
         /// What was tried.
         what: &'static str,
@@ -54,7 +54,7 @@ pub enum Error {
     #[error(transparent)]
     Write(#[from] everett_report::WriteError),
     /// A file of results is damaged.
-    #[error("{} is damaged: {source}", path.display())]
+    #[error("{} is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

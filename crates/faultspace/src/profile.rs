@@ -44,10 +44,17 @@ pub struct ProfileResult {
 
 /// Runs tests and makes the space of their faults.
 pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
-    if let [test] = spec.tests.as_slice()
-        && test.ends_with(".toml")
-        && !test.contains(char::is_whitespace)
-    {
+    let is_world = |test: &&String| test.ends_with(".toml") && !test.contains(char::is_whitespace);
+    if let Some(test) = spec.tests.iter().find(is_world) {
+        if spec.tests.len() > 1 {
+            let message = format!("{test} is a scenario, which is profiled on its own");
+            return Err(Error::Usage(message));
+        }
+        if spec.system_calls || !spec.programs.is_empty() {
+            let message = "options about system calls and programs are for tests, not for scenarios: \
+                           the space of a world has the system calls of all of its hosts";
+            return Err(Error::Usage(message.to_owned()));
+        }
         return of_world(&spec.folder.join(test), spec.most_calls);
     }
     let folder = spec

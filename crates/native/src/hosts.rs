@@ -405,6 +405,8 @@ impl<'c> Loop<'c, '_, '_> {
         let starts = others().filter(|(_, host)| host.sim.start.is_awaiting());
         let starts = starts.map(|(_, host)| host.sim.start.at_ns);
         let barriers = starts.chain(self.checks.times.first().copied());
+        // A host that nobody else can reach any more would go on beyond the limit.
+        let barriers = barriers.chain(self.max_virtual_ns.map(|most| most.saturating_add(1)));
         horizon_ns(next.unwrap_or(u64::MAX), self.lookahead_ns, barriers)
     }
 

@@ -251,7 +251,7 @@ fn mistakes_in_searches_of_worlds_are_told() {
 }
 
 /// Reads a file of ten bytes and sends one byte to its peer, which waits for it. If there is no file, it takes memory without
-/// end; if it reads too little, it exits with 4.
+/// end; if there is no socket, it sleeps without end; if it reads too little, it exits with 4.
 const SENDER: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -271,6 +271,8 @@ int main(int argc, char **argv) {
     return recv(fd, bytes, sizeof bytes, 0) != 10;
   }
   inet_pton(AF_INET, "10.0.0.2", &peer.sin_addr);
+  while (fd < 0)
+    usleep(1000);
   int file = open("/ten", O_RDONLY);
   while (file < 0)
     memset(malloc(1 << 20), 1, 1 << 20);
@@ -319,8 +321,15 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
         (&one["outcome"], &one["impact"]),
         (&"hung".into(), &10.0.into())
     );
-    assert_eq!(one["why"][0], "waiter waits for ever", "{one}");
+    assert_eq!(one["why"][0], "waiter does not end", "{one}");
     assert_eq!(outcome(&all, "fault lost packet 2")["outcome"], "passed");
+    // The same if the world is cut off, whatever is expected.
+    let limit = "expect = \"exit 0\"\n[limits]\nvirtual_time = \"1s\"";
+    let space = "host : {sender} function : {socket} errno : {EMFILE} ;";
+    let folder = place_of_sender("faults-world-cut", limit, space);
+    let all = search(&folder, "out", &[]);
+    let one = outcome(&all, "host sender function socket errno EMFILE");
+    assert_eq!(one["why"][0], "sender does not end", "{one}");
 }
 
 #[test]
@@ -347,4 +356,29 @@ fn short_transfers_are_short() {
         );
         assert!(!space.contains(&format!("{{ {call} }} failure")), "{space}");
     }
+}
+
+#[test]
+fn mistakes_in_profiles_of_worlds_are_told() {
+    let folder = place("faults-world-profile-mistakes");
+    let world = format!("{WORLD}\n[host.late]\nprogram = \"./server\"\nexpect = \"exit 0\"\n");
+    fs::write(folder.join("waits.toml"), world).expect("written");
+    for (words, said) in [
+        (&["--", "world.toml", "true"][..], "profiled on its own"),
+        (&["--syscalls", "--", "world.toml"], "not for scenarios"),
+        (
+            &["--", "waits.toml"],
+            "fails without any fault: late: deadlock",
+        ),
+    ] {
+        let run = everett(&folder)
+            .args(["faults", "profile"])
+            .args(words)
+            .output();
+        let told = text(&run.expect("it runs"));
+        assert!(told.contains(said), "{told}");
+    }
+    let show = ["faults", "show", "nothing.space"];
+    let told = text(&expect(everett(&folder).args(show), 2));
+    assert_eq!(told.matches("No such file").count(), 1, "{told}");
 }

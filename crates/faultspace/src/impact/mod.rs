@@ -131,7 +131,7 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
     }
     let waits_anyway = |host: &&String| without.is_some_and(|usual| usual.stuck.contains(*host));
     if let Some(host) = seen.stuck.iter().find(|host| !waits_anyway(host)) {
-        measured.note(weights.hang, format!("{host} waits for ever"));
+        measured.note(weights.hang, format!("{host} does not end"));
         if measured.outcome != Outcome::Crashed {
             measured.outcome = Outcome::Hung;
         }

@@ -154,7 +154,7 @@ pub struct Seen {
     /// What is wrong in a world beside crashes and hangs: an invariant, an expectation.
     #[serde(default)]
     pub wrong: Option<String>,
-    /// Hosts of a world that wait for ever, of those of which the scenario expects nothing.
+    /// Hosts of a world that do not end, and are not expected to wait.
     #[serde(default)]
     pub stuck: BTreeSet<String>,
 }
