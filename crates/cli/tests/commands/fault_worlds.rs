@@ -312,6 +312,11 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
     assert_eq!(one["why"][0], "limit of memory", "{one}");
     let said = fs::read_to_string(folder.join("out/scenarios/000001/stderr.txt")).expect("a file");
     assert!(said.contains("waiter: has not ended"), "{said}");
+    // Its trace would not end there again.
+    for trace in ["test.world", "finding.world"] {
+        let trace = folder.join("out/scenarios/000001").join(trace);
+        assert!(!trace.exists(), "{}", trace.display());
+    }
     // It sends nothing that arrives: its peer, which ends otherwise, waits for ever.
     let space = "fault : {lost} packet : {1, 2} ;";
     let folder = place_of_sender("faults-world-stuck", "", space);
