@@ -87,7 +87,11 @@ fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            session::notice(&format!("{error:#}"));
+            let text = format!("{error:#}");
+            match commands::is_about_a_search_file(&error) {
+                true => session::quote(&text),
+                false => session::notice(&text),
+            }
             ExitCode::from(match session::is_interrupted() {
                 true => EXIT_INTERRUPTED,
                 false => EXIT_ERROR,

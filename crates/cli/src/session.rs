@@ -75,6 +75,11 @@ pub fn notice(text: &str) {
     eprintln!("everett: {}", with_flags(text));
 }
 
+/// Prints a message about a file: its keys are no fields of specs.
+pub fn quote(text: &str) {
+    eprintln!("everett: {text}");
+}
+
 /// Something was found about the program: whoever interrupts the operation is told that.
 static FOUND: AtomicBool = AtomicBool::new(false);
 /// Set where a debugger gets the interrupts of the keyboard.

@@ -94,6 +94,13 @@ struct ReplayArgs {
     times: u32,
 }
 
+/// Whether an error is about what is in the file of a search or of a space.
+pub fn is_about_a_search_file(error: &anyhow::Error) -> bool {
+    use everett_faultspace::Error;
+    let error = error.downcast_ref::<Error>();
+    matches!(error, Some(Error::Config { .. } | Error::Space { .. }))
+}
+
 /// The command that starts a manager: this program.
 fn manager() -> Result<Vec<OsString>> {
     let own = std::env::current_exe().context("the path of this program is not known")?;

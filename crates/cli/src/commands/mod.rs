@@ -19,6 +19,8 @@ mod submit;
 mod test;
 mod trojans;
 
+pub use faults::is_about_a_search_file;
+
 use anyhow::Result;
 use everett::{BuildSpec, Conclusion, Guest, OtherBuild};
 use std::ffi::OsString;

@@ -235,6 +235,11 @@ fn mistakes_in_searches_of_worlds_are_told() {
             "`test` is not for",
         ),
         (
+            "injector = \"model\"",
+            "injector = \"model\"\nprogram = \"server\"",
+            "`program` is not for",
+        ),
+        (
             "\"model\"",
             "\"ptrace\"\ntest = \"true\"",
             "`scenario` is for injector model",
