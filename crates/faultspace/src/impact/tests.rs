@@ -15,7 +15,6 @@ fn seen(test: Ended) -> Seen {
         measured: None,
         isolation: Isolation::Namespaces,
         seconds: 0.0,
-        wrong: None,
         calls: BTreeMap::new(),
         wrong: None,
         stuck: BTreeSet::new(),
