@@ -1,9 +1,10 @@
-//! Measures `everett` on the programs under `benches/programs` and prints the figures beside KLEE's.
+//! Measures `everett` on the programs under `benches/programs` and
+//! prints the figures beside KLEE's.
 //!
-//! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) come from a machine on
-//! which `benches/calibrate.c` takes 0.30 s; they are scaled by its time on this machine. Ours are the best of three
-//! runs, depth first, once with a test for every path and once without tests. Worlds (`worlds`) are the scenarios under
-//! `examples/`.
+//! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) come
+//! from a machine on which `benches/calibrate.c` takes 0.30 s; they are scaled by its time on this
+//! machine. Ours are the best of three runs, depth first, once with a test for every path and once
+//! without tests. Worlds (`worlds`) are the scenarios under `examples/`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -174,8 +175,8 @@ impl Bench {
             let klee = row.klee_seconds * scale;
             let klee_without = row.klee_without_tests.unwrap_or(row.klee_seconds) * scale;
             let instructions = without.summary["instructions"].as_u64().unwrap_or(0);
-            // Depth first keeps few states, the default searchers keep many: the difference is the memory of the
-            // states.
+            // Depth first keeps few states, the default searchers keep many: the
+            // difference is the memory of the states.
             let wide = self.explore(row.program, &["--no-tests"])?;
             let states = wide.summary["states_peak"].as_u64().unwrap_or(1).max(1);
             let few = without.summary["states_peak"].as_u64().unwrap_or(1);
@@ -213,7 +214,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Size of the bitcode of a large generated program, and the time from start to end of `everett exec` on it.
+    /// Size of the bitcode of a large generated program, and the time from start
+    /// to end of `everett exec` on it.
     fn large(&self) -> Result<(f64, f64)> {
         let mut source = String::from("#include <stdio.h>\nint table[64];\n");
         for number in 0..9000 {

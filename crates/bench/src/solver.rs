@@ -1,5 +1,5 @@
-//! The second set of programs, which lean on the solver, and the queries that they ask: which layer answers what in
-//! which time, beside CaDiCaL alone and the SMT solvers that are installed.
+//! The second set of programs, which lean on the solver, and the queries that they ask: which layer
+//! answers what in which time, beside CaDiCaL alone and the SMT solvers that are installed.
 
 use anyhow::{Context, Result, bail};
 use everett_expr::{Arena, ExprId, codec};

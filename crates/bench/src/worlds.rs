@@ -1,4 +1,5 @@
-//! Worlds of several hosts: the tables of Dzhumerov's thesis and of SDE beside ours, from the scenarios under `examples/`.
+//! Worlds of several hosts: the tables of Dzhumerov's thesis and of SDE beside ours, from
+//! the scenarios under `examples/`.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -385,7 +386,8 @@ impl Bench {
              | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | wanted: s | SDE |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
         );
-        // With `all`, every node that hears a packet may miss it, not only those on the route and directly beside it.
+        // With `all`, every node that hears a packet may miss it, not only those on
+        // the route and directly beside it.
         let (largest, wanted) = LARGEST_GRID;
         for (size, who) in [(5, ""), (7, ""), (10, ""), (10, "all"), (largest, "")] {
             let name = format!("{size}x{size}{who}");
@@ -452,7 +454,8 @@ impl Bench {
         Ok(())
     }
 
-    /// A copy of an example with its programs, and the programs of the servers that its scenarios need.
+    /// A copy of an example with its programs, and the programs of the
+    /// servers that its scenarios need.
     fn example(&self, name: &str) -> Result<PathBuf> {
         let folder = self.work.join(format!("example-{name}"));
         if folder.exists() {

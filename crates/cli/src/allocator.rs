@@ -1,7 +1,8 @@
-//! The allocator of the program: mimalloc. States are many small allocations, and a fork makes some fifty of them.
+//! The allocator of the program: mimalloc. States are many small allocations, and
+//! a fork makes some fifty of them.
 //!
-//! The crate `mimalloc` asks for an alignment at each allocation, which costs as much again as the allocation itself.
-//! Nearly all alignments are natural ones, which mimalloc keeps anyway.
+//! The crate `mimalloc` asks for an alignment at each allocation, which costs as much again as the
+//! allocation itself. Nearly all alignments are natural ones, which mimalloc keeps anyway.
 
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc,
@@ -12,7 +13,8 @@ use std::alloc::{GlobalAlloc, Layout};
 /// mimalloc.
 pub struct Allocator;
 
-/// mimalloc aligns each block at its word, and blocks of at least this size at this boundary (its `MI_MAX_ALIGN_SIZE`).
+/// mimalloc aligns each block at its word, and blocks of at least this size at this
+/// boundary (its `MI_MAX_ALIGN_SIZE`).
 const NATURAL: usize = 16;
 const WORD: usize = 8;
 
@@ -22,7 +24,8 @@ const fn is_natural(size: usize, align: usize) -> bool {
     align <= WORD || (align <= NATURAL && size >= NATURAL)
 }
 
-// SAFETY: mimalloc is an allocator; blocks have the alignment of their layout by `is_natural`, or because it is asked for.
+// SAFETY: mimalloc is an allocator; blocks have the alignment of their layout by
+// `is_natural`, or because it is asked for.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -70,7 +73,8 @@ unsafe impl GlobalAlloc for Allocator {
 mod tests {
     use super::*;
 
-    /// Blocks of all small sizes and some large ones, many of each, are aligned, also after they grew and shrank.
+    /// Blocks of all small sizes and some large ones, many of each, are aligned,
+    /// also after they grew and shrank.
     #[test]
     fn blocks_are_aligned() {
         let sizes = (1..=300).chain([1000, 4096, 5000, 65_536, 1_000_000]);

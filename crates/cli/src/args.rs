@@ -77,7 +77,8 @@ fn host_options() -> impl Iterator<Item = &'static RunOption> {
     options.filter(|option| option.scope == Scope::Host || LIMITS.contains(&option.name))
 }
 
-/// The flag of a command that runs a program once, where limits mean something else than for a search.
+/// The flag of a command that runs a program once, where limits mean
+/// something else than for a search.
 fn host_flag(option: &'static RunOption) -> Arg {
     match option.name {
         "max-time" => flag(option)
@@ -115,8 +116,8 @@ impl TalkArgs {
 #[derive(clap::Args)]
 struct CommandArgs {
     /// The program that `everett cc` made (or its bitcode), then its arguments. Symbolic ones:
-    /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME N or MIN-MAX,
-    /// --sym-env NAME N.
+    /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME
+    /// N or MIN-MAX, --sym-env NAME N.
     #[arg(
         required = true,
         trailing_var_arg = true,

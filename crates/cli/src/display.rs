@@ -265,7 +265,8 @@ fn tested(path: &Path, outcome: &Outcome) {
     }));
 }
 
-/// Passes on the output of a native program; prefixes each line with the host's name if there are several hosts.
+/// Passes on the output of a native program; prefixes each line with the host's
+/// name if there are several hosts.
 pub fn show_output(host: Option<&str>, [stdout, stderr]: &[Vec<u8>; 2]) {
     let named = |bytes: &Vec<u8>| match host {
         None => bytes.clone(),
@@ -292,7 +293,8 @@ pub fn numbered(number: usize, line: &str) -> String {
     format!("{number:>6} {line}")
 }
 
-/// Prints a line to standard output. Ignores errors: the reader may be gone, but the run and its files still matter.
+/// Prints a line to standard output. Ignores errors: the reader may be gone, but the
+/// run and its files still matter.
 pub fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -57,7 +57,8 @@ fn main() -> ExitCode {
     report(parsed.command.run())
 }
 
-/// The build tool that a command line is for, by the name of the program (`everett-cc`) or by the subcommand.
+/// The build tool that a command line is for, by the name of the program
+/// (`everett-cc`) or by the subcommand.
 fn build_tool(words: &[OsString]) -> Option<(Tool, &[OsString])> {
     let (program, words) = words.split_first()?;
     if let Some(tool) = Tool::from_program(program.as_ref()) {
@@ -67,8 +68,8 @@ fn build_tool(words: &[OsString]) -> Option<(Tool, &[OsString])> {
     Some((Tool::from_name(subcommand.to_str()?)?, args))
 }
 
-/// Parses options after a scenario. Words after a program are its arguments, but a scenario takes none, so words there
-/// that look like options are Everett's.
+/// Parses options after a scenario. Words after a program are its arguments, but a scenario takes
+/// none, so words there that look like options are Everett's.
 fn options_behind_scenario(parsed: &Cli, mut words: Vec<OsString>) -> Option<Cli> {
     let command = parsed.command.command()?;
     let (scenario, behind) = command.split_first()?;

@@ -1,6 +1,6 @@
-//! `print!` and its like, which do not panic where nobody reads: a command whose output goes to `head`, or to a disk
-//! that is full, finishes its work and writes its results all the same. They stand before those of the standard
-//! library in the whole crate.
+//! `print!` and its like, which do not panic where nobody reads: a command whose output goes to
+//! `head`, or to a disk that is full, finishes its work and writes its results all the same. They
+//! stand before those of the standard library in the whole crate.
 
 /// Prints to standard output; a failure is ignored.
 macro_rules! print {

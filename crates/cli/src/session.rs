@@ -27,14 +27,15 @@ impl MemoryAccount for AllocatedMemory {
     }
 }
 
-/// The session of this process, for an operation that has nothing to write when it is interrupted: the process ends.
+/// The session of this process, for an operation that has nothing to write when it
+/// is interrupted: the process ends.
 pub fn session() -> Result<Session> {
     handle_interrupts(interrupt)?;
     new_session()
 }
 
-/// The session of this process, for an operation that stops when it is interrupted, with its results written. A second
-/// interrupt ends the process at once.
+/// The session of this process, for an operation that stops when it is interrupted, with its
+/// results written. A second interrupt ends the process at once.
 pub fn stoppable_session() -> Result<Session> {
     let session = new_session()?;
     let _ = STOP.set(session.stop.clone());

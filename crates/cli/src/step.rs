@@ -18,9 +18,9 @@ pub struct LookArgs {
     /// Print system calls to stderr, as strace does, each with the number of its event.
     #[arg(long)]
     pub strace: bool,
-    /// Stop at the end, or when this event of a host has happened, and open gdb on the process that caused it. From
-    /// there on its system calls are not answered: the next one raises SIGSYS. The host of a single program is called
-    /// `host`.
+    /// Stop at the end, or when this event of a host has happened, and open gdb on the process that
+    /// caused it. From there on its system calls are not answered: the next one raises SIGSYS. The
+    /// host of a single program is called `host`.
     #[arg(
         long,
         value_name = "HOST[:EVENT]",
@@ -31,12 +31,12 @@ pub struct LookArgs {
         conflicts_with_all = ["step", "pcap", "speed"]
     )]
     pub gdb: Option<Place>,
-    /// Go through the replay event by event: Enter for the next, b for the one before, a number to go there, g for
-    /// gdb, q to quit.
+    /// Go through the replay event by event: Enter for the next, b for the one before, a number to
+    /// go there, g for gdb, q to quit.
     #[arg(long, conflicts_with_all = ["pcap", "speed"])]
     pub step: bool,
-    /// Write the packets of internet sockets to this file, for Wireshark; for a world, to one file per host, with the
-    /// name of the host appended.
+    /// Write the packets of internet sockets to this file, for Wireshark; for a world, to one file
+    /// per host, with the name of the host appended.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// `real`: replay in real time instead of as fast as possible.
@@ -201,8 +201,9 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     // Leave keyboard interrupts to the debugger.
     crate::session::ignore_interrupts();
     let mut command = Command::new(debugger());
-    // The SIGSTOP that holds the process until the debugger attaches is not an event of the program. `-readnow`: some
-    // units of a program have an index, and gdb would ignore everything that it does not list.
+    // The SIGSTOP that holds the process until the debugger attaches is not an event of the
+    // program. `-readnow`: some units of a program have an index, and gdb would ignore
+    // everything that it does not list.
     let quietly = "handle SIGSTOP nostop noprint nopass";
     let number = process.process.to_string();
     command.args(["-q", "-readnow", "-iex", quietly, "-p", &number]);
@@ -217,7 +218,8 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number that gdb gives a thread: the main thread comes first, then the others in the system's order.
+/// The number that gdb gives a thread: the main thread comes first, then
+/// the others in the system's order.
 fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     if process == thread {
         return None;

@@ -1,6 +1,6 @@
-//! Runs every guest under `tests/escape/`, which try to get out of the sandbox or to take more than they may; each is a
-//! test. Beside them is a canary, which must be the same afterwards: a file, sockets on which somebody listens, a process,
-//! and what outlives processes.
+//! Runs every guest under `tests/escape/`, which try to get out of the sandbox or to take more than
+//! they may; each is a test. Beside them is a canary, which must be the same afterwards: a file,
+//! sockets on which somebody listens, a process, and what outlives processes.
 //!
 //! A guest says in comments at its head what is expected of it:
 //!
@@ -13,8 +13,8 @@
 //! // stdout: 7             how many bytes it prints at the most, and something at least
 //! ```
 //!
-//! A guest that exits with 0 has to say that it was contained. Its arguments are the file, the port and the process of
-//! the canary.
+//! A guest that exits with 0 has to say that it was contained. Its arguments are the file, the
+//! port and the process of the canary.
 
 mod common;
 
@@ -31,7 +31,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most resident memory of any process that a test starts. Guests are limited to half of it at the most.
+/// The most resident memory of any process that a test starts. Guests are
+/// limited to half of it at the most.
 const MOST_MEMORY_KIB: i64 = 1 << 20;
 /// A guest that runs longer never ends.
 const RUNS_AT_MOST: Duration = Duration::from_secs(300);
@@ -139,7 +140,8 @@ fn try_guest(guest: &Path, canary: &Canary) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Program files that no linker makes: for 32 bits, with a part where Everett's pages are, with an entry point at nothing.
+/// Program files that no linker makes: for 32 bits, with a part where Everett's pages are,
+/// with an entry point at nothing.
 fn strange_programs() -> Result<(), Failed> {
     const GATE: u64 = 0x7fff_fc00_0000;
     let folder = folder("escape-strange_programs");
@@ -243,7 +245,8 @@ fn finish(run: &mut Command, folder: &Path) -> Result<(Option<i32>, String, Stri
     Ok((status.code(), text(out)?, text(err)?))
 }
 
-/// Fails if a process executes a program of a folder. Processes that were killed take a moment to go.
+/// Fails if a process executes a program of a folder. Processes that
+/// were killed take a moment to go.
 fn expect_nobody_left(folder: &Path) -> Result<(), Failed> {
     const TRIES: u32 = 500;
     let folder = folder.canonicalize()?;
@@ -274,7 +277,8 @@ struct Canary {
 
 const CONTENTS: &str = "nobody touches this\n";
 
-/// Numbers that processes of guests have. A guest may kill a process of its own that has the number of a real one.
+/// Numbers that processes of guests have. A guest may kill a process of its own
+/// that has the number of a real one.
 const NUMBERS_OF_GUESTS: std::ops::RangeInclusive<u32> = 1000..=9000;
 
 /// A process outside, with a number that no guest has.
@@ -365,8 +369,8 @@ impl Drop for Canary {
     }
 }
 
-/// What outlives processes and carries the name or a key of the guests: files in shared folders, System V objects, the
-/// name of the machine.
+/// What outlives processes and carries the name or a key of the guests: files in shared folders,
+/// System V objects, the name of the machine.
 fn objects() -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["/tmp", "/dev/shm", "/dev/mqueue", "/", "/var/tmp"] {

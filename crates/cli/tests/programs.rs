@@ -1,4 +1,5 @@
-//! Runs every program under `tests/programs/` natively and symbolically; each build of each is a test.
+//! Runs every program under `tests/programs/` natively and
+//! symbolically; each build of each is a test.
 //!
 //! A program says in comments at its head what is expected of it:
 //!
@@ -18,12 +19,13 @@
 //! // alone: REASON                 a Rust program that cannot share its build with others, and why
 //! ```
 //!
-//! Every test that a run writes is followed again and must end as it ended, and is replayed on the native program
-//! (for errors in memory that native code survives: on its checked build), which must end the same way too. A line
-//! that excuses a program from this fails the test where it is not needed any more.
-//! Findings of the first build are also confirmed on other builds of the same source: without optimisation, with
-//! all of it, and the checked one (of C and C++, a sixth of the programs; `./test --targets all` takes all). Rust
-//! programs, whose edition is 2024, share their builds.
+//! Every test that a run writes is followed again and must end as it ended, and is replayed on
+//! the native program (for errors in memory that native code survives: on its checked build),
+//! which must end the same way too. A line that excuses a program from this fails the test
+//! where it is not needed any more. Findings of the first build are also confirmed on other
+//! builds of the same source: without optimisation, with all of it, and the checked one (of C
+//! and C++, a sixth of the programs; `./test --targets all` takes all). Rust programs, whose
+//! edition is 2024, share their builds.
 
 #[path = "common/bundle.rs"]
 mod bundle;
@@ -415,9 +417,9 @@ impl Case {
         output_of(command, at_most)
     }
 
-    /// What the model does must be what the machine does, and so must the machine's code do under the model.
-    /// Processes that run at the same time may be overtaken on a busy machine, so a difference to the machine counts
-    /// when several runs on it all show it.
+    /// What the model does must be what the machine does, and so must the machine's code do under
+    /// the model. Processes that run at the same time may be overtaken on a busy machine, so a
+    /// difference to the machine counts when several runs on it all show it.
     fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
         let model = self.under_everett("exec", args)?;
         let native = self.under_everett("native", args)?;
@@ -549,8 +551,8 @@ impl Case {
         }
     }
 
-    /// Other builds of it are tested. They take long unless they are shared: a sixth of them is tested every time, and
-    /// all where all targets are.
+    /// Other builds of it are tested. They take long unless they are shared: a sixth of them is
+    /// tested every time, and all where all targets are.
     fn is_built_again(&self) -> bool {
         let is_shared = is_rust(&self.source) && !self.header.alone;
         let name = self.source.file_name().unwrap_or_default();
@@ -608,7 +610,8 @@ impl Case {
         Ok(Some(program))
     }
 
-    /// The program says why findings of this kind do not happen natively, or they are about Everett itself.
+    /// The program says why findings of this kind do not happen natively,
+    /// or they are about Everett itself.
     fn survives(&self, kind: &str) -> bool {
         matches!(kind, "unsupported" | "solver-gave-up")
             || self.header.survives.iter().any(|named| named == kind)

@@ -1,7 +1,8 @@
-//! Builds the real programs under `tests/targets/` and holds `everett exec` against native runs of them.
+//! Builds the real programs under `tests/targets/` and holds `everett
+//! exec` against native runs of them.
 //!
-//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` (and what `build` puts into
-//! `$out/files`) lies in the working directory, `cases` says what is run there:
+//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` (and what
+//! `build` puts into `$out/files`) lies in the working directory, `cases` says what is run there:
 //!
 //! ```text
 //! everywhere                       first line: part of `./test`; other targets need `./test --targets all`
@@ -13,10 +14,10 @@
 //! ! OPTIONS                        it is explored with these options of `everett run` instead
 //! ```
 //!
-//! Standard output and exit code must be the same natively and on the model. A command or a script of the
-//! driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target by its name `./NAME`.
-//! What is explored happens again natively, every path and every finding: on the programs, on their checked builds, and on
-//! builds without optimisation and with all of it.
+//! Standard output and exit code must be the same natively and on the model. A command or a script
+//! of the driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target
+//! by its name `./NAME`. What is explored happens again natively, every path and every finding: on
+//! the programs, on their checked builds, and on builds without optimisation and with all of it.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;

@@ -1,4 +1,5 @@
-//! Explores every scenario under `examples/` and `tests/worlds/` with every state mapping; each scenario is a test.
+//! Explores every scenario under `examples/` and `tests/worlds/` with every state
+//! mapping; each scenario is a test.
 //!
 //! A scenario says in comments at its head what is expected of it:
 //!
@@ -15,9 +16,10 @@
 //! # complete: no            a limit cuts worlds off
 //! ```
 //!
-//! Unless it says otherwise, all of it has to be explored. Every mapping has to reach the same worlds, and every world and
-//! every finding is followed again in a world of its own and must end as it ended (with all mappings where there are
-//! few worlds, otherwise with the first); with one of the mappings, on the native programs too.
+//! Unless it says otherwise, all of it has to be explored. Every mapping has to reach the same
+//! worlds, and every world and every finding is followed again in a world of its own and must end
+//! as it ended (with all mappings where there are few worlds, otherwise with the first); with one
+//! of the mappings, on the native programs too.
 
 mod common;
 
@@ -33,7 +35,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const FAST: &str = "EVERETT_TEST_FAST";
 const FAST_PART: usize = 10;
 const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
-/// Worlds that are followed again at most with other mappings than the first, which reach the same ones.
+/// Worlds that are followed again at most with other mappings than the
+/// first, which reach the same ones.
 const MOST_FOLLOWED: u64 = 50;
 
 /// Worlds that are replayed natively at most.
@@ -89,7 +92,8 @@ fn said(text: &str, key: &str) -> Option<String> {
     lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
 }
 
-/// Puts the programs of a target into a folder; those of another build have its level behind their names.
+/// Puts the programs of a target into a folder; those of another build
+/// have its level behind their names.
 fn put_target(name: &str, folder: &Path, level: Option<&str>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut make = Command::new(root.join("tests/targets/make"));
@@ -311,7 +315,8 @@ fn programs(scenario: &str) -> Vec<(String, String)> {
     programs
 }
 
-/// What is chosen in a world and how its hosts end. Which of the possible inputs a test has is not the same everywhere.
+/// What is chosen in a world and how its hosts end. Which of the possible inputs a test
+/// has is not the same everywhere.
 fn what_happens(world: &Path) -> Result<String, Failed> {
     let world: serde_json::Value = serde_json::from_slice(&fs::read(world)?)?;
     let mut told = String::new();

@@ -1,4 +1,5 @@
-//! The interface of a broker: it stores objects by hash and small records by key, and hands out jobs under leases.
+//! The interface of a broker: it stores objects by hash and small records by key,
+//! and hands out jobs under leases.
 
 use everett::{Budget, WeightSum, Work};
 use serde::de::Error as _;
@@ -61,7 +62,8 @@ impl RunId {
 }
 
 impl JobId {
-    /// The name of a job: a digest of its parent (a job, or the run for its first job) and its states.
+    /// The name of a job: a digest of its parent (a job, or the run
+    /// for its first job) and its states.
     pub(crate) fn of(parent: &str, states: Hash) -> JobId {
         let hash = Hash::of_parts(&[b"job", parent.as_bytes(), states.to_string().as_bytes()]);
         JobId(hash.to_string()[..32].to_owned())
@@ -181,7 +183,8 @@ impl Ticket {
     }
 }
 
-/// A lease of a job. The broker hands the job out again unless it is acknowledged or the lease is extended in time.
+/// A lease of a job. The broker hands the job out again unless it is acknowledged
+/// or the lease is extended in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
     /// The job.
@@ -305,7 +308,8 @@ pub trait Broker: Send {
     /// The bytes of an object, which the caller checks.
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>>;
 
-    /// Records a value under a key unless there is a record already, atomically. Returns the value that is recorded now.
+    /// Records a value under a key unless there is a record already, atomically. Returns
+    /// the value that is recorded now.
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>>;
 
     /// Replaces the value under a key. Only for advisory data.
@@ -329,8 +333,8 @@ pub trait Broker: Send {
     /// Extends a lease, because the job is still being explored.
     fn extend(&mut self, lease: &Lease) -> Result<()>;
 
-    /// Removes a finished job from the queue. Returns `false` if the broker knows that another worker holds the lease;
-    /// the job then stays with that worker.
+    /// Removes a finished job from the queue. Returns `false` if the broker knows that another
+    /// worker holds the lease; the job then stays with that worker.
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool>;
 
     /// Returns a job to the queue for another worker.
@@ -342,8 +346,9 @@ pub trait Broker: Send {
     /// How long a lease lasts.
     fn lease_time(&self) -> std::time::Duration;
 
-    /// Finishes a job: stores its results, publishes the jobs that it created, and only then removes it from the queue.
-    /// Returns the outcome that counts, which is that of another worker if one was faster.
+    /// Finishes a job: stores its results, publishes the jobs that it created, and only
+    /// then removes it from the queue. Returns the outcome that counts, which is that of
+    /// another worker if one was faster.
     fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
         for (hash, bytes) in &explored.objects {
             self.put(*hash, bytes)?;
@@ -355,7 +360,8 @@ pub trait Broker: Send {
         Ok(outcome)
     }
 
-    /// Settles a job whose outcome is recorded: publishes the jobs that it created, and removes it from the queue.
+    /// Settles a job whose outcome is recorded: publishes the jobs that it
+    /// created, and removes it from the queue.
     fn settle(&mut self, lease: &Lease, outcome: &Outcome) -> Result<()> {
         for ticket in outcome.tickets(&lease.ticket.run, &lease.ticket.job) {
             self.publish(&ticket)?;

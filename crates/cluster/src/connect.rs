@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::nats::NatsBroker;
 use crate::postgres::PostgresBroker;
 
-/// What a broker asks for. It comes from files or the environment, never from a command line, which others can read.
+/// What a broker asks for. It comes from files or the environment, never from a
+/// command line, which others can read.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// The token of NATS, or the password of PostgreSQL.
@@ -24,8 +25,9 @@ pub struct Secrets {
 /// The default duration of leases.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.
-/// Leases last so long without a heartbeat, of all workers of the broker; `None` is for those who take no jobs.
+/// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or
+/// `postgres://USER@HOST/DATABASE`. Leases last so long without a heartbeat, of all workers of the
+/// broker; `None` is for those who take no jobs.
 pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<Box<dyn Broker>> {
     match url.split_once("://") {
         Some(("nats" | "tls", _)) => Ok(Box::new(NatsBroker::connect(url, secrets, lease)?)),

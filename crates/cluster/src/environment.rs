@@ -1,5 +1,5 @@
-//! What a process and its environment say about a cluster: the address of the broker, its secrets, and the names of this
-//! build and this machine.
+//! What a process and its environment say about a cluster: the address of the broker, its secrets,
+//! and the names of this build and this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ fn secret_in(path: OsString) -> Result<String> {
 }
 
 impl Secrets {
-    /// What the environment says about the broker's secrets; an option may name the file with credentials.
+    /// What the environment says about the broker's secrets; an option may
+    /// name the file with credentials.
     pub fn from_environment(credentials: Option<&Path>) -> Result<Secrets> {
         let token = match std::env::var_os(TOKEN_FILE) {
             Some(path) => Some(secret_in(path)?),
@@ -50,8 +51,8 @@ impl Secrets {
     }
 }
 
-/// The address of the broker: that of an option, or that of the environment. Others can read command lines, so an option
-/// must not contain a secret.
+/// The address of the broker: that of an option, or that of the environment. Others can read
+/// command lines, so an option must not contain a secret.
 pub fn broker_url(option: Option<&str>) -> Result<String> {
     let Some(url) = option else {
         return std::env::var(BROKER)

@@ -1,9 +1,10 @@
-//! Distributes the budget of a run. Each job has a part of it, and divides what it does not use among the jobs that it
-//! leaves. A job stops when its part is spent, until a worker grants it budget that other jobs did not use.
+//! Distributes the budget of a run. Each job has a part of it, and divides what it does not use
+//! among the jobs that it leaves. A job stops when its part is spent, until a worker grants it
+//! budget that other jobs did not use.
 //!
-//! Grants are a list, and the broker records each position of the list once. Before a worker appends a grant, it has
-//! read all earlier ones, and outcomes of jobs can only free more budget. So concurrent grants never exceed what is
-//! free.
+//! Grants are a list, and the broker records each position of the list once. Before a worker
+//! appends a grant, it has read all earlier ones, and outcomes of jobs can only free more budget.
+//! So concurrent grants never exceed what is free.
 
 use everett::Budget;
 use serde::{Deserialize, Serialize};

@@ -13,8 +13,8 @@ use crate::worker::{CHILDREN, outcome_of};
 const BEFORE: &str = "(before it was submitted)";
 
 impl Submitted {
-    /// Hands a run over that was stopped on this machine: its folder becomes that of the submitted run. What it came to
-    /// is the outcome of the first job, and workers go on with what is left.
+    /// Hands a run over that was stopped on this machine: its folder becomes that of the submitted
+    /// run. What it came to is the outcome of the first job, and workers go on with what is left.
     pub fn resume(
         broker: &mut dyn Broker,
         resume: &ResumeSpec,
@@ -44,8 +44,8 @@ impl Submitted {
     }
 }
 
-/// Submits a run of which something was explored already: the result of its first job. Returns its name and the hash of
-/// its manifest.
+/// Submits a run of which something was explored already: the result of its first job. Returns its
+/// name and the hash of its manifest.
 fn submit_rest(
     broker: &mut dyn Broker,
     submission: &Submission,

@@ -1,14 +1,15 @@
-//! One search on several machines. A job is a set of pending traces of a program, or of dstates of a scenario (sets of
-//! states of its hosts that form worlds). Workers take jobs from a broker, explore each for a while, and return the
-//! outcome and the remaining states, as further jobs.
+//! One search on several machines. A job is a set of pending traces of a program, or of dstates of
+//! a scenario (sets of states of its hosts that form worlds). Workers take jobs from a broker,
+//! explore each for a while, and return the outcome and the remaining states, as further jobs.
 //!
-//! The tree of outcomes is authoritative: each job has at most one outcome, the first that was recorded, and the
-//! outcome names the jobs that it left. The queue only hands jobs out. So a job may be handed out twice, a worker may
-//! die at any time, and a message may be late or duplicated: nothing is lost and nothing counts twice ([`status`]
-//! checks this by weights).
+//! The tree of outcomes is authoritative: each job has at most one outcome, the first that was
+//! recorded, and the outcome names the jobs that it left. The queue only hands jobs out. So a job
+//! may be handed out twice, a worker may die at any time, and a message may be late or duplicated:
+//! nothing is lost and nothing counts twice ([`status`] checks this by weights).
 //!
-//! Architecture invariant: brokers are behind [`Broker`]; nothing else knows one. Data from a broker is not trusted:
-//! bytes are checked against their hashes, and jobs name no paths of a worker. The crate prints nothing.
+//! Architecture invariant: brokers are behind [`Broker`]; nothing else knows one. Data from a
+//! broker is not trusted: bytes are checked against their hashes, and jobs name no paths of a
+//! worker. The crate prints nothing.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

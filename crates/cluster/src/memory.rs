@@ -1,5 +1,5 @@
-//! A broker inside the process, for tests and for programs that embed a cluster. Its clock is logical: a lease lasts a
-//! number of broker operations, so nothing depends on real time.
+//! A broker inside the process, for tests and for programs that embed a cluster. Its clock is
+//! logical: a lease lasts a number of broker operations, so nothing depends on real time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

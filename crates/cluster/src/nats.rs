@@ -1,6 +1,6 @@
-//! A broker on NATS JetStream: three file-backed streams. Each record and object has its own subject; the server
-//! accepts a record only if its subject is empty, so the first one counts. Jobs are a work queue with explicit
-//! acknowledgements.
+//! A broker on NATS JetStream: three file-backed streams. Each record and object has its own
+//! subject; the server accepts a record only if its subject is empty, so the first one counts. Jobs
+//! are a work queue with explicit acknowledgements.
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::PublishErrorKind;
@@ -328,7 +328,8 @@ impl Broker for NatsBroker {
     }
 
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
-        // The server does not say whether the lease had passed on. It need not: the outcome is recorded.
+        // The server does not say whether the lease had passed on. It
+        // need not: the outcome is recorded.
         let acknowledged = self.client.request(lease.token.clone(), "+ACK".into());
         self.wait(acknowledged).map_err(Error::broker)?;
         Ok(true)

@@ -1,4 +1,5 @@
-//! The worker pool of one machine: a thread for each worker, and the folder for their spilled states.
+//! The worker pool of one machine: a thread for each worker, and the
+//! folder for their spilled states.
 
 use everett::Session;
 use std::fs::{File, TryLockError};
@@ -40,8 +41,8 @@ pub struct PoolSpec {
 /// Receives the name of a worker and its last step; `None` if it has just started.
 pub type WorkerObserver<'t> = dyn Fn(&str, Option<&WorkerStep>) + Sync + 't;
 
-/// A folder for spilled states that is removed with this value. It is locked, so that the next process can tell one whose
-/// process was killed from one that is in use.
+/// A folder for spilled states that is removed with this value. It is locked, so that the next
+/// process can tell one whose process was killed from one that is in use.
 struct Scratch {
     path: PathBuf,
     lock: File,
@@ -74,7 +75,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes folders of processes that were killed. Those of other users stay: they cannot be removed.
+/// Removes folders of processes that were killed. Those of other
+/// users stay: they cannot be removed.
 fn remove_abandoned(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
@@ -96,8 +98,8 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Runs workers until the stop flag is set or they have been idle long enough. If one fails, the others stop and hand
-/// back their results so far.
+/// Runs workers until the stop flag is set or they have been idle long enough. If one fails, the
+/// others stop and hand back their results so far.
 pub fn run_workers(
     spec: &PoolSpec,
     session: &Session,

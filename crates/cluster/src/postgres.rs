@@ -1,5 +1,5 @@
-//! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the jobs that it left and
-//! removes it from the queue.
+//! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the
+//! jobs that it left and removes it from the queue.
 
 use postgres::config::SslMode;
 use postgres::{Client, GenericClient, NoTls};
@@ -96,7 +96,8 @@ impl PostgresBroker {
         if let Some(password) = &secrets.token {
             config.password(password);
         }
-        // A server may have a certificate that nobody knows, which says nothing: TLS is used where it is asked for.
+        // A server may have a certificate that nobody knows, which says nothing:
+        // TLS is used where it is asked for.
         let wants_tls = secrets.authorities.is_some() || config.get_ssl_mode() == SslMode::Require;
         let mut client = match wants_tls {
             true => {

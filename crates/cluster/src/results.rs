@@ -39,8 +39,8 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// Submits a run and makes its folder. Errors of the program are reported before the folder is made, and errors of
-    /// the folder before the run begins.
+    /// Submits a run and makes its folder. Errors of the program are reported before the folder is
+    /// made, and errors of the folder before the run begins.
     pub fn submit(
         broker: &mut dyn Broker,
         submission: Submission,
@@ -74,8 +74,8 @@ impl Submitted {
     }
 }
 
-/// Writes the results of a run into its folder, as far as it has come. Findings are confirmed here, as `everett run`
-/// does. If something is left, the folder has a checkpoint with it.
+/// Writes the results of a run into its folder, as far as it has come. Findings are confirmed here,
+/// as `everett run` does. If something is left, the folder has a checkpoint with it.
 pub fn results(
     broker: &mut dyn Broker,
     dir: &Path,

@@ -1,4 +1,5 @@
-//! Submits runs to a broker, and loads them in workers: the manifest and the files of what is explored.
+//! Submits runs to a broker, and loads them in workers: the manifest
+//! and the files of what is explored.
 
 use everett::{Budget, DiskEntry, Parcel, ParcelFile, RunSpec, Session, States, WeightSum};
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,8 @@ pub const PROTOCOL: u32 = 2;
 /// Work that a job does before it is looked at whether others want some of it, in instructions.
 const WORK: u64 = 20_000_000;
 
-/// A build of Everett. Workers of a run must be the same build: a path that one of them explores in another way than
-/// the one that left it would be lost or counted twice.
+/// A build of Everett. Workers of a run must be the same build: a path that one of them explores in
+/// another way than the one that left it would be lost or counted twice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Build {
     /// The version of the package.
@@ -167,7 +168,8 @@ pub(crate) fn kind_of(broker: &mut dyn Broker, run: &RunId) -> Result<RunKind> {
     serde_json::from_slice(&manifest).map_err(Error::damaged)
 }
 
-/// Submits a run. Workers that are there begin at once. Returns its name and the hash of its manifest.
+/// Submits a run. Workers that are there begin at once. Returns its
+/// name and the hash of its manifest.
 pub fn submit(
     broker: &mut dyn Broker,
     submission: &Submission,

@@ -76,7 +76,8 @@ impl LocalServer {
         fs::create_dir_all(&spec.dir)?;
         let dir = fs::canonicalize(&spec.dir)?;
         let file = dir.join("nats.conf");
-        // Servers before 2.10 have no such setting: they write at once, but let the kernel decide when it lasts.
+        // Servers before 2.10 have no such setting: they write at once, but let
+        // the kernel decide when it lasts.
         let settings = [("    sync_interval: always\n", true), ("", false)];
         let mut said = String::new();
         let syncs_always = settings.into_iter().find_map(|(sync, always)| {

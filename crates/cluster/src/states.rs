@@ -1,5 +1,5 @@
-//! Serialises the states of a job: pending traces of a program as a tree (`tree`), worlds as their stored states. The
-//! input of the reader is untrusted.
+//! Serialises the states of a job: pending traces of a program as a tree (`tree`), worlds as their
+//! stored states. The input of the reader is untrusted.
 
 use everett::{States, Worlds};
 use miniz_oxide::deflate::compress_to_vec_zlib;

@@ -1,5 +1,5 @@
-//! The status of a run, computed from all outcomes: finished, unknown, pruned, excluded, leased and pending weights
-//! sum to exactly 1.
+//! The status of a run, computed from all outcomes: finished, unknown, pruned, excluded, leased and
+//! pending weights sum to exactly 1.
 
 use everett::counted;
 use everett::{Budget, WeightSum, Work};
@@ -229,7 +229,8 @@ impl Status {
     }
 }
 
-/// Where a run stands. Fails if its accounts do not sum to 1: then something was lost, or counted twice.
+/// Where a run stands. Fails if its accounts do not sum to 1: then
+/// something was lost, or counted twice.
 pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let kind = kind_of(broker, run)?;
     // Before the outcomes: each job that is granted something is known by one.
@@ -284,8 +285,8 @@ fn deliveries(lease: &[u8]) -> u64 {
     lease["delivery"].as_u64().unwrap_or(1).saturating_sub(1)
 }
 
-/// Puts jobs that nobody has into the queue again, and lets stopped ones have what others did not need. Returns how many
-/// fell out of the queue; `None` if nothing is open.
+/// Puts jobs that nobody has into the queue again, and lets stopped ones have what others did not
+/// need. Returns how many fell out of the queue; `None` if nothing is open.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
     let nobodys = status.open.iter();

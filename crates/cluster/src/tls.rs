@@ -9,8 +9,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::connect::Secrets;
 use crate::error::{Error, Result};
 
-/// A connector that accepts a server whose certificate the given authorities have signed, or those of the machine where
-/// none are given.
+/// A connector that accepts a server whose certificate the given authorities have signed, or those
+/// of the machine where none are given.
 pub(crate) fn connector(secrets: &Secrets) -> Result<MakeRustlsConnect> {
     let mut known = RootCertStore::empty();
     match &secrets.authorities {

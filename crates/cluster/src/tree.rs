@@ -1,5 +1,5 @@
-//! Serialises pending traces as a compressed tree: traces are sorted, and each is stored as its difference from the
-//! one before. The input of the reader is untrusted.
+//! Serialises pending traces as a compressed tree: traces are sorted, and each is stored as its
+//! difference from the one before. The input of the reader is untrusted.
 
 use everett::{Pending, Trace, TraceChoice, TraceInput};
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -12,7 +12,8 @@ const MAGIC: &[u8] = b"everett states 1\n";
 const LEVEL: u8 = 6;
 /// Most bytes of a job before they are compressed.
 const MOST_BYTES: usize = 256 << 20;
-/// Most choices and bytes of inputs that the states of a job have, with what they have in common counted each time.
+/// Most choices and bytes of inputs that the states of a job have, with what they
+/// have in common counted each time.
 const MOST_CONTENTS: usize = 256 << 20;
 /// Most forks of a path. The sum of weights has as many digits.
 const MOST_HALVINGS: u32 = 1 << 20;
@@ -362,7 +363,8 @@ mod tests {
         for end in 0..packed.len() {
             assert!(unpack(&packed[..end]).is_err(), "{end}");
         }
-        // The checksum of the compressed bytes is no protection: whoever writes them writes that, too.
+        // The checksum of the compressed bytes is no protection:
+        // whoever writes them writes that, too.
         let (_, compressed) = packed.split_at(MAGIC.len());
         let plain = decompress_to_vec_zlib_with_limit(compressed, MOST_BYTES).expect("bytes");
         for at in 0..plain.len() {

@@ -1,4 +1,5 @@
-//! A worker: takes a job, explores it for a while, and returns its outcome and the states that are left.
+//! A worker: takes a job, explores it for a while, and returns its
+//! outcome and the states that are left.
 
 use everett::{Job, JobResult, Prepared, Session, States};
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -29,7 +30,8 @@ pub(crate) const CHILDREN: usize = 8;
 const MOST_TIMES: u32 = 16;
 /// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
-/// How long an idle worker waits before it asks again, and how long one whose broker cannot be reached.
+/// How long an idle worker waits before it asks again, and how long one
+/// whose broker cannot be reached.
 const PAUSE: Duration = Duration::from_millis(100);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How often a worker tries to reach its broker before it gives up.
@@ -256,7 +258,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// The outcome of a job that cannot be explored: all of it is unknown, and the run is not complete.
+    /// The outcome of a job that cannot be explored: all of it is
+    /// unknown, and the run is not complete.
     fn failed(&self, ticket: &Ticket, why: &str) -> Explored {
         Explored {
             objects: Vec::new(),
@@ -310,8 +313,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Explores jobs until the stop flag is set or it has been idle long enough. A broker that cannot be reached is tried
-    /// again for a while.
+    /// Explores jobs until the stop flag is set or it has been idle long enough. A broker that
+    /// cannot be reached is tried again for a while.
     pub fn run(
         &mut self,
         broker: &Mutex<Box<dyn Broker>>,
@@ -430,7 +433,8 @@ fn with_heartbeat<T>(
                 (is_done, _) = waited.unwrap_or_else(PoisonError::into_inner);
                 if !*is_done {
                     drop(is_done);
-                    // If it does not get through, the job is handed out again: no harm but work done twice.
+                    // If it does not get through, the job is handed out
+                    // again: no harm but work done twice.
                     let _ = lock(broker).extend(lease);
                     is_done = done.lock().unwrap_or_else(PoisonError::into_inner);
                 }

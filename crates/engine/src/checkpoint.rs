@@ -1,5 +1,5 @@
-//! Writes and restores checkpoints: everything that another search needs to continue this one. States in memory are
-//! written to a file of the checkpoint; spilled states stay in the spill file.
+//! Writes and restores checkpoints: everything that another search needs to continue this one.
+//! States in memory are written to a file of the checkpoint; spilled states stay in the spill file.
 
 use everett_net::HostIndex;
 use std::collections::BTreeMap;
@@ -19,9 +19,9 @@ use crate::team::member::Job;
 const INDEX_MEMORY: u64 = 1 << 20;
 
 impl Explorer<'_> {
-    /// Saves the search. States that are in memory are written to a new file at this path; the search can go on. With
-    /// `sync`, all of it is on disk afterwards, which can take long. Where `go_on` says no, between two parts, nothing is
-    /// saved.
+    /// Saves the search. States that are in memory are written to a new file at this path; the
+    /// search can go on. With `sync`, all of it is on disk afterwards, which can take long. Where
+    /// `go_on` says no, between two parts, nothing is saved.
     pub fn save(
         &self,
         path: &FilePath,
@@ -50,8 +50,9 @@ impl Explorer<'_> {
         Ok(is_whole.then(|| self.saved(path, left, world)))
     }
 
-    /// The same for a search that has stopped for good: where `go_on` says no, states of a program that are not written
-    /// yet are given up. Worlds are saved whole or not at all, since they share states.
+    /// The same for a search that has stopped for good: where `go_on` says no, states
+    /// of a program that are not written yet are given up. Worlds are saved whole or
+    /// not at all, since they share states.
     pub fn save_last(
         &mut self,
         path: &FilePath,
@@ -109,8 +110,9 @@ impl Explorer<'_> {
         }
     }
 
-    /// What is left of a program, and the states that were not written, because `go_on` said no. The first states are
-    /// written in any case, so that a run that goes on from there gets further.
+    /// What is left of a program, and the states that were not written, because
+    /// `go_on` said no. The first states are written in any case, so that a run that
+    /// goes on from there gets further.
     fn save_program(
         &self,
         writer: &mut SpillWriter,

@@ -84,7 +84,8 @@ pub struct WorldConfig {
 pub struct ExplorerConfig {
     /// The hosts, in the order of the topology. A single program has one host.
     pub hosts: Vec<WorldHost>,
-    /// Another build of a single program, on the same host: its behaviour is compared with that of each path.
+    /// Another build of a single program, on the same host: its behaviour is
+    /// compared with that of each path.
     pub against: Option<Box<HostConfig>>,
     /// The world between the hosts; `None` for a single program.
     pub world: Option<WorldConfig>,

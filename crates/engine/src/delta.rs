@@ -1,4 +1,5 @@
-//! Delta encoding for the spill file: stores a block of bytes as its difference from an earlier block.
+//! Delta encoding for the spill file: stores a block of bytes as its
+//! difference from an earlier block.
 
 /// Bytes of a difference that are taken together.
 const RUN: usize = 8;
@@ -12,8 +13,8 @@ pub struct Base {
 }
 
 impl Base {
-    /// A block as its difference from this one: where this one is, and for each run of other bytes its place, its
-    /// length and the bytes. `None` if that would not be much shorter.
+    /// A block as its difference from this one: where this one is, and for each run of other bytes
+    /// its place, its length and the bytes. `None` if that would not be much shorter.
     pub fn delta(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         if bytes.len() != self.bytes.len() {
             return None;
@@ -54,7 +55,8 @@ fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
     pairs.position(|(a, b)| a != b).map(|at| from + at)
 }
 
-/// Applies a difference, without its first 8 bytes, to the block that it is from. `None` if it is damaged.
+/// Applies a difference, without its first 8 bytes, to the block that it
+/// is from. `None` if it is damaged.
 pub fn apply_delta(base: &mut [u8], mut runs: &[u8]) -> Option<()> {
     while !runs.is_empty() {
         let (start, rest) = runs.split_first_chunk()?;

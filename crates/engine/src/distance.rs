@@ -1,5 +1,5 @@
-//! Distances in the control-flow graph: how many steps each segment of a program is from code that was never executed.
-//! The coverage searcher uses them.
+//! Distances in the control-flow graph: how many steps each segment of a program is from code that
+//! was never executed. The coverage searcher uses them.
 
 use everett_ir::code::{Body, Callee, Code, FunctionId, Inst};
 use everett_vm::{Image, ImageId};
@@ -11,7 +11,8 @@ pub struct Distances {
     predecessors: Vec<Vec<u32>>,
     /// Distance of each segment; `u32::MAX` if nothing new can be reached.
     distances: Vec<u32>,
-    /// Segment that each instruction of a function belongs to, as (first pc, segment), by program and function.
+    /// Segment that each instruction of a function belongs to, as (first pc,
+    /// segment), by program and function.
     by_function: Vec<Vec<Vec<(u32, u32)>>>,
 }
 
@@ -88,7 +89,8 @@ impl Distances {
                     .into_iter()
                     .for_each(|target| self.edge_to(from, number, id, target));
             }
-            // Edge stubs after a jump carry no segment of their own; whatever follows belongs to whoever jumps there.
+            // Edge stubs after a jump carry no segment of their own; whatever follows
+            // belongs to whoever jumps there.
             let falls = matches!(code.instructions.get(pc + 1), Some(Inst::Segment { .. }));
             if falls {
                 current = None;

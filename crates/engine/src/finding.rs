@@ -49,8 +49,8 @@ pub struct PathEnd {
     pub instructions: u64,
     /// The log of system calls, if it is kept.
     pub calls: Vec<String>,
-    /// Points between system calls at which another thread could have run, with their source locations, if they are
-    /// logged.
+    /// Points between system calls at which another thread could have run, with their
+    /// source locations, if they are logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// Its standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
@@ -167,8 +167,8 @@ pub fn uncaught_signal(signal: i32) -> Bug {
 /// The key of a finding: name of the kind, file, line and function.
 pub type FindingKey = (String, String, u32, String);
 
-/// Findings that were reported, and how many paths ended in each. Clones share them: workers of one search report a
-/// finding once.
+/// Findings that were reported, and how many paths ended in each. Clones share them: workers of
+/// one search report a finding once.
 #[derive(Clone, Debug, Default)]
 pub struct FindingIndex {
     counts: Arc<Mutex<BTreeMap<FindingKey, u64>>>,

@@ -1,4 +1,5 @@
-//! The frontier: the states that are still to be explored, and the tree of forks whose leaves they are.
+//! The frontier: the states that are still to be explored, and the tree
+//! of forks whose leaves they are.
 
 use everett_expr::Arena;
 use everett_linux::ExposedData;
@@ -113,7 +114,8 @@ const LEAF: u32 = u32::MAX - 1;
 pub struct Frontier {
     entries: Vec<Option<Entry>>,
     free_entries: Vec<u32>,
-    /// Whether ids of ended states are reused. In worlds they are not, because a smaller id means an older state.
+    /// Whether ids of ended states are reused. In worlds they are not, because a
+    /// smaller id means an older state.
     reuse_ids: bool,
     nodes: Vec<ForkNode>,
     free_nodes: Vec<u32>,
@@ -365,7 +367,8 @@ impl Frontier {
             || spilled.is_some_and(|net| net.covered_new)
     }
 
-    /// Whether the programs of a finished state of a world are blocked forever instead of having ended.
+    /// Whether the programs of a finished state of a world are blocked
+    /// forever instead of having ended.
     pub fn is_waiting(&self, id: StateId) -> bool {
         let spilled = self.spilled_net(id);
         self.live(id).is_some_and(State::is_waiting) || spilled.is_some_and(|net| net.is_waiting)

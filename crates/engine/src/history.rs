@@ -1,13 +1,13 @@
-//! The digest of a state's history: its forks and what it received. States of a host with equal history and path
-//! condition behave the same, so SDS merges them.
+//! The digest of a state's history: its forks and what it received. States of a host with equal
+//! history and path condition behave the same, so SDS merges them.
 
 use everett_expr::Digest128;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-/// A digest of the history of a state of a world: its host, the sides of its forks, what it received and when. The
-/// history and the path condition determine what a host does. The digest depends on contents only, so it is the same on
-/// every run.
+/// A digest of the history of a state of a world: its host, the sides of its forks, what it
+/// received and when. The history and the path condition determine what a host does. The digest
+/// depends on contents only, so it is the same on every run.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct HistoryDigest(#[serde(with = "digits")] u128);
 

@@ -1,9 +1,9 @@
-//! The search: one explorer for programs and for worlds of several hosts, with its frontier, searchers, forks,
-//! weights, limits, spill file, traces and findings. State mappings track which states of different hosts form worlds;
-//! a set of states that does is a *dstate* (see `mapping`).
+//! The search: one explorer for programs and for worlds of several hosts, with its frontier,
+//! searchers, forks, weights, limits, spill file, traces and findings. State mappings track which
+//! states of different hosts form worlds; a set of states that does is a *dstate* (see `mapping`).
 //!
-//! Architecture invariant: this crate knows no front end and no native process. A state is a value and can be sent
-//! between threads.
+//! Architecture invariant: this crate knows no front end and no native process. A state is a value
+//! and can be sent between threads.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! The memory account of a run. The caller of the library provides it, because only the caller knows what else the
-//! process does.
+//! The memory account of a run. The caller of the library provides it, because only the caller
+//! knows what else the process does.
 
 use std::fmt::Debug;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 const BUCKETS: usize = 16;
 
-/// Names that were asked for, each with the number that the next one of the same name gets at the earliest: the
-/// name itself and all smaller numbers are taken. A clone is O(1).
+/// Names that were asked for, each with the number that the next one of the same name gets at the
+/// earliest: the name itself and all smaller numbers are taken. A clone is O(1).
 #[derive(Clone, Default)]
 pub struct Names {
     buckets: Arc<[Bucket; BUCKETS]>,

@@ -1,5 +1,5 @@
-//! What listeners see of a state when an event happens to it. Analyses build on this: they read the path condition and
-//! terms, query the solver, and prune states.
+//! What listeners see of a state when an event happens to it. Analyses build on this: they read the
+//! path condition and terms, query the solver, and prune states.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_linux::Packet;
@@ -71,7 +71,8 @@ impl<'v, 'a> StateView<'v, 'a> {
         })
     }
 
-    /// The packets with payload that it has sent so far, if the listener keeps them ([`crate::Listener::keeps_sent`]).
+    /// The packets with payload that it has sent so far, if the listener keeps them
+    /// ([`crate::Listener::keeps_sent`]).
     pub fn sent(&self) -> impl Iterator<Item = &Packet> {
         let net = self.state.net.as_ref();
         net.into_iter().flat_map(|net| net.sent.iter())

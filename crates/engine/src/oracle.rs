@@ -1,6 +1,6 @@
-//! The oracle of the search: answers the questions of a state from the answers already given to the current
-//! instruction, from the trace that it follows, from the model of its path, or from the solver. If two answers are
-//! possible, it says so and the explorer forks.
+//! The oracle of the search: answers the questions of a state from the answers already given to the
+//! current instruction, from the trace that it follows, from the model of its path, or from the
+//! solver. If two answers are possible, it says so and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Clock, Model, Solver, Verdict};
@@ -17,8 +17,8 @@ use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
 pub enum Fork {
-    /// A condition can hold and not hold. The state's model takes `side`; `other` is a model for the other side, or
-    /// the reason why there may be none.
+    /// A condition can hold and not hold. The state's model takes `side`; `other` is a model for
+    /// the other side, or the reason why there may be none.
     Branch {
         condition: ExprId,
         side: bool,
@@ -108,7 +108,8 @@ impl<'a> PathOracle<'a> {
         self.next = self.path.tape.len();
     }
 
-    /// An answer, unless it is the last one of a state that is being rematerialised: it stands there.
+    /// An answer, unless it is the last one of a state that is being
+    /// rematerialised: it stands there.
     fn pausing<T>(&self, answer: T) -> Result<T, Suspend> {
         match self.path.pause_at {
             Some(at) if at == self.path.answered => Err(Suspend),
@@ -153,8 +154,9 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// The least and the greatest value of a term. The solver finds them also for a state that follows a trace, whose
-    /// condition has more terms but the same solutions: its questions must be the same.
+    /// The least and the greatest value of a term. The solver finds them also for a
+    /// state that follows a trace, whose condition has more terms but the same
+    /// solutions: its questions must be the same.
     fn range(&mut self, arena: &mut Arena, term: ExprId) -> Option<(u64, u64)> {
         let (constraints, model) = (&self.path.constraints, &self.path.model);
         let least = self.solver.unsigned_min(arena, constraints, model, term);

@@ -1,9 +1,10 @@
-//! Two builds of a program on the same input: a path runs the build under test to its end, then the other build under
-//! the resulting path condition. Owns what the second run shares with the first, and the comparison of their
-//! behaviour.
+//! Two builds of a program on the same input: a path runs the build under test to its end, then the
+//! other build under the resulting path condition. Owns what the second run shares with the first,
+//! and the comparison of their behaviour.
 //!
-//! The runs share inputs by name. A choice is identified by its site and by how often that site was asked before: the
-//! second run repeats the choices of the first, and explores choices that only it makes.
+//! The runs share inputs by name. A choice is identified by its site and by how often
+//! that site was asked before: the second run repeats the choices of the first, and
+//! explores choices that only it makes.
 
 use everett_expr::{Arena, ExprId};
 use everett_linux::{Bytes, ChangedFile, FileChange};

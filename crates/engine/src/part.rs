@@ -1,5 +1,5 @@
-//! The counts, findings and coverage of a part of a search, as plain data. A checkpoint stores the part explored so
-//! far; a search on several machines is the sum of the parts of its jobs.
+//! The counts, findings and coverage of a part of a search, as plain data. A checkpoint stores the
+//! part explored so far; a search on several machines is the sum of the parts of its jobs.
 
 use everett_net::FaultIndex;
 use everett_solver::SolverStatistics;

@@ -119,7 +119,8 @@ pub struct Path {
     pub preemptions: u32,
     /// Conditions that tests should fulfil if possible.
     pub preferences: Arc<Vec<ExprId>>,
-    /// Whether the program has disabled forks on data (`klee_set_forking`): other sides are then pruned.
+    /// Whether the program has disabled forks on data
+    /// (`klee_set_forking`): other sides are then pruned.
     pub takes_one_side: bool,
     /// Answers to the current instruction.
     pub tape: SmallVec<[Answer; 2]>,
@@ -129,7 +130,8 @@ pub struct Path {
     pub excluded_anew: bool,
     /// Questions answered since the start.
     pub answered: u64,
-    /// A digest of the answers: the same on every machine and in every run, unlike a model of the path condition.
+    /// A digest of the answers: the same on every machine and in every run,
+    /// unlike a model of the path condition.
     pub digest: u64,
     /// Its weight.
     pub weight: Weight,
@@ -145,7 +147,8 @@ pub struct Path {
     pub origin: Option<Arc<Origin>>,
     /// What the first build did, while the second of two builds runs.
     pub second: Option<Box<Second>>,
-    /// Where paths were merged into it: numbers of the questions answered when the program opened the regions.
+    /// Where paths were merged into it: numbers of the questions answered when
+    /// the program opened the regions.
     pub merges: SmallVec<[u64; 2]>,
     /// It is explored between the opening and the close of such a region: how many are open.
     pub open_regions: Option<u32>,
@@ -187,8 +190,8 @@ impl Path {
         path
     }
 
-    /// The start of a path that follows a trace loosely: inputs by name, choices by site, defaults for all else. The
-    /// solver is not asked.
+    /// The start of a path that follows a trace loosely: inputs by name, choices by site, defaults
+    /// for all else. The solver is not asked.
     pub fn following_loosely(trace: Arc<Trace>) -> Path {
         let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
@@ -267,7 +270,8 @@ impl Path {
 
     /// Adds a condition to the path condition.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
-        // The condition of a path whose inputs are given is not needed, and a rematerialised one gets what it had.
+        // The condition of a path whose inputs are given is not needed, and a
+        // rematerialised one gets what it had.
         if self.is_loose() || self.pause_at.is_some() {
             return;
         }

@@ -1,5 +1,5 @@
-//! A checkpoint as plain data: everything that another search needs to continue this one. Must not know how it is made
-//! or restored; see `checkpoint`.
+//! A checkpoint as plain data: everything that another search needs to continue this one. Must not
+//! know how it is made or restored; see `checkpoint`.
 
 use everett_net::{FaultIndex, HostIndex};
 use serde::{Deserialize, Serialize};

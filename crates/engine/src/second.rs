@@ -1,5 +1,5 @@
-//! The second run of a path when two builds are compared: what the first run did, and which of its choices are left to
-//! repeat. Must not know paths or the comparison.
+//! The second run of a path when two builds are compared: what the first run did, and which of its
+//! choices are left to repeat. Must not know paths or the comparison.
 
 use everett_expr::{ArrayId, ExprId};
 use everett_linux::{Bytes, ChangedFile, FileChange};
@@ -28,7 +28,8 @@ pub(crate) struct Behaviour {
 }
 
 impl Behaviour {
-    /// It came to its end by itself. What a program has written when it dies depends on what its buffers hold.
+    /// It came to its end by itself. What a program has written when it dies
+    /// depends on what its buffers hold.
     pub(crate) fn is_orderly(&self) -> bool {
         matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
     }

@@ -121,8 +121,8 @@ fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
     frames
 }
 
-/// The location of an instruction, or of the nearest one before it that has one. What comes before all locations
-/// makes room on the stack, and has that of the first.
+/// The location of an instruction, or of the nearest one before it that has one. What comes before
+/// all locations makes room on the stack, and has that of the first.
 fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId> {
     let upto = (pc as usize + 1).min(locations.len());
     let (before, after) = locations.split_at(upto);
@@ -165,7 +165,8 @@ fn names<'i>(images: &'i [Image], sites: &'i [CallSite]) -> impl Iterator<Item =
     })
 }
 
-/// Rust's runtime aborts because an allocation has failed. No program can handle that, wherever it allocates.
+/// Rust's runtime aborts because an allocation has failed. No program can
+/// handle that, wherever it allocates.
 pub fn is_out_of_memory(images: &[Image], sites: &[CallSite]) -> bool {
     // As both ways of mangling write them.
     const HANDLERS: &[&str] = &["18handle_alloc_error", "8rust_oom"];
@@ -199,8 +200,8 @@ pub fn end_of_main(program: &Program) -> Option<SourceFrame> {
     end
 }
 
-/// The kind of finding of an abort: the runtimes of C++ and Rust abort when an exception or a panic can
-/// go nowhere.
+/// The kind of finding of an abort: the runtimes of C++ and Rust abort when an
+/// exception or a panic can go nowhere.
 pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
     let names = || names(images, sites);
     // As both ways of mangling write `core::panicking` and `std::panicking`.

@@ -1,8 +1,9 @@
 //! The spill file: states that wait on disk, so that they take no memory.
 //!
-//! States share most of their paths, and a path may have thousands of inputs and choices. So the blocks of these lists
-//! are written once. A state is a list of blocks, stored as its difference from the state that was spilled before it.
-//! A large block that differs little from an earlier one, such as a long input, is stored as a delta.
+//! States share most of their paths, and a path may have thousands of inputs and choices. So the
+//! blocks of these lists are written once. A state is a list of blocks, stored as its difference
+//! from the state that was spilled before it. A large block that differs little from an earlier
+//! one, such as a long input, is stored as a delta.
 
 use everett_expr::{Arena, Digest128};
 use everett_sim::{Received, SharedList, StoredReceived};
@@ -542,8 +543,8 @@ impl SpillFile {
     }
 }
 
-/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block takes
-/// the place of another one.
+/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block
+/// takes the place of another one.
 struct Known {
     /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
     slots: Vec<(u128, u64)>,
@@ -580,7 +581,8 @@ impl Known {
     }
 }
 
-/// Offsets of blocks that are spilled together, by their address in memory; they are held, so none of them moves.
+/// Offsets of blocks that are spilled together, by their address in memory; they
+/// are held, so none of them moves.
 type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
 
 #[derive(Default)]

@@ -184,7 +184,8 @@ impl State {
     }
 }
 
-/// A digest of what makes two states of a host the same: history, fault counters and path condition.
+/// A digest of what makes two states of a host the same: history,
+/// fault counters and path condition.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Identity(HistoryDigest);
 

@@ -31,12 +31,14 @@ pub struct Statistics {
     /// Weight of what a listener, or the program by `klee_set_forking`, pruned.
     #[serde(default)]
     pub pruned: WeightSum,
-    /// Weight of combinations of states that are no worlds: more faults happen in them than may in a world.
+    /// Weight of combinations of states that are no worlds: more faults
+    /// happen in them than may in a world.
     #[serde(default)]
     pub excluded: WeightSum,
     /// Failures that could be injected on paths that ended, and on how many of them each was.
     pub faults: BTreeMap<String, u64>,
-    /// Failures that were injected, by the number of the host, as [`everett_linux::InjectedFailure::what`] says them.
+    /// Failures that were injected, by the number of the host, as
+    /// [`everett_linux::InjectedFailure::what`] says them.
     #[serde(default)]
     pub injected: BTreeMap<u32, BTreeSet<String>>,
 }
@@ -134,8 +136,8 @@ pub struct WorldStatistics {
 /// The limit of a search that lacks states.
 pub(crate) const LOST: &str = "lost-state";
 
-/// Limits that say what is missing from the results, so that the next search must know of them. It has its own limits on
-/// time, memory, paths and forks.
+/// Limits that say what is missing from the results, so that the next search must know of them. It
+/// has its own limits on time, memory, paths and forks.
 pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "max-depth",
     "max-heap",

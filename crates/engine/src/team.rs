@@ -1,7 +1,8 @@
-//! Several workers on one search. Each worker is a thread with its own explorer: arena, solver and frontier. States of
-//! programs move between workers as pending traces, worlds as dstates with their states. The worker whose
-//! explorer the caller runs is the *lead*: the others report their counts, findings and coverage to it. Frontiers are disjoint; together
-//! with the jobs in transit they are the whole frontier.
+//! Several workers on one search. Each worker is a thread with its own explorer: arena, solver
+//! and frontier. States of programs move between workers as pending traces, worlds as dstates
+//! with their states. The worker whose explorer the caller runs is the *lead*: the others report
+//! their counts, findings and coverage to it. Frontiers are disjoint; together with the jobs in
+//! transit they are the whole frontier.
 
 mod giving;
 pub(crate) mod member;
@@ -109,8 +110,8 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
 }
 
 impl<'a> Explorer<'a> {
-    /// The same as [`Explorer::run`], with several workers. A listener that inspects states sees those of one worker,
-    /// so this is for listeners that do not.
+    /// The same as [`Explorer::run`], with several workers. A listener that inspects states sees
+    /// those of one worker, so this is for listeners that do not.
     pub fn run_team(
         &mut self,
         workers: usize,
@@ -184,7 +185,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Exchanges states, coverage and reports with the team. Returns why this worker stops, if it does.
+    /// Exchanges states, coverage and reports with the team. Returns
+    /// why this worker stops, if it does.
     pub(crate) fn exchange(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
         let member = self.member.as_mut()?;
         let (team, is_lead) = (member.team.clone(), member.is_lead);
@@ -328,8 +330,9 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Before a checkpoint: pauses all workers, and collects the positions of their states. `false` if the search has
-    /// to stop first, because a worker may be in a long query: then nothing may be saved.
+    /// Before a checkpoint: pauses all workers, and collects the positions of their
+    /// states. `false` if the search has to stop first, because a worker may be in a long
+    /// query: then nothing may be saved.
     pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) -> bool {
         let Some(member) = &self.member else {
             return false;

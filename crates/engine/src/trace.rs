@@ -1,5 +1,5 @@
-//! Traces: the inputs and choices that determine a path. A test, a finding, a spilled state and a unit of work are all
-//! traces.
+//! Traces: the inputs and choices that determine a path. A test, a finding, a spilled state
+//! and a unit of work are all traces.
 
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,8 @@ pub struct Pending {
     /// Instructions that are counted already, also those after the last question.
     #[serde(default)]
     pub instructions: u64,
-    /// Where paths were merged into it: numbers of the questions answered when the program opened the regions.
+    /// Where paths were merged into it: numbers of the questions answered when
+    /// the program opened the regions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<u64>,
 }
@@ -119,7 +120,8 @@ pub fn input_of(name: &str, bytes: usize) -> String {
     format!("input {name} of {bytes} {unit}")
 }
 
-/// An input was asked for by this name. Names that are used again have a number behind them in traces.
+/// An input was asked for by this name. Names that are used again have
+/// a number behind them in traces.
 pub fn is_named(in_trace: &str, asked: &str) -> bool {
     match in_trace.strip_prefix(asked) {
         Some("") => true,
@@ -130,7 +132,8 @@ pub fn is_named(in_trace: &str, asked: &str) -> bool {
     }
 }
 
-/// Length and FNV-1a digest of bytes: enough to see that they are the same, short enough for every test.
+/// Length and FNV-1a digest of bytes: enough to see that they are the
+/// same, short enough for every test.
 pub fn digest(bytes: &[u8]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in bytes {
@@ -150,8 +153,8 @@ pub struct Trace {
     /// Answers of the live peer that this host stands for, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub answers: SharedList<TraceAnswer>,
-    /// Points between system calls at which a native run chose a thread, in order. Only traces of native runs have
-    /// them: bitcode has other instructions.
+    /// Points between system calls at which a native run chose a thread, in order. Only traces of
+    /// native runs have them: bitcode has other instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub native_points: Vec<NativePoint>,
     /// Its position, if it has not ended.

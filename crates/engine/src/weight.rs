@@ -1,5 +1,6 @@
-//! The weight of a path in the search. The root weighs 1 and a fork halves; finished, pending, unknown, pruned
-//! and excluded weights always sum to 1. Weights are powers of two, so the sum is exact.
+//! The weight of a path in the search. The root weighs 1 and a fork halves;
+//! finished, pending, unknown, pruned and excluded weights always sum to 1. Weights
+//! are powers of two, so the sum is exact.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,5 +1,5 @@
-//! The execution context of states: term arena, solver, coverage. A worker runs and splits the state that it is given;
-//! the explorer decides which state runs and what happens to it afterwards.
+//! The execution context of states: term arena, solver, coverage. A worker runs and splits the
+//! state that it is given; the explorer decides which state runs and what happens to it afterwards.
 
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};
@@ -72,7 +72,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs a state for a while, or starts its host, with the disk that it had where it was switched off.
+    /// Runs a state for a while, or starts its host, with the disk that
+    /// it had where it was switched off.
     pub fn run(
         &mut self,
         state: &mut State,

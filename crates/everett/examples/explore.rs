@@ -1,5 +1,5 @@
-//! Explores a scenario, looks at its findings, and lets the first one happen again on the native programs:
-//! `cargo run -p everett --example explore -- SCENARIO.toml FOLDER`
+//! Explores a scenario, looks at its findings, and lets the first one happen again on the native
+//! programs: `cargo run -p everett --example explore -- SCENARIO.toml FOLDER`
 
 #![allow(clippy::print_stdout)]
 

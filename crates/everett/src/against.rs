@@ -1,5 +1,5 @@
-//! `explore`, also of a scenario against another one: two sets of builds, each explored, and each world of either
-//! replayed on the native programs of the other.
+//! `explore`, also of a scenario against another one: two sets of builds, each explored, and each
+//! world of either replayed on the native programs of the other.
 
 use everett_native::{NativeEnd, NativeRun, WorldRun};
 use everett_report::Folder;
@@ -111,7 +111,8 @@ struct Comparing<'c> {
 }
 
 impl Comparing<'_> {
-    /// Replays all worlds of a run on its own programs and on the others. `is_old` if it is the run of the old builds.
+    /// Replays all worlds of a run on its own programs and on the others. `is_old` if
+    /// it is the run of the old builds.
     fn replay_all(
         &mut self,
         run: &Path,

@@ -1,5 +1,5 @@
-//! Budgets: the work that a run on several machines, or one of its jobs, may still do. Owns how a budget is divided;
-//! the parts sum to the whole.
+//! Budgets: the work that a run on several machines, or one of its jobs, may still do. Owns how a
+//! budget is divided; the parts sum to the whole.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Validates values of options: the one place that says which are possible. The rows of the table in `options.rs` name
-//! these functions. Command lines and scenario keys set options through the table, and `RunSpec::check` checks the
-//! specs of callers.
+//! Validates values of options: the one place that says which are possible. The rows of the table
+//! in `options.rs` name these functions. Command lines and scenario keys set options through the
+//! table, and `RunSpec::check` checks the specs of callers.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
 use std::borrow::Borrow;

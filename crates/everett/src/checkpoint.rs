@@ -1,8 +1,8 @@
-//! Checkpoints, from which `everett resume` continues. A run writes one when it stops before its end, and
-//! periodically, so that a killed run loses little. A checkpoint is a file and the states that it names. It replaces
-//! the previous one atomically, also if the machine loses power: everything that it refers to is synchronised before
-//! the rename. The last checkpoint of a run may be at its time limit, so it is not synchronised; the previous one
-//! stays beside it.
+//! Checkpoints, from which `everett resume` continues. A run writes one when it stops before its
+//! end, and periodically, so that a killed run loses little. A checkpoint is a file and the states
+//! that it names. It replaces the previous one atomically, also if the machine loses power:
+//! everything that it refers to is synchronised before the rename. The last checkpoint of a run may
+//! be at its time limit, so it is not synchronised; the previous one stays beside it.
 
 use everett_engine::{Limits, Saved, Start};
 use everett_report::Folder;
@@ -29,8 +29,8 @@ pub(crate) const SPILL_FILE: &str = "spill";
 /// Files of states: this, a number, and the extension.
 const STATES: &str = "checkpoint-";
 const EXTENSION: &str = "states";
-/// A checkpoint is written when this many times the duration of the last one has passed, so that checkpoints take less
-/// than two percent of the time.
+/// A checkpoint is written when this many times the duration of the last one has passed, so that
+/// checkpoints take less than two percent of the time.
 const INTERVAL_FACTOR: u32 = 50;
 
 /// What a run has reported so far: findings, differences of two builds, and the number of tests.
@@ -65,8 +65,8 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where the machine stopped before the disk
-    /// had all of the newest, that is the one before.
+    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where the machine
+    /// stopped before the disk had all of the newest, that is the one before.
     pub fn read(dir: &Path) -> Result<Option<Checkpoint>> {
         let newest = Checkpoint::read_file(dir, FILE);
         let is_whole = |read: &Result<Option<Checkpoint>>| matches!(read, Ok(Some(checkpoint)) if checkpoint.is_whole(dir));
@@ -77,7 +77,8 @@ impl Checkpoint {
         if !is_whole(&before) {
             return newest;
         }
-        // It is the newest from now on, and the next one does not take its place before the disk has that.
+        // It is the newest from now on, and the next one does not take its
+        // place before the disk has that.
         let renamed = fs::rename(dir.join(OLD_FILE), dir.join(FILE));
         renamed.context("cannot restore the previous checkpoint")?;
         before
@@ -151,8 +152,8 @@ impl Checkpoint {
         dir.join(FILE).exists()
     }
 
-    /// Removes the checkpoint and its files of states, since the run is complete. If the machine stops meanwhile, there is
-    /// the checkpoint with its states, or there are the results.
+    /// Removes the checkpoint and its files of states, since the run is complete. If the machine
+    /// stops meanwhile, there is the checkpoint with its states, or there are the results.
     pub fn remove(dir: &Path) -> Result<()> {
         let is_there = Checkpoint::is_in(dir);
         if is_there {
@@ -252,9 +253,11 @@ fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     Ok(())
 }
 
-/// The disk below a folder. What was not synchronised may be lost when the machine stops: contents, names, or both.
+/// The disk below a folder. What was not synchronised may be lost when the machine
+/// stops: contents, names, or both.
 pub(crate) trait Storage {
-    /// All that was written lasts: states, the new checkpoint, and results after so many of each kind, with their names.
+    /// All that was written lasts: states, the new checkpoint, and results after so many
+    /// of each kind, with their names.
     fn sync(&self, dir: &Path, after: Counts) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -262,8 +265,9 @@ pub(crate) trait Storage {
     fn sync_names(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// Above this number of new results, the whole file system is synchronised at once: one by one, each would wait for the
-/// disk. Below it, whatever else is written to the file system costs no time here.
+/// Above this number of new results, the whole file system is synchronised at once:
+/// one by one, each would wait for the disk. Below it, whatever else is written to the
+/// file system costs no time here.
 const MOST_ONE_BY_ONE: usize = 64;
 
 /// Makes a file last, or a folder with all that lies in it.
@@ -363,9 +367,9 @@ impl Checkpoints {
         now >= self.next_at
     }
 
-    /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one stays. `sync`: it lasts
-    /// even if the machine stops now. A run that is at its time limit does not wait for the disk, and keeps the last one
-    /// beside it.
+    /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one
+    /// stays. `sync`: it lasts even if the machine stops now. A run that is at its time limit does
+    /// not wait for the disk, and keeps the last one beside it.
     pub(crate) fn write(
         &mut self,
         save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
@@ -469,7 +473,8 @@ pub(crate) fn may_go_on(
     }
 }
 
-/// When a checkpoint is given up while the search goes on: the search, and the last checkpoint, need the time, too.
+/// When a checkpoint is given up while the search goes on: the search, and the last
+/// checkpoint, need the time, too.
 pub(crate) fn early_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
     max_time.map(|most| now + most.saturating_sub(now) / 4)
 }
@@ -555,7 +560,8 @@ mod tests {
             .collect()
     }
 
-    /// A disk that loses what was not synchronised when the power goes: it notes what can be left then.
+    /// A disk that loses what was not synchronised when the power goes:
+    /// it notes what can be left then.
     #[derive(Default)]
     struct Losing {
         lasting: RefCell<Files>,
@@ -563,7 +569,8 @@ mod tests {
     }
 
     impl Losing {
-        /// The power goes with these names: nothing was written since, or the names, but half of the contents.
+        /// The power goes with these names: nothing was written since, or the
+        /// names, but half of the contents.
         fn cut(&self, dir: &Path) {
             let lasting = self.lasting.borrow();
             let half = files_in(dir).into_iter().map(|(name, bytes)| {

@@ -66,9 +66,10 @@ pub(crate) fn checks_for(expected: &TraceEnd) -> Vec<Checks> {
         .collect()
 }
 
-/// Whether the native program ended at the place of the finding, as far as both are known. Native code may fault at
-/// another point of the same statement, in a function that was inlined or called there, or elsewhere in the same
-/// function where the compiler moved the access; a library function that does the access is a detail of the build.
+/// Whether the native program ended at the place of the finding, as far as both are known. Native
+/// code may fault at another point of the same statement, in a function that was inlined or called
+/// there, or elsewhere in the same function where the compiler moved the access; a library function
+/// that does the access is a detail of the build.
 fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     let kind = expected.finding.as_deref().unwrap_or_default();
     let known = |frames: &[NativeFrame]| frames.iter().any(|frame| frame.line != 0);
@@ -103,8 +104,8 @@ fn is_principal(frame: &SourceFrame) -> bool {
     frame.line != 0 && !frame.is_library()
 }
 
-/// Signals that end a native program at a finding of this kind; empty if only the kernel model or a checked build
-/// notices it, `None` if nothing does.
+/// Signals that end a native program at a finding of this kind; empty if only the kernel model or a
+/// checked build notices it, `None` if nothing does.
 pub(crate) fn signals_of(kind: &str) -> Option<&'static [i32]> {
     match BugKind::from_name(kind)?.native_sign() {
         NativeSign::Signals(signals) => Some(signals),

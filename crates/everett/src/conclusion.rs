@@ -1,13 +1,13 @@
-//! The outcome of an operation (clean, findings, failed, interrupted): one rule for exit codes and for other front
-//! ends.
+//! The outcome of an operation (clean, findings, failed, interrupted): one rule for exit
+//! codes and for other front ends.
 
 use everett_native::{NativeEnd, WorldRun};
 use everett_vm::{BugKind, NativeSign};
 
 use crate::summary::Summary;
 
-/// The conclusion of an operation. If several apply, the first in the order findings, failed, interrupted counts: a finding
-/// is one, whatever happened besides.
+/// The conclusion of an operation. If several apply, the first in the order findings, failed,
+/// interrupted counts: a finding is one, whatever happened besides.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Conclusion {
     /// It did its work and found nothing.

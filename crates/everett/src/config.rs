@@ -1,5 +1,5 @@
-//! Translates a spec to the configurations of the engine and of native hosts. Must not know searches, replays, or
-//! files of results.
+//! Translates a spec to the configurations of the engine and of native hosts. Must not know
+//! searches, replays, or files of results.
 
 use everett_engine::{ExplorerConfig, Limits, WorldHost};
 use everett_linux::HostConfig;
@@ -119,8 +119,8 @@ pub(crate) fn is_program(path: &Path) -> bool {
         || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
 }
 
-/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version, which is installed on
-/// demand, within the time limit.
+/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version,
+/// which is installed on demand, within the time limit.
 fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)
@@ -178,8 +178,8 @@ pub(crate) fn native_config(
     })
 }
 
-/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
-/// precedence.
+/// Adds the libraries of dynamically linked programs to the files of the host. Files
+/// that the run names take precedence.
 pub(crate) fn add_libraries(
     host: &mut HostConfig,
     programs: &[PathBuf],

@@ -1,5 +1,5 @@
-//! Compares two builds of a program (`--against`): adds the other build to the search, writes differences as files and
-//! as entries of the summary, and replays them natively on both builds.
+//! Compares two builds of a program (`--against`): adds the other build to the search, writes
+//! differences as files and as entries of the summary, and replays them natively on both builds.
 
 use everett_engine::{Difference, ExplorerConfig, Trace};
 use everett_linux::{FileChange, HostConfig};
@@ -23,7 +23,8 @@ use crate::verdict::Verdict;
 /// The trace of the build under test.
 const NEW: &str = "input.trace";
 
-/// Adds the programs of another build to those of a run. Returns the host that it runs on: the same, with its programs.
+/// Adds the programs of another build to those of a run. Returns the host that it runs
+/// on: the same, with its programs.
 pub(crate) fn add_build(
     spec: &RunSpec,
     other: &Path,
@@ -176,7 +177,8 @@ impl Recorder<'_> {
     }
 }
 
-/// A difference is confirmed if each build ends natively as its trace says, and what is left of the difference is seen.
+/// A difference is confirmed if each build ends natively as its trace says, and what is
+/// left of the difference is seen.
 fn confirm(worlds: &[NativeWorld], traces: &Differing, entry: &DifferenceEntry) -> Verdict {
     let mut runs = Vec::new();
     for ((world, trace), name) in worlds

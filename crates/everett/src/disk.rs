@@ -1,5 +1,5 @@
-//! Where the files of a scenario come from: the real disk, or a parcel with what another machine read from its disk.
-//! With a parcel, nothing on this machine's disk is accessed.
+//! Where the files of a scenario come from: the real disk, or a parcel with what another machine
+//! read from its disk. With a parcel, nothing on this machine's disk is accessed.
 
 use everett_linux::FileSpec;
 use serde::{Deserialize, Serialize};

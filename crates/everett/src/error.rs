@@ -1,6 +1,6 @@
-//! The errors of the library, as an enum that callers can match on. Owns the error messages; must not know how they are
-//! displayed. A message names a field of a spec in backticks, `like_this`; a front end may replace it by the name that
-//! its users know, such as a flag.
+//! The errors of the library, as an enum that callers can match on. Owns the error messages; must
+//! not know how they are displayed. A message names a field of a spec in backticks, `like_this`; a
+//! front end may replace it by the name that its users know, such as a flag.
 
 use everett_report::counted;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The result of an operation of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed. [`std::error::Error::source`] leads to the causes; the messages, joined in order, are
-/// readable for users.
+/// Why an operation failed. [`std::error::Error::source`] leads to the causes; the messages, joined
+/// in order, are readable for users.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

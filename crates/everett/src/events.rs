@@ -1,5 +1,5 @@
-//! Events that operations report while they run. Owns the kinds of events and the observer trait; must not know how
-//! events are displayed.
+//! Events that operations report while they run. Owns the kinds of events and the observer trait;
+//! must not know how events are displayed.
 
 use everett_engine::{Difference, Finding, PathEnd, Trace};
 use everett_report::Outcome;

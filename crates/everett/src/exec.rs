@@ -1,5 +1,5 @@
-//! `exec`: runs a program concretely on the kernel model, as if it were started natively. It explores nothing and
-//! writes no results.
+//! `exec`: runs a program concretely on the kernel model, as if it were started natively. It
+//! explores nothing and writes no results.
 
 use everett_engine::SourceFrame;
 use everett_expr::Arena;
@@ -98,8 +98,8 @@ pub enum ExecEnding {
 const SLICE: u64 = 1_000_000;
 /// The least.
 const SHORT_SLICE: u64 = 2_000;
-/// The most memory that an instruction takes: two pages and what is kept about them. Those that copy whole blocks take
-/// more, but no more than the blocks of a process may have in total.
+/// The most memory that an instruction takes: two pages and what is kept about them. Those that
+/// copy whole blocks take more, but no more than the blocks of a process may have in total.
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
 /// The most memory of a program that names no limit.
 const MAX_MEMORY: u64 = 4 << 30;

@@ -1,5 +1,5 @@
-//! `explore` and `resume`: explore the paths of a program or the worlds of a scenario. Owns a search from its spec to
-//! its summary; must not know how results are displayed.
+//! `explore` and `resume`: explore the paths of a program or the worlds of a scenario. Owns a
+//! search from its spec to its summary; must not know how results are displayed.
 
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Boot;
@@ -56,8 +56,8 @@ fn explore_into(
     search(spec, session, observer, prepared, folder, None)
 }
 
-/// Resumes a run that was stopped or killed, from its last checkpoint. One that was killed before its first checkpoint
-/// starts again.
+/// Resumes a run that was stopped or killed, from its last checkpoint. One that was killed before
+/// its first checkpoint starts again.
 pub fn resume(
     resume: &ResumeSpec,
     session: &Session,
@@ -98,14 +98,16 @@ pub fn resume(
     )
 }
 
-/// A run has ended without a checkpoint although it had states left, for which there was no time: it starts again.
+/// A run has ended without a checkpoint although it had states left, for which
+/// there was no time: it starts again.
 fn lacks_states(dir: &Path) -> bool {
     let text = everett_report::read_file(&dir.join(SUMMARY)).unwrap_or_default();
     let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     summary["states_unsaved"].as_u64() > Some(0)
 }
 
-/// The configuration of the search and the programs, for analyses that drive an explorer themselves.
+/// The configuration of the search and the programs, for analyses
+/// that drive an explorer themselves.
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.check()?;
     if spec.is_scenario() {
@@ -203,7 +205,8 @@ fn search_with(
         // Hosts are set up in the order of their paths.
         true => 1,
         false if spec.deterministic => 1,
-        // Workers share no states of worlds, so they repeat work where worlds of one worker would share some.
+        // Workers share no states of worlds, so they repeat work where worlds
+        // of one worker would share some.
         false if shares_states(config) => spec.workers.unwrap_or(1),
         false => spec.workers.unwrap_or(session.workers),
     };
@@ -225,7 +228,8 @@ fn search_with(
     };
     let boots_world = !booted.hosts.is_empty();
     if boots_world && recorder.findings.is_empty() {
-        // The bootstrap search cannot be resumed: a checkpoint does not hold the hosts that were set up.
+        // The bootstrap search cannot be resumed: a checkpoint does not
+        // hold the hosts that were set up.
         written?;
         Checkpoint::remove(folder.path())?;
         let world = write_world(spec, folder, &booted)?;

@@ -36,14 +36,15 @@ pub struct FindingEntry {
     pub host: String,
     /// Its folder, relative to the folder of the run.
     pub dir: String,
-    /// The verdict of the native replay: `confirmed`, `not-reproduced` or `not-replayable`; `null` if it was not
-    /// replayed.
+    /// The verdict of the native replay: `confirmed`, `not-reproduced` or
+    /// `not-replayable`; `null` if it was not replayed.
     #[serde(default)]
     pub confirmed: Option<String>,
     /// Why it was not confirmed.
     #[serde(default)]
     pub confirmed_reason: Option<String>,
-    /// The build on which it was confirmed: `plain`, or what the build checks: `memory`, `bounds` or `initialised`.
+    /// The build on which it was confirmed: `plain`, or what the build checks:
+    /// `memory`, `bounds` or `initialised`.
     #[serde(default)]
     pub confirmed_on: Option<String>,
 }
@@ -68,7 +69,8 @@ impl FindingEntry {
     }
 }
 
-/// The files that describe a finding, besides its trace. `original` names the file of its trace before shrinking.
+/// The files that describe a finding, besides its trace. `original` names the
+/// file of its trace before shrinking.
 pub(crate) fn finding_files(
     found: &WorldFinding,
     original: Option<&str>,
@@ -122,7 +124,8 @@ pub(crate) fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     .to_bytes()
 }
 
-/// The files that a path changed: a list of all changes, and below `folder` the contents of created or modified files.
+/// The files that a path changed: a list of all changes, and below `folder` the
+/// contents of created or modified files.
 pub(crate) fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
     if files.is_empty() {
         return Vec::new();
@@ -177,8 +180,8 @@ fn without_types(name: &str) -> &str {
     }
 }
 
-/// A stack as text, one line a frame. It begins with the innermost frame of what the user wrote and ends with the
-/// outermost; what libraries do below and above that is folded into one line each.
+/// A stack as text, one line a frame. It begins with the innermost frame of what the user wrote and
+/// ends with the outermost; what libraries do below and above that is folded into one line each.
 pub(crate) fn stack_text(frames: &[SourceFrame], indent: &str) -> String {
     let is_own = |frame: &SourceFrame| !frame.is_library() && frame.line != 0;
     let first = frames.iter().position(is_own).unwrap_or(0);
@@ -317,7 +320,8 @@ fn excerpt(place: &SourceFrame) -> String {
     text
 }
 
-/// Bytes in human-readable form: as a string and in hexadecimal, and as an integer if the length allows.
+/// Bytes in human-readable form: as a string and in hexadecimal, and as
+/// an integer if the length allows.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
     let string: String = bytes

@@ -1,5 +1,5 @@
-//! `follow` and `strace`: re-execute traces in the engine, without solver queries, and compare how they end. Must not
-//! know native programs.
+//! `follow` and `strace`: re-execute traces in the engine, without solver queries, and compare how
+//! they end. Must not know native programs.
 
 use everett_engine::{
     Explorer, ExplorerConfig, HostStatus, Limits, Listener, PathEnd, SavedFiles, Start, Trace,
@@ -137,8 +137,9 @@ pub(crate) struct Model<'i> {
 impl<'i> Model<'i> {
     /// A model for the traces of a run.
     pub(crate) fn new(config: ExplorerConfig, images: &'i [Image]) -> Model<'i> {
-        // The limits of the run do not apply here, except those that decide which paths are hangs and which worlds
-        // are cut off: they are part of what a trace means. One path needs little memory, whatever a search still holds.
+        // The limits of the run do not apply here, except those that decide which paths are hangs
+        // and which worlds are cut off: they are part of what a trace means. One path needs little
+        // memory, whatever a search still holds.
         let limits = Limits {
             max_instructions: config.limits.max_instructions,
             max_virtual_ns: config.limits.max_virtual_ns,
@@ -169,8 +170,8 @@ impl<'i> Model<'i> {
         }
     }
 
-    /// Follows a trace whose inputs and choices may be incomplete: what it leaves out takes its default. Worlds are
-    /// always followed so.
+    /// Follows a trace whose inputs and choices may be incomplete: what it leaves out takes its
+    /// default. Worlds are always followed so.
     pub(crate) fn follow_loosely(&self, trace: &WorldTrace) -> Result<Seen> {
         match trace.is_program {
             true => self.run(Start::Loosely(trace.host(HOST)), None),
@@ -187,7 +188,8 @@ impl<'i> Model<'i> {
         Model { config, images }.follow(trace)
     }
 
-    /// Follows the trace of a program and marks the segments that it executes. `None` if it does not come to an end.
+    /// Follows the trace of a program and marks the segments that it executes.
+    /// `None` if it does not come to an end.
     pub(crate) fn follow_covering(
         &self,
         trace: &Trace,
@@ -204,8 +206,8 @@ impl<'i> Model<'i> {
         Ok(last.0)
     }
 
-    /// Follows the traces of a world and marks the segments that it executes. Returns whether some are new, and the files
-    /// that programs want to have written down.
+    /// Follows the traces of a world and marks the segments that it executes. Returns whether some
+    /// are new, and the files that programs want to have written down.
     pub(crate) fn follow_world_covering(
         &self,
         hosts: &BTreeMap<String, Trace>,
@@ -309,7 +311,8 @@ impl Seen {
         findings.find(|one| one.finding.kind.name() == kind)
     }
 
-    /// The messages on the way to the finding or to the end of a trace, and what each host did there.
+    /// The messages on the way to the finding or to the end of a
+    /// trace, and what each host did there.
     pub(crate) fn on_the_way(self, trace: &WorldTrace) -> (Vec<Message>, Vec<HostStatus>) {
         match self.finding_of(trace) {
             Some(found) => (found.messages.clone(), found.host_status.clone()),

@@ -1,5 +1,5 @@
-//! Combines the results of a run's jobs into the results of an ordinary run. Owns how the tests and findings of
-//! several machines become one list.
+//! Combines the results of a run's jobs into the results of an ordinary run. Owns how the tests and
+//! findings of several machines become one list.
 
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, FindingKey, Listener, Part, PathEnd, PathEnding, SavedFiles,
@@ -48,9 +48,9 @@ pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
     Ok(folder.path().to_owned())
 }
 
-/// Writes the results of jobs as the results of a run, into its folder. Tests and findings are in the order of their
-/// contents, not in that of the jobs. Findings are followed again, shrunk and confirmed natively here. A run that is
-/// not at its end has a checkpoint: `resume` continues it.
+/// Writes the results of jobs as the results of a run, into its folder. Tests and findings are in
+/// the order of their contents, not in that of the jobs. Findings are followed again, shrunk and
+/// confirmed natively here. A run that is not at its end has a checkpoint: `resume` continues it.
 pub fn conclude(
     dir: &Path,
     gathered: Gathered,
@@ -146,8 +146,8 @@ fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()>
     added.map_err(|_| Error::ProgramChanged)
 }
 
-/// Records the tests of all jobs. Unless all paths are wanted, only those that execute something that no test before
-/// them does: a job does not know what others have executed.
+/// Records the tests of all jobs. Unless all paths are wanted, only those that execute something
+/// that no test before them does: a job does not know what others have executed.
 fn record_tests(
     recorder: &mut Recorder<'_>,
     model: &Model<'_>,
@@ -224,8 +224,8 @@ fn ended_by(digest: u64, trace: Trace) -> PathEnd {
     }
 }
 
-/// Findings of all jobs, one at each place unless all are wanted: the first by its contents, since workers come in any
-/// order.
+/// Findings of all jobs, one at each place unless all are wanted: the first by its contents,
+/// since workers come in any order.
 fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobFinding>> {
     let mut places: BTreeMap<(&FindingKey, String), &JobFinding> = BTreeMap::new();
     for found in jobs.iter().flat_map(|job| &job.findings) {
@@ -239,8 +239,8 @@ fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobF
         };
         places.insert((place, text), found);
     }
-    // An invariant that was found broken after a change is not reported again at the end, which the job at the end
-    // need not know.
+    // An invariant that was found broken after a change is not reported again at the end, which
+    // the job at the end need not know.
     let changes: BTreeSet<_> = places
         .keys()
         .filter_map(|(key, _)| change_of(key))

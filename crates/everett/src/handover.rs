@@ -1,5 +1,5 @@
-//! Hands a run that was stopped on this machine over to others: what it came to becomes the result of a first job, and
-//! its pending states are what that job left.
+//! Hands a run that was stopped on this machine over to others: what it came to becomes the result
+//! of a first job, and its pending states are what that job left.
 
 use everett_engine::{Explorer, ExplorerConfig};
 use std::collections::hash_map::DefaultHasher;
@@ -17,7 +17,8 @@ use crate::job::{JobFinding, JobResult, JobTest, Prepared};
 use crate::spec::{ResumeSpec, RunSpec};
 use crate::trace::WorldTrace;
 
-/// The run to hand over, with its new limits, which its folder has from now on. Time limits are none of others.
+/// The run to hand over, with its new limits, which its folder has from now on.
+/// Time limits are none of others.
 pub fn handed_over(resume: &ResumeSpec) -> Result<RunSpec> {
     let mut spec = RunSpec::of(&resume.dir)?;
     spec.max_time = resume.max_time;
@@ -27,8 +28,8 @@ pub fn handed_over(resume: &ResumeSpec) -> Result<RunSpec> {
 }
 
 impl Prepared {
-    /// What the run in a folder has come to, with its states as what is left, in up to this number of parts. The folder
-    /// keeps its checkpoint.
+    /// What the run in a folder has come to, with its states as what is left, in up to this number
+    /// of parts. The folder keeps its checkpoint.
     pub fn hand_over(&self, spec: &RunSpec, dir: &Path, parts: usize) -> Result<JobResult> {
         let folder = Folder::open(dir)?;
         let checkpoint = Checkpoint::read(dir)?.ok_or_else(|| Error::NothingToResume {
@@ -85,7 +86,8 @@ impl Prepared {
     }
 }
 
-/// The tests in the folder of a run. Digests of their answers are not known: those of their contents make them differ.
+/// The tests in the folder of a run. Digests of their answers are not known: those of
+/// their contents make them differ.
 fn tests_in(dir: &Path, spec: &RunSpec) -> Result<Vec<JobTest>> {
     let is_program = !spec.is_scenario();
     let extension = if is_program { "trace" } else { "world" };

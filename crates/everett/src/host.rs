@@ -1,5 +1,5 @@
-//! Options of the host that one program runs on, shared by all operations that run one. Owns names and meanings of
-//! these options; must not know how the command line supplies them.
+//! Options of the host that one program runs on, shared by all operations that run one. Owns names
+//! and meanings of these options; must not know how the command line supplies them.
 
 use everett_linux::{
     Argument, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions, PreemptAt,
@@ -25,22 +25,23 @@ pub struct HostSpec {
     pub env: Vec<String>,
     /// Another program that the guest can execve, at its path on this machine or at PATH.
     pub program: Vec<GuestProgram>,
-    /// Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH. The guest writes to its own
-    /// copy.
+    /// Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH.
+    /// The guest writes to its own copy.
     pub ro: Vec<Mount>,
-    /// Copy the contents of this folder into the program's working directory. Nothing is written back.
+    /// Copy the contents of this folder into the program's working
+    /// directory. Nothing is written back.
     pub files: Vec<Mount>,
     /// Mount a file of this disk in the guest at GUESTPATH.
     pub file: Vec<Mount>,
     /// Working directory of the program; created if it does not exist.
     pub cwd: Option<PathBuf>,
-    /// Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at most N
-    /// preemptions), random:SEED.
+    /// Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at
+    /// most N preemptions), random:SEED.
     pub scheduler: Option<String>,
     /// Where threads can be preempted: quantum, syscalls, atomics, memory.
     pub preempt: Option<String>,
-    /// Inject at most N failures of system calls and allocations per path, each with every result that its caller can
-    /// distinguish.
+    /// Inject at most N failures of system calls and allocations per path, each with every result
+    /// that its caller can distinguish.
     pub faults: u32,
     /// Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.
     pub fault: Vec<String>,
@@ -54,15 +55,16 @@ pub struct HostSpec {
     pub socket_block_interval: u32,
     /// Every N-th `select` fails, alternately with `EINTR` and `ENOMEM`; 0 for none.
     pub select_fail_interval: u32,
-    /// Programs find files that they have not changed with their own times, with old ones and with future ones.
+    /// Programs find files that they have not changed with their own times,
+    /// with old ones and with future ones.
     pub sym_file_times: bool,
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
     /// Continue after the first process has exited, until all processes have.
     pub wait_all: bool,
-    /// Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a finding even if
-    /// there is a handler.
+    /// Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a
+    /// finding even if there is a handler.
     pub trust_handlers: bool,
     /// Maximum number of bytes of output; a program that prints more is terminated.
     pub max_output: Option<u64>,
@@ -154,14 +156,15 @@ impl HostSpec {
         Ok(())
     }
 
-    /// Schedules threads at random unless the spec names a scheduler; every choice becomes part of the trace.
+    /// Schedules threads at random unless the spec names a scheduler; every
+    /// choice becomes part of the trace.
     pub(crate) fn schedule_at_random(&mut self) {
         self.scheduler.get_or_insert("exhaustive".to_owned());
         self.preempt.get_or_insert("syscalls".to_owned());
     }
 
-    /// The host of a program that runs as on Linux: it reads our standard input, faults go to signal handlers, and the
-    /// crash of a child does not end its parent.
+    /// The host of a program that runs as on Linux: it reads our standard input, faults go to
+    /// signal handlers, and the crash of a child does not end its parent.
     pub(crate) fn live(
         &self,
         command: &[OsString],

@@ -10,7 +10,8 @@ use crate::error::{Error, Result, bail};
 /// Symbolic files are named A, B, C, … as KLEE names them.
 const FILE_NAMES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The most bytes of one symbolic input. A path holds some of what each byte was compared with, so far less is of use.
+/// The most bytes of one symbolic input. A path holds some of what each byte was
+/// compared with, so far less is of use.
 const MAX_SYMBOLIC: u32 = 1 << 26;
 
 /// Refuses symbolic inputs that no search can hold.
@@ -39,8 +40,8 @@ pub(crate) fn expect_feasible(config: &HostConfig) -> Result<()> {
     Ok(())
 }
 
-/// Builds the configuration of the host from the words after the program. Words that begin with `--sym-` declare
-/// symbolic input in KLEE's syntax; all others are concrete arguments.
+/// Builds the configuration of the host from the words after the program. Words that begin with
+/// `--sym-` declare symbolic input in KLEE's syntax; all others are concrete arguments.
 pub(crate) fn host_config(
     program: &Path,
     words: &[OsString],

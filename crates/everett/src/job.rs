@@ -1,5 +1,6 @@
-//! Jobs: parts of a search that another machine explores. Owns how a worker there explores some states
-//! ([`Prepared::explore`]) and the result ([`JobResult`]). Must not know how jobs are transported.
+//! Jobs: parts of a search that another machine explores. Owns how a worker there
+//! explores some states ([`Prepared::explore`]) and the result ([`JobResult`]). Must
+//! not know how jobs are transported.
 
 use everett_engine::{
     Explorer, ExplorerConfig, FindingKey, Limits, Listener, Part, PathEnd, Pending, SavedFiles,
@@ -76,13 +77,15 @@ pub struct Job<'j> {
 pub struct JobResult {
     /// What was counted, found and covered.
     pub part: Part,
-    /// Digests of the answers of the paths of a program that ended, with how often their weights were halved.
+    /// Digests of the answers of the paths of a program that ended, with how
+    /// often their weights were halved.
     pub paths: Vec<(u64, u32)>,
-    /// Worlds that ended: each entry is all combinations of some states of each host, by digests of their
-    /// answers.
+    /// Worlds that ended: each entry is all combinations of some states of each
+    /// host, by digests of their answers.
     #[serde(default)]
     pub worlds: Vec<Vec<Vec<u64>>>,
-    /// Tests, of paths or worlds that executed something for the first time in the job, or of all where they are wanted.
+    /// Tests, of paths or worlds that executed something for the first time in the job,
+    /// or of all where they are wanted.
     pub tests: Vec<JobTest>,
     /// Findings, the first at each place in the job.
     pub findings: Vec<JobFinding>,
@@ -122,7 +125,8 @@ pub fn root_state() -> Trace {
     }
 }
 
-/// The weight of states of a program together; `None` if they weigh more than everything, or one of them is at its end.
+/// The weight of states of a program together; `None` if they weigh more than
+/// everything, or one of them is at its end.
 pub fn weight_of<'t>(states: impl IntoIterator<Item = &'t Trace>) -> Option<WeightSum> {
     let mut sum = WeightSum::default();
     for state in states {
@@ -135,8 +139,8 @@ pub fn weight_of<'t>(states: impl IntoIterator<Item = &'t Trace>) -> Option<Weig
 }
 
 impl Prepared {
-    /// Prepares what came from elsewhere. It may be damaged or hostile: whatever names a path of this machine is
-    /// refused.
+    /// Prepares what came from elsewhere. It may be damaged or hostile: whatever names a
+    /// path of this machine is refused.
     pub fn of(parcel: &Parcel, session: &Session) -> Result<Prepared> {
         let (config, images) = parcel.prepare(session)?;
         Ok(Prepared {

@@ -1,4 +1,5 @@
-//! Judges native runs: whether they end as their traces do, and, for runs without a trace, what went wrong.
+//! Judges native runs: whether they end as their traces do, and, for runs
+//! without a trace, what went wrong.
 
 use everett_engine::Trace;
 use everett_native::{NativeEnd, NativeRun, WorldRun};
@@ -23,7 +24,8 @@ impl NativeWorld {
         }
     }
 
-    /// The kinds and messages of a host's processes that did not end as expected once the world is idle.
+    /// The kinds and messages of a host's processes that did not end as
+    /// expected once the world is idle.
     pub(crate) fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
         let host = self.hosts.iter().find(|host| host.name == name);
         // A host that was switched off is exempt from expectations.
@@ -34,7 +36,8 @@ impl NativeWorld {
                 end @ (NativeEnd::Exit(_) | NativeEnd::Signal { .. }) if expected.number == 0 => {
                     Some(end)
                 }
-                // A host with one process ends when that process and all its descendants have ended.
+                // A host with one process ends when that process and
+                // all its descendants have ended.
                 _ if run.processes.len() == 1 => None,
                 _ => run.processes.get(expected.number).and_then(Option::as_ref),
             };

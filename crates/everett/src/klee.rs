@@ -1,6 +1,7 @@
-//! KLEE's messages and files for a run (`--klee-messages`), for scripts written around KLEE: its message texts, file
-//! name suffixes, `info`, `run.stats`, `messages.txt` and `warnings.txt`. The files lie beside Everett's own. Owns
-//! KLEE's names for things; must not know how they are displayed.
+//! KLEE's messages and files for a run (`--klee-messages`), for scripts written around KLEE:
+//! its message texts, file name suffixes, `info`, `run.stats`, `messages.txt` and
+//! `warnings.txt`. The files lie beside Everett's own. Owns KLEE's names for things; must
+//! not know how they are displayed.
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
@@ -81,7 +82,8 @@ pub fn klee_is_error(end: &PathEnd) -> bool {
     matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_))
 }
 
-/// What KLEE prints when it is done; `info` ends with it, too. So many of the paths ended in errors.
+/// What KLEE prints when it is done; `info` ends with it, too. So
+/// many of the paths ended in errors.
 pub fn klee_done(summary: &Summary, errors: u64, tests: u64) -> String {
     let completed = summary.paths.completed.saturating_sub(errors);
     let partial = summary.paths.completed + summary.paths.partial - completed;

@@ -1,5 +1,5 @@
-//! Mounts files of the real disk in the guest. They are read on the guest's first access and never written: what the
-//! guest writes goes to its own copy.
+//! Mounts files of the real disk in the guest. They are read on the guest's first access and never
+//! written: what the guest writes goes to its own copy.
 
 use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};

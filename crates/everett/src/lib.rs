@@ -1,11 +1,13 @@
-//! Everett as a library: explores programs and worlds of several hosts, and works with the resulting traces.
+//! Everett as a library: explores programs and worlds of several hosts, and
+//! works with the resulting traces.
 //!
-//! An operation takes a typed spec ([`RunSpec`] and others), mostly a [`Session`] (clock, memory, stop flag) and
-//! an [`Observer`] that receives [`Event`]s during the operation; it returns a typed result or an [`Error`]. Files go to
-//! the folder of the run.
+//! An operation takes a typed spec ([`RunSpec`] and others), mostly a [`Session`] (clock, memory,
+//! stop flag) and an [`Observer`] that receives [`Event`]s during the operation; it returns a typed
+//! result or an [`Error`]. Files go to the folder of the run.
 //!
-//! Architecture invariant: the library prints nothing, installs no signal handler and keeps no process-wide state of a
-//! run, so that one process can execute several runs concurrently. Presentation is up to the caller.
+//! Architecture invariant: the library prints nothing, installs no signal handler and keeps no
+//! process-wide state of a run, so that one process can execute several runs concurrently.
+//! Presentation is up to the caller.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

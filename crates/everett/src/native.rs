@@ -1,5 +1,5 @@
-//! `native`: runs native programs under the kernel model without a trace, once or many times. The seed determines the
-//! run. Must not know the engine's search.
+//! `native`: runs native programs under the kernel model without a trace, once or many times. The
+//! seed determines the run. Must not know the engine's search.
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_native::{
@@ -35,8 +35,8 @@ pub(crate) const MAX_TIME: Duration = Duration::from_secs(3600);
 
 /// The depth of random schedules: many races need two preemptions, hardly any needs more.
 const DEPTH: u32 = 3;
-/// The seed of the run that looks for shared accesses. It does not depend on the seeds of the others, so that each of
-/// them alone gives the same run.
+/// The seed of the run that looks for shared accesses. It does not depend on the seeds of the
+/// others, so that each of them alone gives the same run.
 const SURVEY_SEED: u64 = 0;
 
 /// The most runs that look for shared accesses.
@@ -48,7 +48,8 @@ const MAX_SURVEYS: u32 = 4;
 pub struct NativeSpec {
     /// The seed of all choices, such as schedules and faults.
     pub seed: u64,
-    /// Number of runs to make and summarise, with consecutive seeds; by default a single run whose output is shown.
+    /// Number of runs to make and summarise, with consecutive seeds; by default a
+    /// single run whose output is shown.
     pub runs: Option<NonZeroU32>,
     /// Depth of random schedules of many runs; by default 3.
     pub depth: Option<NonZeroU32>,
@@ -110,7 +111,8 @@ pub enum NativeResult {
     },
 }
 
-/// Runs native programs under the kernel model. A single program reads its standard input from the watcher.
+/// Runs native programs under the kernel model. A single program reads its
+/// standard input from the watcher.
 pub fn native(
     spec: &NativeSpec,
     session: &Session,
@@ -136,8 +138,8 @@ pub fn native(
     }
 }
 
-/// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of a child does not end
-/// its parent.
+/// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of
+/// a child does not end its parent.
 fn one(
     spec: &NativeSpec,
     session: &Session,
@@ -155,8 +157,8 @@ fn one(
     Ok(NativeResult::Program(Box::new(seen)))
 }
 
-/// The configuration of a program that a user watches. However long it computes and however many calls it makes, it may
-/// well end; if not, the deadline ends it.
+/// The configuration of a program that a user watches. However long it computes and however many
+/// calls it makes, it may well end; if not, the deadline ends it.
 fn until_it_ends(config: NativeConfig, spec: &NativeSpec, session: &Session) -> NativeConfig {
     NativeConfig {
         max_memory: spec.max_memory(),
@@ -329,8 +331,8 @@ fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Native
     Ok(world)
 }
 
-/// Prepares random schedules for hosts whose threads are preempted between system calls: runs before the others look
-/// for the accesses that can race.
+/// Prepares random schedules for hosts whose threads are preempted between system calls: runs
+/// before the others look for the accesses that can race.
 fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Result<()> {
     let mut is_any = false;
     for host in &mut world.hosts {
@@ -343,7 +345,8 @@ fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Resu
             });
         }
     }
-    // A survey that stopped at many private accesses did not get far; without them, the next one does.
+    // A survey that stopped at many private accesses did not get far;
+    // without them, the next one does.
     let mut surveys = 0;
     while is_any && surveys < MAX_SURVEYS {
         is_any = false;
@@ -443,7 +446,8 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     })
 }
 
-/// The end of a run in the form that traces record; `None` if it has no such end, for instance because it diverged.
+/// The end of a run in the form that traces record; `None` if it has no such end,
+/// for instance because it diverged.
 fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     let output = [0, 1].map(|at| digest(&seen.output[at]));
     let end = TraceEnd {

@@ -1,5 +1,6 @@
-//! The native programs of a run and how traces are replayed on them: a program is a world of one host without a
-//! network. Owns the ways in which a replay is tried before it counts as not reproduced.
+//! The native programs of a run and how traces are replayed on them: a program is a
+//! world of one host without a network. Owns the ways in which a replay is tried
+//! before it counts as not reproduced.
 
 use everett_engine::WorldHost;
 use everett_invariant::Invariants;
@@ -49,8 +50,8 @@ pub(crate) enum CheckedInvariants<'m> {
 }
 
 impl CheckedInvariants<'_> {
-    /// What the replay of a trace evaluates. A world continues after a violated invariant unless that is the finding
-    /// to confirm.
+    /// What the replay of a trace evaluates. A world continues after a violated invariant unless
+    /// that is the finding to confirm.
     fn of(trace: &WorldTrace) -> CheckedInvariants<'_> {
         match &trace.finding {
             Some(wrong) if wrong.kind == INVARIANT => CheckedInvariants::Invariant(&wrong.message),
@@ -276,8 +277,8 @@ impl NativeWorld {
         }
     }
 
-    /// The hosts of a trace, prepared for watchers: their threads switch between system calls as in the run that ends
-    /// as the trace does, or as is likeliest if none does.
+    /// The hosts of a trace, prepared for watchers: their threads switch between system calls as in
+    /// the run that ends as the trace does, or as is likeliest if none does.
     pub(crate) fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
         let hosts = self.hosts_of(trace);
         let scripts = self.points.scripts(&hosts, trace);
@@ -287,8 +288,9 @@ impl NativeWorld {
         Ok(self.replay_with_points(trace)?.1)
     }
 
-    /// Replays a trace. Preemptions between system calls are known only by source line, so this tries several places;
-    /// only a run that ends the same counts. Also returns the hosts of that run, or of the likeliest one.
+    /// Replays a trace. Preemptions between system calls are known only by source line, so this
+    /// tries several places; only a run that ends the same counts. Also returns the hosts of
+    /// that run, or of the likeliest one.
     fn replay_with_points(&self, trace: &WorldTrace) -> Result<(Replayed, Vec<NativeHost>)> {
         let hosts = self.hosts_of(trace);
         let scripts = self.points.scripts(&hosts, trace);
@@ -318,8 +320,8 @@ impl NativeWorld {
         Ok((replayed, scripted(&hosts, &scripts)))
     }
 
-    /// Replays a trace on hosts. If the end differs, replays on checked builds where the finding allows it, since
-    /// native code survives many memory errors.
+    /// Replays a trace on hosts. If the end differs, replays on checked builds where the finding
+    /// allows it, since native code survives many memory errors.
     pub(crate) fn replay_on(
         &self,
         hosts: &[NativeHost],
@@ -356,8 +358,8 @@ impl NativeWorld {
                 _ => break,
             }
         }
-        // A run that diverges means that the program differs, unless a checked build shows that a memory error is the
-        // cause.
+        // A run that diverges means that the program differs, unless a checked build shows
+        // that a memory error is the cause.
         if seen.as_ref().is_some_and(|seen| diverged(seen).is_some())
             && checked.0 != Verdict::Confirmed
         {
@@ -370,7 +372,8 @@ impl NativeWorld {
         })
     }
 
-    /// Replays with checked builds on the host of the finding. `why` says how the end of the plain builds differs.
+    /// Replays with checked builds on the host of the finding. `why` says how the
+    /// end of the plain builds differs.
     fn replay_checked(
         &self,
         hosts: &[NativeHost],
@@ -450,10 +453,12 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
     })
 }
 
-/// Memory that native hosts get whatever the limit of their run: so much together, and so much each.
+/// Memory that native hosts get whatever the limit of their run: so
+/// much together, and so much each.
 const LEAST_MEMORY: (u64, u64) = (64 << 20, 64 << 20);
 
-/// What native hosts may take that replay a run: as much memory as the run, which takes a little whatever its limit.
+/// What native hosts may take that replay a run: as much memory as the run, which
+/// takes a little whatever its limit.
 fn limit_memory<'h>(
     spec: &RunSpec,
     hosts: impl ExactSizeIterator<Item = &'h mut everett_native::NativeConfig>,
@@ -522,7 +527,8 @@ fn of_scenario(
     Ok((hosts, Some(context)))
 }
 
-/// Replaces the program of a host, of a group of hosts, or of all hosts by another build. Returns how many it replaced.
+/// Replaces the program of a host, of a group of hosts, or of all hosts by another
+/// build. Returns how many it replaced.
 fn replace(
     scenario: &Scenario,
     hosts: &mut [NativeHost],

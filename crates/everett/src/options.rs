@@ -1,5 +1,6 @@
-//! The run options: one table row defines name, meaning, help text and scope of an option. Command lines,
-//! scenario keys and the documentation derive from the table, which also parses values. Must not know clap.
+//! The run options: one table row defines name, meaning, help text and scope of an option.
+//! Command lines, scenario keys and the documentation derive from the table, which also
+//! parses values. Must not know clap.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
 use everett_linux::{PreemptAt, SCHEDULERS};
@@ -51,7 +52,8 @@ pub struct ScenarioKey {
     pub table: &'static str,
     /// The key.
     pub name: &'static str,
-    /// The kind of its value; `None` if the reader of scenarios interprets it itself, as it does for paths.
+    /// The kind of its value; `None` if the reader of scenarios interprets
+    /// it itself, as it does for paths.
     pub kind: Option<OptionKind>,
 }
 
@@ -83,7 +85,8 @@ pub struct RunOption {
     names: Option<fn() -> Vec<String>>,
     /// The kind of argument it takes.
     pub takes: Takes,
-    /// The default value, if it is worth showing. It takes effect where the field of the spec is empty.
+    /// The default value, if it is worth showing. It takes effect where
+    /// the field of the spec is empty.
     pub default: Option<&'static str>,
     /// Another option that this one requires.
     pub requires: Option<&'static str>,
@@ -119,7 +122,8 @@ impl RunOption {
         }
     }
 
-    /// Sets the option of a run to a value, or adds a value to it, and checks the result. A switch ignores the value.
+    /// Sets the option of a run to a value, or adds a value to it, and checks the
+    /// result. A switch ignores the value.
     pub fn set(&self, spec: &mut RunSpec, value: &OsStr) -> Result<(), String> {
         (self.write)(spec, value)?;
         self.check(spec)

@@ -1,6 +1,6 @@
-//! Parcels: everything that another machine needs to explore a program or a scenario, without paths of any disk. Owns
-//! which runs cannot be explored on several machines, and the checks of a parcel from an untrusted source. Must not
-//! know how parcels are transported.
+//! Parcels: everything that another machine needs to explore a program or a scenario, without paths
+//! of any disk. Owns which runs cannot be explored on several machines, and the checks of a parcel
+//! from an untrusted source. Must not know how parcels are transported.
 
 use everett_engine::ExplorerConfig;
 use everett_scenario::Scenario;
@@ -81,7 +81,8 @@ impl Parcel {
         })
     }
 
-    /// What is explored. The parcel may be damaged or hostile: whatever names a path of this machine is refused.
+    /// What is explored. The parcel may be damaged or hostile: whatever names a
+    /// path of this machine is refused.
     pub(crate) fn prepare(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
         let spec = &self.spec;
         spec.check()?;
@@ -174,7 +175,8 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
     }
 }
 
-/// The same for a scenario, which says some of it itself. Returns the run with what the scenario says.
+/// The same for a scenario, which says some of it itself. Returns the
+/// run with what the scenario says.
 fn expect_divisible_world(disk: &dyn Disk, spec: &RunSpec) -> Result<RunSpec> {
     expect_divisible(spec)?;
     let scenario = scenario_from(disk, &spec.scenario())?;

@@ -1,5 +1,5 @@
-//! Live peers of a scenario: their configuration as hosts of the world, and the live programs or recordings that
-//! answer for them. Owns the permission to contact anything outside.
+//! Live peers of a scenario: their configuration as hosts of the world, and the live programs or
+//! recordings that answer for them. Owns the permission to contact anything outside.
 
 use everett_engine::ExplorerConfig;
 use everett_net::Topology;
@@ -17,7 +17,8 @@ use crate::error::{Error, Result, bail};
 use crate::spec::RunSpec;
 use crate::summary::PeerFigures;
 
-/// Virtual time that a peer takes at least before it is asked, beyond the way of a packet there and back.
+/// Virtual time that a peer takes at least before it is asked, beyond the
+/// way of a packet there and back.
 const THINK_NS: u64 = 1_000_000;
 
 /// What the world knows of a peer.

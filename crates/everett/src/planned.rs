@@ -1,5 +1,5 @@
-//! Runs native worlds with faults that are planned beforehand, once for each plan: for searches of fault spaces. Must not
-//! know how plans are made.
+//! Runs native worlds with faults that are planned beforehand, once for each plan: for searches of
+//! fault spaces. Must not know how plans are made.
 
 use everett_engine::Trace;
 use everett_native::{
@@ -89,7 +89,8 @@ pub struct PlannedHost {
     pub output: [Vec<u8>; 2],
     /// The end, for people.
     pub text: String,
-    /// It has not ended although its world is over, or cut off at its virtual time; without being expected to.
+    /// It has not ended although its world is over, or cut off at its virtual
+    /// time; without being expected to.
     pub is_stuck: bool,
     /// Files that it changed, with digests of their contents.
     pub files: BTreeMap<String, String>,
@@ -303,8 +304,8 @@ impl PlannedWorld {
         }
     }
 
-    /// What can go wrong in a run without faults, and how often. The world must have been made with the calls that may
-    /// fail.
+    /// What can go wrong in a run without faults, and how often. The world must have been
+    /// made with the calls that may fail.
     pub fn possible(&self) -> Result<BTreeMap<Possible, u64>> {
         let run = self.run(&Vec::new())?;
         if let Some(why) = run.failure() {
@@ -342,8 +343,8 @@ impl PlannedWorld {
         self.spec.write(folder)
     }
 
-    /// Writes the trace of a run to a place in the folder, with its messages if something is wrong: `everett replay` and
-    /// `everett test` replay it.
+    /// Writes the trace of a run to a place in the folder, with its messages if something is wrong:
+    /// `everett replay` and `everett test` replay it.
     pub fn write_trace(&self, run: &PlannedRun, folder: &Folder, place: &str) -> Result<()> {
         match &run.wrong {
             Some(wrong) => {

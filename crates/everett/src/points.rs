@@ -1,5 +1,5 @@
-//! Finds the preemption points of traces whose threads switch between system calls. The vm replays the trace to locate
-//! the points; native runs then try them until one ends the same.
+//! Finds the preemption points of traces whose threads switch between system calls. The vm replays
+//! the trace to locate the points; native runs then try them until one ends the same.
 
 use everett_engine::{ExplorerConfig, SourceFrame};
 use everett_linux::{PreemptAt, PreemptionPoint};
@@ -37,7 +37,8 @@ impl PointFinder {
         }
     }
 
-    /// The preemption scripts of hosts. Hosts without points have none, nor do traces that the vm cannot replay.
+    /// The preemption scripts of hosts. Hosts without points have none, nor do
+    /// traces that the vm cannot replay.
     pub(crate) fn scripts(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Scripts {
         let mut traces = trace.hosts.values();
         if traces.any(|trace| !trace.native_points.is_empty()) {
@@ -75,7 +76,8 @@ pub(crate) fn are_possible(config: &NativeConfig) -> bool {
     options.preempt_at >= PreemptAt::Atomics && options.scheduler.preempts()
 }
 
-/// The script of the points that a host passed after this many restarts. `None` if there are none, or too many.
+/// The script of the points that a host passed after this many restarts. `None`
+/// if there are none, or too many.
 fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;
@@ -121,7 +123,8 @@ fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
     points
 }
 
-/// Scripts of a host to try, the likeliest first: native code may have more accesses on a line than the vm, or fewer.
+/// Scripts of a host to try, the likeliest first: native code may have more accesses
+/// on a line than the vm, or fewer.
 fn shifted(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
     const SHIFTS: [i32; 8] = [1, -1, 2, -2, 3, -3, 4, -4];
     let switches: Vec<usize> = (0..script.points.len())

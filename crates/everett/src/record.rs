@@ -1,5 +1,6 @@
-//! The listener of a search: writes tests and findings as they occur, reports them to the observer, and works on
-//! findings after the search. Owns the files of findings and tests; must not know how the search works.
+//! The listener of a search: writes tests and findings as they occur, reports them to the
+//! observer, and works on findings after the search. Owns the files of findings and tests;
+//! must not know how the search works.
 
 use everett_engine::{
     Difference, Explorer, ExplorerConfig, Listener, PathEnd, SavedFiles, Stopped, Trace,
@@ -42,10 +43,12 @@ use crate::world::topology;
 const SHRINK_WORK: u64 = 60_000_000;
 /// Work for shrinking all findings of a run.
 const ALL_SHRINK_WORK: u64 = 4 * SHRINK_WORK;
-/// The most of the time limit of a run that is kept for shrinking findings and confirming them natively.
+/// The most of the time limit of a run that is kept for shrinking
+/// findings and confirming them natively.
 const AFTER_TIME: Duration = Duration::from_secs(20);
 
-/// Time for one checked build, if the run has no time limit. No build takes as long, on a loaded machine either.
+/// Time for one checked build, if the run has no time limit. No build takes as
+/// long, on a loaded machine either.
 const BUILD_TIME: Duration = Duration::from_secs(600);
 
 /// Writes tests and findings into the folder of a run.
@@ -87,7 +90,8 @@ pub(crate) struct Recorder<'o> {
     klee: Option<KleeFiles>,
 }
 
-/// The files of tests and findings that others can use: `.ktest` for a program, `.dtest` for a world if wanted.
+/// The files of tests and findings that others can use: `.ktest` for a program,
+/// `.dtest` for a world if wanted.
 #[derive(Clone)]
 struct TestFormat {
     command: Arc<[String]>,
@@ -177,7 +181,8 @@ impl<'o> Recorder<'o> {
         self.session.memory.peak()
     }
 
-    /// Continues the numbering of a stopped run. Its findings that nobody has worked on yet are taken up again.
+    /// Continues the numbering of a stopped run. Its findings that nobody has
+    /// worked on yet are taken up again.
     pub fn continue_from(
         &mut self,
         checkpoint: &Checkpoint,
@@ -211,8 +216,8 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Writes a checkpoint while the search goes on, which it does without one if it is to stop meanwhile. What it counts
-    /// as written is.
+    /// Writes a checkpoint while the search goes on, which it does without one if it is to stop
+    /// meanwhile. What it counts as written is.
     fn write_checkpoint(&mut self, explorer: &Explorer<'_>) -> Result<()> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(());
@@ -228,7 +233,8 @@ impl<'o> Recorder<'o> {
         written.map(|_| ())
     }
 
-    /// Writes the checkpoint of a search that has stopped, as far as the time limit allows. Returns whether there is one.
+    /// Writes the checkpoint of a search that has stopped, as far as the time limit
+    /// allows. Returns whether there is one.
     pub(crate) fn write_last_checkpoint(&mut self, explorer: &mut Explorer<'_>) -> Result<bool> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(false);
@@ -250,8 +256,8 @@ impl<'o> Recorder<'o> {
         self.session.now() + earlier.unwrap_or_default()
     }
 
-    /// Whether the next tick writes a checkpoint. A bootstrap search has none: it would not hold the hosts that were set
-    /// up.
+    /// Whether the next tick writes a checkpoint. A bootstrap search has none: it would not
+    /// hold the hosts that were set up.
     fn is_checkpoint_due(&self) -> bool {
         const BETWEEN_LOOKS: u64 = 16;
         let is_looked_at = (self.ticks + 1).is_multiple_of(BETWEEN_LOOKS);
@@ -315,8 +321,8 @@ impl<'o> Recorder<'o> {
         format!("tests/{:06}", self.tests)
     }
 
-    /// Shrinks the findings of this run, describes how their worlds got there, and confirms them natively, as long as
-    /// there is time.
+    /// Shrinks the findings of this run, describes how their worlds got there, and confirms them
+    /// natively, as long as there is time.
     pub(crate) fn work_on_findings(
         &mut self,
         config: &ExplorerConfig,
@@ -404,8 +410,9 @@ impl<'o> Recorder<'o> {
         PER_GIB.mul_f64(self.session.memory.used() as f64 / f64::from(1 << 30))
     }
 
-    /// Replaces the files of a finding with those of the shrunk trace, if there is one, and keeps the original trace
-    /// beside it. For a world, adds the messages on the way to the finding, and what its hosts did and left behind.
+    /// Replaces the files of a finding with those of the shrunk trace, if there is one, and keeps
+    /// the original trace beside it. For a world, adds the messages on the way to the finding, and
+    /// what its hosts did and left behind.
     fn settle(
         &mut self,
         number: usize,
@@ -463,8 +470,8 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Writes the findings and then the tests for which there was no space, as far as there is some now. Returns how many
-    /// files are missing.
+    /// Writes the findings and then the tests for which there was no space, as far as there is some
+    /// now. Returns how many files are missing.
     pub(crate) fn write_again(&mut self) -> u64 {
         // The originals of findings are replaced by simpler ones in the end, if there are any.
         let unwritten = self.writer.take_unwritten();
@@ -481,8 +488,8 @@ impl<'o> Recorder<'o> {
         missing
     }
 
-    /// Reports the end of the run and writes the remaining files. Fails if a file could not be written and nothing was
-    /// found: a finding is one, whatever happened besides.
+    /// Reports the end of the run and writes the remaining files. Fails if a file could not be
+    /// written and nothing was found: a finding is one, whatever happened besides.
     pub(crate) fn finish(mut self, summary: &Summary, written: Result<()>) -> Result<()> {
         for warning in &summary.warnings {
             self.observer.event(&Event::Warning(warning));
@@ -521,8 +528,8 @@ pub(crate) fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
         .collect()
 }
 
-/// What the work on findings after a run may cost. Without a time limit there are no deadlines: a loaded machine would
-/// get other results.
+/// What the work on findings after a run may cost. Without a time limit there are no deadlines: a
+/// loaded machine would get other results.
 struct AfterRun {
     /// Work left for shrinking traces.
     work: u64,
@@ -560,7 +567,8 @@ impl AfterRun {
         })
     }
 
-    /// Shrinks the trace of a finding. `None` if there is no simpler trace or nothing is left of the budget.
+    /// Shrinks the trace of a finding. `None` if there is no simpler trace
+    /// or nothing is left of the budget.
     fn shrunk(
         &mut self,
         model: (&ExplorerConfig, &[Image]),
@@ -591,7 +599,8 @@ impl AfterRun {
     }
 }
 
-/// Confirms a finding natively. The shrunk trace is kept unless only the original trace is confirmed.
+/// Confirms a finding natively. The shrunk trace is kept unless only
+/// the original trace is confirmed.
 fn confirm(
     native: &NativeWorld,
     trace: &WorldTrace,

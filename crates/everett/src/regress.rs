@@ -1,5 +1,5 @@
-//! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a regression suite interprets
-//! verdicts.
+//! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a
+//! regression suite interprets verdicts.
 
 use everett_report::{Outcome, TestCase, junit};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,8 @@ pub struct TestResult {
     pub skipped: usize,
 }
 
-/// The most instructions of following one trace in the bitcode: a program that was changed may not end.
+/// The most instructions of following one trace in the bitcode: a
+/// program that was changed may not end.
 const FOLLOW_INSTRUCTIONS: u64 = 2_000_000_000;
 
 /// A run and its native programs.
@@ -275,7 +276,8 @@ impl Replayed {
         }
     }
 
-    /// Whether the finding occurs in the bitcode beside the program. Fails if that cannot be determined.
+    /// Whether the finding occurs in the bitcode beside the program.
+    /// Fails if that cannot be determined.
     fn happens_in_model(&self, suite: &Suite, session: &Session) -> Result<bool> {
         if suite.is_rebuilt {
             bail!(
@@ -337,7 +339,8 @@ pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> 
     })
 }
 
-/// Replays the findings of a run, and its tests on request, and records the verdicts in its summary.
+/// Replays the findings of a run, and its tests on request, and
+/// records the verdicts in its summary.
 pub fn confirm(
     spec: &ConfirmSpec,
     session: &Session,

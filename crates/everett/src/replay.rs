@@ -1,5 +1,5 @@
-//! `replay`: replays traces on native programs under the same kernel model and reports the verdicts. Must not know who
-//! observes a replay.
+//! `replay`: replays traces on native programs under the same kernel model and reports the
+//! verdicts. Must not know who observes a replay.
 
 use everett_native::{NativeHost, NativeRun, Watcher, WorldRun};
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ pub struct ReplaySpec {
     pub one: bool,
     /// Report every event as it happens ([`Event::Step`]).
     pub steps: bool,
-    /// Write the packets of internet sockets to this pcap file; for a world, to one file per host, with the name of the
-    /// host appended to the file name.
+    /// Write the packets of internet sockets to this pcap file; for a world, to one file per host,
+    /// with the name of the host appended to the file name.
     pub pcap: Option<PathBuf>,
     /// Replay each trace this many times and compare all events of the runs.
     pub times: Option<NonZeroU32>,
@@ -160,8 +160,8 @@ pub fn replay(
     })
 }
 
-/// The world that has the inputs of a distributed test, and in which nothing else happens: as the bitcode of its programs
-/// goes through it.
+/// The world that has the inputs of a distributed test, and in which nothing else happens: as the
+/// bitcode of its programs goes through it.
 fn completed(run: &RunSpec, inputs: &WorldTrace, session: &Session) -> Result<WorldTrace> {
     let (config, images) = prepare(run, session)?;
     let seen = Model::new(config, &images).follow(inputs)?;
@@ -224,8 +224,8 @@ fn replay_one(
     Ok(Some(verdict))
 }
 
-/// Writes the packets of a replay: for a program to this file; for a world to a file for each host, named prefix, host,
-/// `.pcap`.
+/// Writes the packets of a replay: for a program to this file; for a world to a file for each
+/// host, named prefix, host, `.pcap`.
 fn write_captures(
     file: &Path,
     world: &NativeWorld,
@@ -256,8 +256,8 @@ fn write_captures(
     Ok(())
 }
 
-/// A trace of a program or a world that can be replayed natively any number of times. Debuggers and the step-by-step
-/// view of a replay build on it.
+/// A trace of a program or a world that can be replayed natively any number of times. Debuggers and
+/// the step-by-step view of a replay build on it.
 pub struct NativeReplay {
     world: NativeWorld,
     hosts: Vec<NativeHost>,
@@ -296,8 +296,8 @@ impl NativeReplay {
         Some(self.trace.finding.as_ref()?.host.as_str())
     }
 
-    /// Replays the trace with one watcher per host, in the order of [`NativeReplay::hosts`]. Returns the run of each
-    /// host, by name.
+    /// Replays the trace with one watcher per host, in the order of [`NativeReplay::hosts`].
+    /// Returns the run of each host, by name.
     pub fn run(&self, watchers: Vec<Box<dyn Watcher + '_>>) -> Result<BTreeMap<String, NativeRun>> {
         Ok(self.world.watch(&self.hosts, &self.trace, watchers)?.hosts)
     }

@@ -1,5 +1,6 @@
-//! Checks and completes specs by the table of options: validates values, applies defaults and the settings of a
-//! scenario, and rejects options that cannot be combined with a scenario. Must not know any command line.
+//! Checks and completes specs by the table of options: validates values, applies defaults and
+//! the settings of a scenario, and rejects options that cannot be combined with a scenario.
+//! Must not know any command line.
 
 use everett_scenario::{OptionSetting, Scenario};
 use std::path::Path;
@@ -49,8 +50,8 @@ impl RunSpec {
 }
 
 impl RunSpec {
-    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set are not supported
-    /// for worlds yet.
+    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set
+    /// are not supported for worlds yet.
     pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
         if self.command.len() > 1 {
             bail!(
@@ -70,8 +71,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// The spec for exploring the scenario of a world that the program boots. Host options are left out, since the
-    /// scenario contains them.
+    /// The spec for exploring the scenario of a world that the program boots. Host options are left
+    /// out, since the scenario contains them.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let mut world = serde_json::to_value(RunSpec::new([scenario]))?;

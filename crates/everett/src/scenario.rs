@@ -1,4 +1,5 @@
-//! Scenario files and the settings that override their keys. Owns which names of other crates a scenario may use.
+//! Scenario files and the settings that override their keys. Owns which names of
+//! other crates a scenario may use.
 
 use everett_scenario::{Argument, NameContext, NameKind, OptionKey, Process, Scenario, Stdin};
 use std::path::Path;

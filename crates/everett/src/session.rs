@@ -1,5 +1,5 @@
-//! The context of an operation besides its spec: clock, memory account and stop flag. Concurrent operations can each
-//! have their own; nothing here is global to the process.
+//! The context of an operation besides its spec: clock, memory account and stop flag. Concurrent
+//! operations can each have their own; nothing here is global to the process.
 
 use everett_engine::MemoryAccount;
 use everett_solver::Clock;
@@ -17,7 +17,8 @@ pub struct Session {
     pub memory: Arc<dyn MemoryAccount>,
     /// Set this to stop a search; results so far are written.
     pub stop: Arc<AtomicBool>,
-    /// The process exits after the operation. States are then not freed, since the kernel reclaims their memory faster.
+    /// The process exits after the operation. States are then not freed, since the
+    /// kernel reclaims their memory faster.
     pub ends_process: bool,
     /// Workers of searches of a program that do not say how many they want.
     pub workers: u64,
@@ -32,7 +33,8 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that starts now, accounts for the memory of the process, and has one worker a search.
+    /// A session that starts now, accounts for the memory of the
+    /// process, and has one worker a search.
     pub fn new() -> Session {
         Session {
             clock: Clock::start(),
@@ -50,8 +52,8 @@ impl Session {
     }
 }
 
-/// A callback for messages that cannot wait, from any thread: tools that must be installed first, files on disk that
-/// became unreadable. The default ignores them.
+/// A callback for messages that cannot wait, from any thread: tools that must be installed first,
+/// files on disk that became unreadable. The default ignores them.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -1,6 +1,6 @@
-//! `shrink`, also used after a run: searches for a simpler trace that ends the same, by delta debugging. Candidates are
-//! followed loosely in the engine, without a solver: what a candidate leaves out takes its default. Must not know
-//! native programs.
+//! `shrink`, also used after a run: searches for a simpler trace that ends the same, by delta
+//! debugging. Candidates are followed loosely in the engine, without a solver: what a candidate
+//! leaves out takes its default. Must not know native programs.
 
 use everett_engine::{
     ExplorerConfig, Finding, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, WorldFinding,
@@ -27,8 +27,8 @@ use crate::verdict::Natively;
 pub struct ShrinkSpec {
     /// A trace, or the folder of a finding.
     pub path: PathBuf,
-    /// The file for the shrunk trace; by default it replaces the trace, and the original is kept beside it
-    /// (`.original.trace`, `.original.world`).
+    /// The file for the shrunk trace; by default it replaces the trace, and the original is kept
+    /// beside it (`.original.trace`, `.original.world`).
     pub out: Option<PathBuf>,
     /// The time limit; the best trace found so far is the result.
     pub max_time: Duration,
@@ -218,8 +218,8 @@ type Place = (String, usize, usize);
 
 /// What shrinking may cost.
 pub(crate) struct ShrinkBudget {
-    /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time, it gives the same
-    /// result on a loaded machine.
+    /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time, it
+    /// gives the same result on a loaded machine.
     pub work: u64,
     /// The deadline, if the user has set one.
     pub until: Option<Duration>,
@@ -281,7 +281,8 @@ impl Shrinker<'_> {
         Ok(seen)
     }
 
-    /// Follows the trace itself, to bound the instructions of candidates. `false` if it does not reach the goal.
+    /// Follows the trace itself, to bound the instructions of candidates.
+    /// `false` if it does not reach the goal.
     fn bound_by(&mut self, trace: &WorldTrace) -> Result<bool> {
         let seen = self.follow(trace)?;
         if self.goal.reached(&seen).is_none() {
@@ -299,8 +300,9 @@ impl Shrinker<'_> {
         Ok(true)
     }
 
-    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches the goal. The result no longer
-    /// has choices that the candidate does not make, and has those that it makes instead.
+    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches
+    /// the goal. The result no longer has choices that the candidate does not make, and
+    /// has those that it makes instead.
     fn attempt(&mut self, candidate: &WorldTrace) -> Result<bool> {
         self.best.tries += 1;
         let seen = self.follow(candidate)?;
@@ -435,7 +437,8 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Searches for the smallest value that reaches the goal, by bisection: assumes that larger values do, too.
+    /// Searches for the smallest value that reaches the goal, by bisection:
+    /// assumes that larger values do, too.
     fn lower(&mut self, value: u64, place: &Place, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
         while good - refused > 1 && !self.is_spent() {

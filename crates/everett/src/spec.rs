@@ -1,5 +1,5 @@
-//! The spec of a run: a plain value that is stored as `args.json` in the folder of the run. Owns names, defaults and
-//! meanings of run options; must not know any command line.
+//! The spec of a run: a plain value that is stored as `args.json` in the folder of the run. Owns
+//! names, defaults and meanings of run options; must not know any command line.
 
 use everett_report::Folder;
 use everett_vm::Image;
@@ -12,10 +12,12 @@ use crate::error::{Error, Result};
 use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
 
-/// The current version of [`RunSpec`]. Earlier versions can be read; fields that they lack take their defaults.
+/// The current version of [`RunSpec`]. Earlier versions can be read; fields
+/// that they lack take their defaults.
 pub const VERSION: u32 = 2;
 
-/// The spec of a run of a program or a scenario. What is empty takes its default, which [`OPTIONS`] says.
+/// The spec of a run of a program or a scenario. What is empty takes its
+/// default, which [`OPTIONS`] says.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSpec {
@@ -72,7 +74,8 @@ pub struct RunSpec {
     pub all_findings: bool,
     /// Report memory that is leaked when the program exits.
     pub check_leaks: bool,
-    /// Report hosts that are blocked forever at the end of a world, unless the scenario says how they end.
+    /// Report hosts that are blocked forever at the end of a world, unless
+    /// the scenario says how they end.
     pub check_deadlocks: bool,
     /// Report integer overflow where the compiler assumes that there is none (`nsw`, `nuw`).
     pub check_overflow: bool,
@@ -82,7 +85,8 @@ pub struct RunSpec {
     pub check_subobjects: bool,
     /// Report data races: unordered accesses of several threads to the same memory.
     pub check_races: bool,
-    /// The panics of Rust programs that are findings: `all`, or `main` for those that end the program.
+    /// The panics of Rust programs that are findings: `all`, or `main`
+    /// for those that end the program.
     pub panics: String,
     /// The SMT solver for queries that exceed the first tier; `none` to disable it.
     pub smt_solver: Option<PathBuf>,
@@ -101,7 +105,8 @@ pub struct RunSpec {
     pub host: HostSpec,
     /// The state mapping of a scenario, which groups states of different hosts: sds, cow or cob.
     pub mapping: Option<String>,
-    /// Maximum number of reorderings on a path of a scenario: deliveries that overtake an earlier one.
+    /// Maximum number of reorderings on a path of a scenario:
+    /// deliveries that overtake an earlier one.
     pub orders: Option<u32>,
     /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
@@ -155,7 +160,8 @@ impl RunSpec {
             return Err(Error::TooNew(path));
         }
         if version < 2 {
-            // Version 1 could not leave these out: a scenario took precedence over 0 and over any memory limit.
+            // Version 1 could not leave these out: a scenario took precedence
+            // over 0 and over any memory limit.
             spec.seed = spec.seed.filter(|seed| *seed != 0);
             spec.max_memory = spec.max_memory.filter(|_| !spec.is_scenario());
         }
@@ -175,8 +181,9 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// Where a file of the run lies, whatever the current folder is. If it is not there any more, the run may have been
-    /// moved together with its programs: then the path starts at the current folder.
+    /// Where a file of the run lies, whatever the current folder is. If it is not
+    /// there any more, the run may have been moved together with its programs: then
+    /// the path starts at the current folder.
     fn file(&self, path: &Path) -> PathBuf {
         let started_in = self.started_in.as_deref();
         let file = started_in.map(|folder| folder.join(path));

@@ -1,4 +1,5 @@
-//! Computes the summary of a stopped search from its explorer and its recorder. Must not know how a summary is stored.
+//! Computes the summary of a stopped search from its explorer and its recorder. Must
+//! not know how a summary is stored.
 
 use everett_engine::{Difference, Explorer, Stopped};
 use everett_ir::code::{Body, Inst, Program};

@@ -44,13 +44,13 @@ pub struct Summary {
     pub coverage: CoverageTotals,
     /// The limits that truncated the search.
     pub limits_hit: Vec<String>,
-    /// What programs asked for and the kernel model refused or ignored although Linux would do it. `complete` does not
-    /// speak of what lies behind that.
+    /// What programs asked for and the kernel model refused or ignored although Linux would do it.
+    /// `complete` does not speak of what lies behind that.
     pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
-    /// States that could not be saved: there was no time, memory or disk left. If `resume_from` is the last checkpoint,
-    /// a resumed run lacks them.
+    /// States that could not be saved: there was no time, memory or disk left. If `resume_from` is
+    /// the last checkpoint, a resumed run lacks them.
     pub states_unsaved: u64,
     /// Where `resume` goes on, if states are left.
     pub resume_from: Option<ResumeFrom>,
@@ -136,7 +136,8 @@ pub struct ClusterFigures {
 /// The comparison of two builds.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// The builds do the same on all inputs: both explorations are complete, and there is no difference.
+    /// The builds do the same on all inputs: both explorations are
+    /// complete, and there is no difference.
     pub equivalent: bool,
     /// Pairs of paths, one of each build, that have been found to differ.
     pub pairs_different: u64,

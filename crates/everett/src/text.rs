@@ -1,4 +1,5 @@
-//! Events and results in two forms that front ends share: lines of JSON for programs, and text for people.
+//! Events and results in two forms that front ends share: lines of JSON
+//! for programs, and text for people.
 
 use everett_engine::{Finding, principal};
 use everett_report::counted;
@@ -41,7 +42,8 @@ fn difference_json(entry: &DifferenceEntry) -> serde_json::Value {
     })
 }
 
-/// The last event of a run. A JSON value holds no number of worlds above 64 bits, but JSON text does.
+/// The last event of a run. A JSON value holds no number of worlds
+/// above 64 bits, but JSON text does.
 fn end_json(summary: &Summary) -> String {
     let summary = serde_json::to_string(summary).unwrap_or_else(|_| "null".to_owned());
     format!("{{\"event\":\"end\",\"summary\":{summary}}}")
@@ -188,7 +190,8 @@ pub fn comparison_text(against: &Comparison) -> String {
     }
 }
 
-/// Worlds at whose end hosts wait for ever that end in others, or all hosts do. A server that only waits is none.
+/// Worlds at whose end hosts wait for ever that end in others, or all hosts do. A
+/// server that only waits is none.
 fn stalled_text(world: &WorldFigures) -> Option<String> {
     let WorldFigures {
         worlds,

@@ -1,5 +1,5 @@
-//! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file holds the trace of that host alone.
-//! Owns the lookup of traces below a folder.
+//! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file holds the trace
+//! of that host alone. Owns the lookup of traces below a folder.
 
 use everett_engine::{Trace, TraceEnd, TraceInput, WorldFinding};
 use everett_report::{KTest, dtest_files};
@@ -159,7 +159,8 @@ impl Wrong {
     }
 }
 
-/// Whether it is a distributed test, which has the inputs of its hosts and does not say what else happens.
+/// Whether it is a distributed test, which has the inputs of its hosts and
+/// does not say what else happens.
 pub(crate) fn is_dtest(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "dtest")
@@ -263,7 +264,8 @@ pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(traces)
 }
 
-/// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
+/// Whether a file name is that of a trace of a program or a world, and not that of
+/// the original of a shrunk trace.
 fn is_trace(name: &str) -> bool {
     match name.rsplit_once('.') {
         // It is one of another build.

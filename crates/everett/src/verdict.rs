@@ -1,4 +1,5 @@
-//! The verdict of a native replay about a trace, and the build that it holds for. Must not know how replays work.
+//! The verdict of a native replay about a trace, and the build that it holds for.
+//! Must not know how replays work.
 
 use everett_toolchain::Checks;
 

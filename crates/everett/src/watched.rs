@@ -1,4 +1,5 @@
-//! Resolves the variables that a scenario watches (paths of variable and field names) to data of a program.
+//! Resolves the variables that a scenario watches (paths of variable and
+//! field names) to data of a program.
 
 use everett_engine::WorldHost;
 use everett_ir::Module;

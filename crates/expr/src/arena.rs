@@ -34,8 +34,8 @@ pub struct Arena {
     pub(crate) fuel: u32,
     /// Nesting depth of constructors in the current call.
     pub(crate) depth: u32,
-    /// What calls from outside were last simplified to, by the hash of the plain node: the same terms
-    /// are built again on every path that executes the same code.
+    /// What calls from outside were last simplified to, by the hash of the plain node: the same
+    /// terms are built again on every path that executes the same code.
     remembered: Box<[Remembered]>,
 }
 
@@ -96,8 +96,9 @@ pub(crate) struct Entry {
     pub(crate) digest: u64,
     /// The width in the low 24 bits, zero in an entry on the free list; above it the height.
     width_and_height: u32,
-    /// Of the node and the width, by the ids of operands. Above `HASH_BITS` whether simplifying the node is known to
-    /// give the node itself; it may also be stored because a rule made it or because fuel ran out.
+    /// Of the node and the width, by the ids of operands. Above `HASH_BITS` whether
+    /// simplifying the node is known to give the node itself; it may also be stored because a
+    /// rule made it or because fuel ran out.
     hash: u32,
 }
 
@@ -386,8 +387,9 @@ impl Arena {
         }
     }
 
-    /// What a node is known to be simplified to, where the fuel of the call under way suffices to find that out. It
-    /// costs as much as finding it out, so that fuel runs out at the same place whatever is known.
+    /// What a node is known to be simplified to, where the fuel of the call under way
+    /// suffices to find that out. It costs as much as finding it out, so that fuel runs out
+    /// at the same place whatever is known.
     #[inline(always)]
     pub(crate) fn known(&mut self, node: &Node, width: u32, hash: u32) -> Option<ExprId> {
         let (result, cost) = match self.find(node, width, hash) {
@@ -436,7 +438,8 @@ impl Arena {
         }
     }
 
-    /// Forgets all that is known about what nodes are simplified to: the rules are no longer the same.
+    /// Forgets all that is known about what nodes are simplified to:
+    /// the rules are no longer the same.
     pub(crate) fn forget_simplified(&mut self) {
         self.forget_remembered();
         for entry in &mut self.entries {

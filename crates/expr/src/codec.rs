@@ -1,9 +1,10 @@
-//! Terms as bytes: compact, with shared parts written once. Reading builds the terms as they were, so
-//! arrays and terms that the receiving arena has are found again and digests stay the same. Bytes from
-//! anywhere are safe to read: what is wrong with them is reported with its place.
+//! Terms as bytes: compact, with shared parts written once. Reading builds the terms as they were,
+//! so arrays and terms that the receiving arena has are found again and digests stay the same.
+//! Bytes from anywhere are safe to read: what is wrong with them is reported with its place.
 //!
 //! Layout: a version byte; the arrays (ordinal, size, name); the nodes, operands first, each a tag,
-//! a width and its fields, operands as backward distances, tables with their first use; the roots. Numbers are LEB128.
+//! a width and its fields, operands as backward distances, tables with their first
+//! use; the roots. Numbers are LEB128.
 
 use crate::arena::Arena;
 use crate::limbs;

@@ -5,22 +5,23 @@ use crate::digest::{Builder, Content, MAX_STEPS};
 use crate::node::{ExprId, Node, Variable, tag};
 
 impl Arena {
-    /// The place of a symbolic byte among others, by what its array is called: the same in every arena, unlike that of
-    /// its id.
+    /// The place of a symbolic byte among others, by what its array is called: the same in
+    /// every arena, unlike that of its id.
     pub fn variable_order(&self, variable: Variable) -> (u32, u64, u32) {
         let ordinal = self.array_info(variable.array).ordinal;
         (ordinal, self.array_digest(variable.array), variable.index)
     }
 
-    /// A digest of a term by content: of operators, widths, constants and of what its symbolic bytes are called.
-    /// The same term has the same digest in every arena, on every run and machine, whatever its id.
+    /// A digest of a term by content: of operators, widths, constants and of what its
+    /// symbolic bytes are called. The same term has the same digest in every arena, on every
+    /// run and machine, whatever its id.
     #[inline]
     pub fn digest(&self, e: ExprId) -> u64 {
         self.entries[e.index()].digest
     }
 
-    /// The content of a node, from those of its operands. Where the kind of node is known at compile time, only its arm
-    /// is left.
+    /// The content of a node, from those of its operands. Where the kind of node is known at
+    /// compile time, only its arm is left.
     #[inline(always)]
     pub(crate) fn content_of(&self, node: &Node, width: u32) -> Content {
         let new = |tag| Builder::new(tag, width);
@@ -83,8 +84,9 @@ impl Arena {
         builder.finish()
     }
 
-    /// Orders the parts of sums and products, by content like all operands. Programs take up bytes one by one, so terms
-    /// over bytes that were made later go later: a growing sum begins with the sum before.
+    /// Orders the parts of sums and products, by content like all operands. Programs take
+    /// up bytes one by one, so terms over bytes that were made later go later: a growing
+    /// sum begins with the sum before.
     pub(crate) fn part_order(&self, e: ExprId) -> (u64, u64, ExprId) {
         (self.age(e), self.digest(e), e)
     }

@@ -1,6 +1,6 @@
-//! Digests by content: of terms, and of whatever else is fed to a [`Digest128`]. They depend on no id, address or
-//! random seed, so they are the same in every arena, on every run and on every machine. They are not
-//! cryptographic: nobody chooses the input with ill intent.
+//! Digests by content: of terms, and of whatever else is fed to a [`Digest128`]. They depend on no
+//! id, address or random seed, so they are the same in every arena, on every run and on every
+//! machine. They are not cryptographic: nobody chooses the input with ill intent.
 
 use crate::node::ArrayInfo;
 
@@ -12,8 +12,9 @@ const FACTOR_128: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
 /// A digest of 128 bits of a sequence of words and bytes, for histories of states.
 ///
-/// The value is stable: the same calls give the same digest on every run, machine and version of the compiler.
-/// Sequences that differ in one word never collide; all others do with the chance of random numbers.
+/// The value is stable: the same calls give the same digest on every run, machine and
+/// version of the compiler. Sequences that differ in one word never collide; all others do
+/// with the chance of random numbers.
 ///
 /// ```
 /// use everett_expr::Digest128;
@@ -50,8 +51,8 @@ impl Digest128 {
         self.then_u64(word as u64).then_u64((word >> 64) as u64)
     }
 
-    /// Goes on with how many bytes there are and with the bytes, so that `ab`, `c` differs from `a`, `bc`. No bytes are
-    /// the same as the number zero.
+    /// Goes on with how many bytes there are and with the bytes, so that `ab`, `c` differs from
+    /// `a`, `bc`. No bytes are the same as the number zero.
     #[must_use]
     pub fn then_bytes(self, bytes: &[u8]) -> Digest128 {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -160,7 +161,8 @@ mod tests {
     use crate::node::ExprId;
     use crate::node::{FloatFormat, FloatUnaryOp};
 
-    /// Digests are written down in checkpoints and sent to other machines, so their values must not change.
+    /// Digests are written down in checkpoints and sent to other machines,
+    /// so their values must not change.
     #[test]
     fn digests_are_what_they_always_were() {
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Concrete float arithmetic in any rounding mode, with the exception flags that x86 raises: the same results as
-//! [`crate::float`] where that rounds to nearest.
+//! Concrete float arithmetic in any rounding mode, with the exception flags that x86 raises: the
+//! same results as [`crate::float`] where that rounds to nearest.
 //!
-//! All operations give an exact significand with a sticky bit, which [`round`] rounds once. Tininess is detected after
-//! rounding, as both the SSE and the x87 do.
+//! All operations give an exact significand with a sticky bit, which [`round`] rounds once.
+//! Tininess is detected after rounding, as both the SSE and the x87 do.
 
 use crate::float::{self, Unpacked, decode, default_nan, is_nan, is_signalling};
 use crate::node::{FloatFormat, FloatOp, RoundingMode};
@@ -30,7 +30,8 @@ pub mod flag {
 /// A result and the exception flags that it raises.
 pub type Flagged = (u128, u16);
 
-/// A finite number that is not zero: `±(significand + sticky) · 2^exponent`, where sticky is between 0 and 1.
+/// A finite number that is not zero: `±(significand + sticky) · 2^exponent`,
+/// where sticky is between 0 and 1.
 struct Exact {
     negative: bool,
     significand: u128,
@@ -90,7 +91,8 @@ fn largest(format: FloatFormat, negative: bool) -> u128 {
     sign_bit(format, negative) | pack(format, field, significand)
 }
 
-/// Drops bits of a significand (or appends zeros if negative), and rounds. Says also whether that changed the value.
+/// Drops bits of a significand (or appends zeros if negative), and rounds. Says also
+/// whether that changed the value.
 fn drop_bits(number: &Exact, dropped: i32, mode: RoundingMode) -> (u128, bool) {
     let Exact {
         negative,
@@ -270,7 +272,8 @@ fn add(format: FloatFormat, mode: RoundingMode, a: Unpacked, b: Unpacked) -> Fla
 
 /// An exact sum, unless it is zero.
 fn sum(a: (bool, u64, i32), b: (bool, u64, i32)) -> Option<Exact> {
-    // The one with the larger leading bit is far enough to the left that all of the other has room, or is sticky.
+    // The one with the larger leading bit is far enough to the left that all of
+    // the other has room, or is sticky.
     let top = |(_, m, e): (bool, u64, i32)| match m {
         0 => i32::MIN,
         m => e + length(m.into()),
@@ -582,7 +585,8 @@ mod tests {
         let underflow = flag::UNDERFLOW | flag::INEXACT;
         assert_eq!(divide(NearestEven, f64::MIN_POSITIVE, 3.0).1, underflow);
         assert_eq!(divide(NearestEven, f64::MIN_POSITIVE, 4.0).1, 0, "exact");
-        // With an unlimited exponent this would be less than the least normal number by a quarter of the last place.
+        // With an unlimited exponent this would be less than the least normal number
+        // by a quarter of the last place.
         let almost = 1.0 - f64::EPSILON / 2.0;
         let (a, b) = (f64::MIN_POSITIVE.to_bits(), almost.to_bits());
         let product = binary(FloatOp::Mul, DOUBLE, NearestEven, a.into(), b.into());

@@ -38,7 +38,8 @@ impl EvalScratch {
         EvalScratch::default()
     }
 
-    /// How many terms were evaluated so far: of an if-then-else only the branch that is taken counts.
+    /// How many terms were evaluated so far: of an if-then-else only
+    /// the branch that is taken counts.
     pub fn evaluated(&self) -> u64 {
         self.evaluated
     }

@@ -1,5 +1,6 @@
 //! Concrete float arithmetic on bits, bit-exact with x86: SSE for single and double precision, x87
-//! for the 80-bit format. The rounding mode is to nearest even; [`crate::environment`] has the others.
+//! for the 80-bit format. The rounding mode is to nearest even;
+//! [`crate::environment`] has the others.
 //!
 //! NaNs are handled explicitly everywhere, because neither the compiler nor the soft-float library
 //! specifies which NaN an operation returns.
@@ -118,7 +119,8 @@ pub fn is_nan(format: FloatFormat, bits: u128) -> bool {
     decode(format, bits) == Unpacked::Nan
 }
 
-/// Whether the bits are a signalling NaN or an invalid encoding: an operand that raises the invalid flag.
+/// Whether the bits are a signalling NaN or an invalid encoding: an
+/// operand that raises the invalid flag.
 pub(crate) fn is_signalling(format: FloatFormat, bits: u128) -> bool {
     let top = exponent_mask(format) << significand_bits(format);
     let is_odd = format == FloatFormat::X87 && (bits & X87_INTEGER_BIT == 0 || bits & top != top);

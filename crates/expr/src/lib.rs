@@ -2,8 +2,8 @@
 //! evaluated, encoded and decoded. This crate knows nothing of programs, states or solvers.
 //!
 //! Layers, lowest first: `node` (types), `scalar`, `limbs` and `float` (concrete operators),
-//! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `queries`, `simplify` (rules)
-//! and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
+//! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `queries`,
+//! `simplify` (rules) and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -266,7 +266,8 @@ pub enum Node {
     Compare { op: CompareOp, a: ExprId, b: ExprId },
     /// `c` has width 1, `a` (where `c` is true) and `b` have the width of the result.
     Ite { c: ExprId, a: ExprId, b: ExprId },
-    /// The entry of a table (`Arena::table`) at the index; indices past the end give the last entry.
+    /// The entry of a table (`Arena::table`) at the index; indices
+    /// past the end give the last entry.
     Select { table: TableId, index: ExprId },
     /// Bits `low..low + width` of `e`.
     Extract { e: ExprId, low: u32 },
@@ -392,8 +393,8 @@ impl Node {
         Children { ids, next: 0 }
     }
 
-    /// The operator and its numbers; the array of a read, a table and the limbs of a wide constant are
-    /// left out.
+    /// The operator and its numbers; the array of a read, a table and the limbs
+    /// of a wide constant are left out.
     #[inline]
     pub(crate) fn code(&self) -> Code {
         let plain = |tag| (tag, None, None);
@@ -438,7 +439,8 @@ impl Node {
         Code { tag, parts, number }
     }
 
-    /// Equality that becomes a single comparison of fields where the kind of one node is known at compile time.
+    /// Equality that becomes a single comparison of fields where the kind of
+    /// one node is known at compile time.
     #[inline(always)]
     pub(crate) fn is(&self, known: &Node) -> bool {
         use Node::*;

@@ -1,4 +1,5 @@
-//! Tables of constants that terms select from: interned, so that a read of a large table is one small term.
+//! Tables of constants that terms select from: interned, so that a read of
+//! a large table is one small term.
 
 use crate::digest::Digest128;
 use crate::facts::Facts;

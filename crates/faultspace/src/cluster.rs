@@ -36,8 +36,8 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Adds a stack. Returns its number among the distinct ones, and its greatest similarity to those before: 1 if it
-    /// was there. A stack without frames resembles nothing.
+    /// Adds a stack. Returns its number among the distinct ones, and its greatest similarity to
+    /// those before: 1 if it was there. A stack without frames resembles nothing.
     pub fn add(&mut self, stack: &[String], threshold: f64) -> (usize, f64) {
         if let Some(at) = self.known.get(stack) {
             let is_known = !stack.is_empty();

@@ -1,4 +1,5 @@
-//! Reads the file that describes a search (`SEARCH.toml`), and owns all defaults. Errors point at line and column.
+//! Reads the file that describes a search (`SEARCH.toml`), and owns all defaults.
+//! Errors point at line and column.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

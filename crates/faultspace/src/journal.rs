@@ -1,5 +1,6 @@
-//! The journal of a search: all results that it learned, in order, so that a stopped search can be continued. The
-//! course of a search is a function of its seed and of these results, so nothing else is needed.
+//! The journal of a search: all results that it learned, in order, so that a stopped
+//! search can be continued. The course of a search is a function of its seed and of these
+//! results, so nothing else is needed.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,5 @@
-//! Pictures and reports of a search: the map of the space, curves over the runs, JUnit and a table as text.
+//! Pictures and reports of a search: the map of the space, curves over the
+//! runs, JUnit and a table as text.
 
 use everett_report::counted;
 use everett_report::{Curve, Folder, Outcome as TestOutcome, Panel, TestCase, junit, plot};

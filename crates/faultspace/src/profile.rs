@@ -1,5 +1,5 @@
-//! Profiles tests: runs them once, counts which functions or system calls their programs make, and writes the space of
-//! faults that can hit them.
+//! Profiles tests: runs them once, counts which functions or system calls their programs make, and
+//! writes the space of faults that can hit them.
 
 use everett::Possible;
 use std::collections::BTreeMap;
@@ -102,8 +102,8 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     Ok(ProfileResult { space, size, calls })
 }
 
-/// The space of what can go wrong in a world: how often each host makes a call that can fail, and how often a fault of
-/// the scenario can happen to it.
+/// The space of what can go wrong in a world: how often each host makes a call that can fail, and
+/// how often a fault of the scenario can happen to it.
 fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
     let counts = worlds::possible(scenario)?;
     if counts.is_empty() {
@@ -234,7 +234,8 @@ fn failing(system_calls: bool) -> Vec<Failing> {
     rows.collect()
 }
 
-/// The description of the space: a subspace for each set of functions with the same errnos and return value.
+/// The description of the space: a subspace for each set of functions with
+/// the same errnos and return value.
 fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
     let mut text =
         String::from("# Made by `everett faults profile`. What is never called is left out.\n");

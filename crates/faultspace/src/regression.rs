@@ -1,4 +1,5 @@
-//! The folder of a scenario: its text, the output of its commands, and a script that reproduces a failure.
+//! The folder of a scenario: its text, the output of its commands, and a
+//! script that reproduces a failure.
 
 use everett_report::Folder;
 use std::fmt::Write;
@@ -54,8 +55,8 @@ fn make_executable(path: &std::path::Path) {
     let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
 }
 
-/// The script of a failure: a replay in isolation. Who asks for it (`--plain`) gets one that needs nothing of Everett,
-/// where a shell can inject the fault and see the failure.
+/// The script of a failure: a replay in isolation. Who asks for it (`--plain`) gets one that needs
+/// nothing of Everett, where a shell can inject the fault and see the failure.
 fn script(
     folder: &Folder,
     config: &SearchConfig,

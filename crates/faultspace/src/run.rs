@@ -1,5 +1,5 @@
-//! Runs a search: proposes scenarios, runs them in parallel jobs, learns their results in the order of issue, and
-//! writes the folder of results.
+//! Runs a search: proposes scenarios, runs them in parallel jobs, learns their results in the order
+//! of issue, and writes the folder of results.
 
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,8 @@ use crate::system::{MOST_VALUES, System};
 pub struct RunSpec {
     /// The file that describes it.
     pub file: PathBuf,
-    /// The folder of results; by default the next number below everett-out/. A folder with results of the same search
-    /// goes on.
+    /// The folder of results; by default the next number below everett-out/. A folder with
+    /// results of the same search goes on.
     pub out: Option<PathBuf>,
     /// The most scenarios; by default what the file says, or all.
     pub runs: Option<u64>,
@@ -161,7 +161,8 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks the first and the last scenario of each subspace before anything is run, and that the system starts.
+/// Checks the first and the last scenario of each subspace before anything is
+/// run, and that the system starts.
 fn check(system: &System, space: &Space) -> Result<()> {
     for (subspace, own) in space.subspaces().iter().enumerate() {
         for axis in 0..own.axes.len() {
@@ -231,7 +232,8 @@ struct Explorer<'s> {
     curves: Curves,
 }
 
-/// What a job is asked, and what it answers: the number of a scenario, and what was seen with and without its faults.
+/// What a job is asked, and what it answers: the number of a scenario, and what was
+/// seen with and without its faults.
 type Question = (u64, Scenario);
 type Observed = Result<(Seen, Arc<Seen>)>;
 type Answer = (u64, Observed);
@@ -290,8 +292,9 @@ impl<'s> Explorer<'s> {
         }
     }
 
-    /// Searches until all is run or something says stop. A fixed window of scenarios is in flight, and results are
-    /// learned in the order of issue: so the course does not depend on the number of jobs.
+    /// Searches until all is run or something says stop. A fixed window of scenarios
+    /// is in flight, and results are learned in the order of issue: so the course does
+    /// not depend on the number of jobs.
     fn search(
         &mut self,
         system: &System,
@@ -355,7 +358,8 @@ impl<'s> Explorer<'s> {
                     break Ok(());
                 }
             };
-            // Jobs that wait for questions end; those in flight are awaited, and what they say is dropped.
+            // Jobs that wait for questions end; those in flight are
+            // awaited, and what they say is dropped.
             drop(questions);
             if let Ok(asked) = asked.lock() {
                 while asked.try_recv().is_ok() {}
@@ -628,7 +632,8 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
-    /// How many scenarios had their faults; `None` where nobody can tell, or none had a fault to inject.
+    /// How many scenarios had their faults; `None` where nobody can
+    /// tell, or none had a fault to inject.
     fn injected(&self, system: &System) -> Option<u64> {
         let is_due = |result: &&ScenarioResult| {
             let scenario = self.space.scenario(&self.space.point(result.position));

@@ -30,7 +30,8 @@ pub struct Impact {
     pub output: f64,
     /// Files differ from those without faults.
     pub files: f64,
-    /// By how much a latency that the test prints is higher, and a throughput lower: 1 for twice as much.
+    /// By how much a latency that the test prints is higher, and a
+    /// throughput lower: 1 for twice as much.
     pub latency: f64,
     /// The output matches `log_pattern`.
     pub log: f64,

@@ -1,5 +1,5 @@
-//! Describes a space: its size, axes and holes, and, from the results of a search, its structure (the relative linear
-//! density along each axis).
+//! Describes a space: its size, axes and holes, and, from the results of a search, its structure
+//! (the relative linear density along each axis).
 
 use std::path::Path;
 
@@ -21,7 +21,8 @@ pub struct AxisShown {
     pub ends: [String; 2],
 }
 
-/// The density along an axis: the mean impact on lines through scenarios with impact, over the mean impact of all.
+/// The density along an axis: the mean impact on lines through scenarios with
+/// impact, over the mean impact of all.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AxisDensity {
     /// The axis.
@@ -47,7 +48,8 @@ pub struct Shown {
     pub results: usize,
 }
 
-/// Shows a space: a file of a space, a file of a search, or the folder of results. `distance` is that of vicinities.
+/// Shows a space: a file of a space, a file of a search, or the folder of results.
+/// `distance` is that of vicinities.
 pub fn show(path: &Path, distance: u64) -> Result<Shown> {
     let (space, results) = match path {
         folder if folder.is_dir() => {
@@ -100,7 +102,8 @@ fn parse(text: &str, file: &str) -> Result<Space> {
     })
 }
 
-/// The distance of two points: increments and decrements of indices that lead from one to the other.
+/// The distance of two points: increments and decrements of indices
+/// that lead from one to the other.
 fn apart(one: &Point, two: &Point) -> Option<u64> {
     let is_same = one.subspace == two.subspace;
     let pairs = one.indices.iter().zip(&two.indices);

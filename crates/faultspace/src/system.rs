@@ -49,7 +49,8 @@ pub(crate) struct System {
 }
 
 impl System {
-    /// The system that a file describes. Its library is built in `folder`, where tests have scratch folders, too.
+    /// The system that a file describes. Its library is built in `folder`, where
+    /// tests have scratch folders, too.
     pub(crate) fn new(
         config: &SearchConfig,
         manager: &[OsString],
@@ -156,8 +157,8 @@ impl System {
         }
     }
 
-    /// A scenario without the attributes of its faults: the test alone. What a script makes of an attribute is not
-    /// known; only `test` is certainly about the test.
+    /// A scenario without the attributes of its faults: the test alone. What a script makes of an
+    /// attribute is not known; only `test` is certainly about the test.
     pub(crate) fn without(&self, scenario: &Scenario) -> Scenario {
         let names = self.row.injector.attributes();
         let is_kept = |name: &str| match self.passes_scenario() {
@@ -175,8 +176,8 @@ impl System {
         test
     }
 
-    /// A job without faults: attributes that the test alone does not have are there, but empty, so that commands can
-    /// tell what they mean.
+    /// A job without faults: attributes that the test alone does not have are there, but empty, so
+    /// that commands can tell what they mean.
     fn job_without(&self, test: &Scenario, injection: Injection) -> Job {
         let mut filled = test.clone();
         for (fault, name) in &self.names {
@@ -238,7 +239,8 @@ impl System {
         std::fs::create_dir_all(&job.scratch)
             .map_err(|error| format!("no scratch folder: {error}"))?;
         let answered = self.answer(job);
-        // What is left there is below a mount that is gone, or was written by a test without namespaces.
+        // What is left there is below a mount that is gone, or was
+        // written by a test without namespaces.
         let _ = std::fs::remove_dir_all(&job.scratch);
         answered
     }

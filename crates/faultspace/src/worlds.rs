@@ -1,5 +1,5 @@
-//! The system under test as a world of native programs under the kernel model: runs it with planned faults, in this
-//! process.
+//! The system under test as a world of native programs under the kernel model: runs it with
+//! planned faults, in this process.
 
 use everett::{
     HostPlans, PlannedFault, PlannedKind, PlannedLimit, PlannedLimits, PlannedRun, PlannedWorld,

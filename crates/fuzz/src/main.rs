@@ -1,4 +1,5 @@
-//! `everett-fuzz TARGET`: tries damaged input for some time; exit code 1 and a file if something broke.
+//! `everett-fuzz TARGET`: tries damaged input for some time; exit code
+//! 1 and a file if something broke.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -21,7 +22,8 @@ struct Arguments {
     /// Seed of everything random.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Folder with more inputs to start from; inputs that break something are written there, else here.
+    /// Folder with more inputs to start from; inputs that break
+    /// something are written there, else here.
     #[arg(long)]
     corpus: Option<PathBuf>,
     /// Try this file only.

@@ -1,5 +1,6 @@
-//! The benefit of an atom: how likely something goes wrong where it checks. Several estimators contribute; the benefit
-//! is their weighted mean. An estimator is one struct here, and one row in `estimators` in `steps`.
+//! The benefit of an atom: how likely something goes wrong where it checks. Several estimators
+//! contribute; the benefit is their weighted mean. An estimator is one struct here, and one
+//! row in `estimators` in `steps`.
 
 use everett_report::LineCoverage;
 use std::collections::BTreeMap;
@@ -92,7 +93,8 @@ impl Estimator for History {
     }
 }
 
-/// What few programs call is tested little: the popularity of functions over a code base, from a survey.
+/// What few programs call is tested little: the popularity of functions
+/// over a code base, from a survey.
 pub struct Popularity {
     /// Calls of each function.
     pub calls: BTreeMap<String, u64>,
@@ -115,15 +117,17 @@ impl Estimator for Popularity {
         "popularity"
     }
 
-    /// Functions that the survey does not know are not part of the API, and are left to other estimators.
+    /// Functions that the survey does not know are not part of the API,
+    /// and are left to other estimators.
     fn benefit(&self, atom: &AtomRecord, _: Option<u64>) -> Option<f64> {
         let calls = self.calls.get(&atom.function)?;
         Some(1.0 / (1.0 + (1.0 + *calls as f64).log10()))
     }
 }
 
-/// What explorations with Everett have reached. A check that a complete exploration has reached, and that failed on
-/// none of its paths, loses most of its benefit; one in code that was never reached has the most.
+/// What explorations with Everett have reached. A check that a complete exploration has
+/// reached, and that failed on none of its paths, loses most of its benefit; one in code that
+/// was never reached has the most.
 pub struct Explored {
     /// The lines that runs executed, all together.
     pub coverage: LineCoverage,
@@ -167,7 +171,8 @@ fn executed(coverage: &LineCoverage, atom: &AtomRecord) -> Option<bool> {
     file.lines.get(&atom.line).copied()
 }
 
-/// Whether two paths name the same file: debug information has some of them relative to the folder of a build.
+/// Whether two paths name the same file: debug information has some of them
+/// relative to the folder of a build.
 fn is_same(one: &str, other: &str) -> bool {
     let ends = |long: &str, short: &str| {
         long.strip_suffix(short)

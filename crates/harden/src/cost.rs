@@ -1,11 +1,12 @@
 //! The cost of an atom: how often it runs, times the cost of one check of its kind.
 //!
-//! The cost of checks is calibrated on the program itself: the run time of the build with all checks, less that of the
-//! build without checks, is divided among the atoms by count and kind.
+//! The cost of checks is calibrated on the program itself: the run time of the build with all
+//! checks, less that of the build without checks, is divided among the atoms by count and kind.
 
 use crate::files::{AtomRecord, Measured};
 
-/// What one check of a kind takes, in nanoseconds, before calibration. Only the ratios matter where there are times.
+/// What one check of a kind takes, in nanoseconds, before calibration. Only the
+/// ratios matter where there are times.
 pub fn weight_ns(kind: &str) -> f64 {
     match kind {
         "copy" => 6.0,
@@ -55,7 +56,8 @@ pub fn median(values: &[u64]) -> Option<f64> {
     }
 }
 
-/// The overhead of a build over the baseline. Runs took turns, so each is compared with its neighbour.
+/// The overhead of a build over the baseline. Runs took turns, so each
+/// is compared with its neighbour.
 pub fn overhead(baseline: &[u64], other: &[u64]) -> Option<f64> {
     let mut ratios: Vec<f64> = baseline
         .iter()

@@ -34,7 +34,8 @@ pub(crate) const CURVE_SVG: &str = "curve.svg";
 pub struct AtomRecord {
     /// Its number: its place in the list.
     pub id: u32,
-    /// What it checks: `read`, `write`, `copy`, `call`, `bounds`, `trap`, `assertion`, `overflow`, `log`, `frame`.
+    /// What it checks: `read`, `write`, `copy`, `call`, `bounds`, `trap`,
+    /// `assertion`, `overflow`, `log`, `frame`.
     pub kind: String,
     /// The source file.
     pub file: String,
@@ -69,7 +70,8 @@ impl AtomRecord {
 /// `atoms.json`: how the instrumentation is divided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AtomsFile {
-    /// How many instructions of the source lines have a check, on average: atoms for each line that has any.
+    /// How many instructions of the source lines have a check, on average:
+    /// atoms for each line that has any.
     pub granularity: f64,
     /// The checks.
     pub atoms: Vec<AtomRecord>,

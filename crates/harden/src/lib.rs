@@ -1,12 +1,13 @@
-//! Elastic instrumentation: a production build of a program with as many checks as a given overhead allows, placed
-//! where they help most.
+//! Elastic instrumentation: a production build of a program with as many checks as a given overhead
+//! allows, placed where they help most.
 //!
-//! The five steps are functions with a file each: [`instrument`], [`divide`] (atoms), [`estimate`] (cost and benefit),
-//! [`choose`] (selection) and [`activate`]. [`harden`] does all of them. [`survey`](survey()) counts how popular the
-//! configurations of an API are in source trees.
+//! The five steps are functions with a file each: [`instrument`], [`divide`] (atoms), [`estimate`]
+//! (cost and benefit), [`choose`] (selection) and [`activate`]. [`harden`] does all of them.
+//! [`survey`](survey()) counts how popular the configurations of an API are in source trees.
 //!
-//! Architecture invariant: [`select`], [`cost`], [`benefit`] and [`curve`] know no process, no file and no clock. The
-//! selection is a function of counts, measured times, weights and the budget. The crate prints nothing.
+//! Architecture invariant: [`select`], [`cost`], [`benefit`] and [`curve`] know no process, no
+//! file and no clock. The selection is a function of counts, measured times, weights and the
+//! budget. The crate prints nothing.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

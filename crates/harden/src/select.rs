@@ -1,5 +1,5 @@
-//! Selects atoms: the most benefit for a given cost, or the least cost for a given benefit. Greedy by the ratio of
-//! benefit and cost, or exact by dynamic programming.
+//! Selects atoms: the most benefit for a given cost, or the least cost for a given benefit. Greedy
+//! by the ratio of benefit and cost, or exact by dynamic programming.
 
 use std::cmp::Ordering;
 
@@ -140,7 +140,8 @@ fn exact_for_goal(items: &[Item], goal: f64) -> Vec<bool> {
 struct Table {
     /// The most benefit of all atoms within a cost.
     best: Vec<f64>,
-    /// For each atom that costs something: its number, its cost in parts, and for which costs it is taken.
+    /// For each atom that costs something: its number, its cost in parts,
+    /// and for which costs it is taken.
     rows: Vec<(usize, usize, Vec<u64>)>,
 }
 

@@ -69,7 +69,8 @@ pub struct ActivateSpec {
     pub workload: Option<PathBuf>,
     /// How often it is run.
     pub rounds: u32,
-    /// Functions that handle a request each. Where there are some, checks that are not selected run for some requests.
+    /// Functions that handle a request each. Where there are some, checks that are not
+    /// selected run for some requests.
     pub entries: Vec<String>,
 }
 
@@ -516,7 +517,8 @@ impl Build<'_> {
     }
 }
 
-/// The functions whose dropped checks are the most expensive: hot code that nothing checks in production.
+/// The functions whose dropped checks are the most expensive: hot code
+/// that nothing checks in production.
 fn targets(atoms: &[HardAtom]) -> Vec<Target> {
     let mut functions: BTreeMap<(&str, &str), Target> = BTreeMap::new();
     for atom in atoms.iter().filter(|atom| !atom.kept) {
@@ -542,7 +544,8 @@ fn targets(atoms: &[HardAtom]) -> Vec<Target> {
     targets
 }
 
-/// All steps. Where the build takes more than was expected, costs are corrected and atoms are selected again.
+/// All steps. Where the build takes more than was expected, costs are
+/// corrected and atoms are selected again.
 pub fn harden(spec: &HardenSpec, notify: Notify<'_>) -> Result<HardFile> {
     spec.aim.check().map_err(Error::Usage)?;
     let program = &spec.estimate.program;

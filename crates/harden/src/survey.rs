@@ -1,6 +1,6 @@
-//! Counts how popular the configurations of an API are in source trees. A configuration is the name of a function with
-//! the named constants that it is called with; other arguments are `any`. `open(path, O_RDONLY)` is `open(any,
-//! O_RDONLY)`.
+//! Counts how popular the configurations of an API are in source trees. A configuration is the name
+//! of a function with the named constants that it is called with; other arguments are `any`.
+//! `open(path, O_RDONLY)` is `open(any, O_RDONLY)`.
 
 mod draw;
 mod source;

@@ -1,4 +1,5 @@
-//! Runs the user's workload with a build of the program, and measures the processor time of that build alone.
+//! Runs the user's workload with a build of the program, and measures the
+//! processor time of that build alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,8 @@ impl Workload {
         }
     }
 
-    /// Runs it with a build of the program, and returns the processor time that the build took, in microseconds.
+    /// Runs it with a build of the program, and returns the processor time that
+    /// the build took, in microseconds.
     pub fn run(&self, program: &Path, name: &Path) -> Result<u64> {
         // The stand-in has the name of the program, whichever build it runs.
         let name = name.file_name().unwrap_or(name.as_os_str());

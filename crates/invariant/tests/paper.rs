@@ -113,7 +113,8 @@ fn the_working_directory_is_kept_over_a_request() {
     assert_eq!(both(source, &nodes, bad), Ok(false));
 }
 
-/// Figure 15: one node with data for several states and keys; functions are used by several invariants.
+/// Figure 15: one node with data for several states and keys; functions
+/// are used by several invariants.
 #[test]
 fn functions_are_shared_between_invariants() {
     let source = r#"

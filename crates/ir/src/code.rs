@@ -103,7 +103,8 @@ pub struct SwitchTable {
 }
 
 impl SwitchTable {
-    /// The number of the side that goes to a target, among the sides of all branches of the function.
+    /// The number of the side that goes to a target, among the sides
+    /// of all branches of the function.
     #[inline]
     pub fn side(&self, target: Pc) -> u32 {
         self.first_side + self.sides.partition_point(|side| *side < target) as u32
@@ -394,8 +395,8 @@ pub struct Program {
     pub optimised_file: Option<String>,
     /// Function and first instruction of each segment.
     pub segments: Vec<(FunctionId, Pc)>,
-    /// Half the number of the sides of branches and switches in all functions. A switch has an even number of places
-    /// for its sides.
+    /// Half the number of the sides of branches and switches in all functions. A switch has an even
+    /// number of places for its sides.
     pub branches: u32,
     /// Number of slots that globals use, by class: the vm allocates further slots.
     pub slots_used: Vec<u32>,

@@ -1,11 +1,12 @@
 //! Which source files belong to the libraries of the toolchain, and not to what the user wrote.
 //!
-//! Libraries are recognised by the folders that they were really compiled from, as the program's own debug information
-//! names them: a user's folder may have any name.
+//! Libraries are recognised by the folders that they were really compiled from, as the program's
+//! own debug information names them: a user's folder may have any name.
 
 use crate::module::Module;
 
-/// Folders that the toolchain itself assigns: Everett's runtime and sysroot, and the crates that Rust's std contains.
+/// Folders that the toolchain itself assigns: Everett's runtime and sysroot, and the
+/// crates that Rust's std contains.
 const ASSIGNED: &[&str] = &["/everett/", "/rust/deps/"];
 
 /// The folder under which Rust's own releases name their sources, with the commit behind it.
@@ -14,10 +15,12 @@ const RUST_RELEASES: &str = "/rustc/";
 /// The folder of Everett's runtime.
 const RUNTIME: &str = "/everett/runtime/";
 
-/// The parts of the compiler package's library folder that are the C library and the compilers' runtimes.
+/// The parts of the compiler package's library folder that are the C
+/// library and the compilers' runtimes.
 const RUNTIME_PARTS: &[&str] = &["libc/", "c/", "compiler_rt", "libunwind/"];
 
-/// Functions that libraries always bring along: a part of the symbol, and where the file lies in the library.
+/// Functions that libraries always bring along: a part of the symbol, and
+/// where the file lies in the library.
 const LANDMARKS: &[(&str, &str)] = &[
     ("__libc_start_main", "libc/musl/src/env/__libc_start_main.c"),
     ("3std2rt19lang_start_internal", "std/src/rt.rs"),
@@ -42,7 +45,8 @@ impl LibraryFolders {
         }))
     }
 
-    /// Finds the folders by the functions of a program: each with its symbol, and how to find its file.
+    /// Finds the folders by the functions of a program: each with its
+    /// symbol, and how to find its file.
     pub fn by_functions<'f, F: FnOnce() -> Option<String>>(
         functions: impl Iterator<Item = (&'f str, F)>,
     ) -> Self {
@@ -63,7 +67,8 @@ impl LibraryFolders {
         Self(folders)
     }
 
-    /// Whether a source file is part of a library. A file without a name is: only assembly has none.
+    /// Whether a source file is part of a library. A file without a
+    /// name is: only assembly has none.
     pub fn contains(&self, file: &str) -> bool {
         let starts = |folder: &str| file.starts_with(folder);
         file.is_empty()
@@ -72,8 +77,8 @@ impl LibraryFolders {
             || is_of_rust_release(file)
     }
 
-    /// Whether a source file is part of the C library or of the compilers' runtimes, which treat some plain words as
-    /// atomic. Rust's std and the library of C++ do not.
+    /// Whether a source file is part of the C library or of the compilers' runtimes, which treat
+    /// some plain words as atomic. Rust's std and the library of C++ do not.
     pub fn is_runtime(&self, file: &str) -> bool {
         let is_of = |folder: &String| {
             let inside = file.strip_prefix(folder.as_str());

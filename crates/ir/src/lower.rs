@@ -47,7 +47,8 @@ pub struct LowerOptions<'a> {
     pub is_vm_operation: &'a dyn Fn(&str) -> bool,
     /// Keep scalar stack slots whose address is not taken in registers (mem2reg).
     pub promote: bool,
-    /// Check indices against the bounds of the arrays that they index, which may be parts of larger objects.
+    /// Check indices against the bounds of the arrays that they index, which
+    /// may be parts of larger objects.
     pub check_subobjects: bool,
 }
 
@@ -213,8 +214,8 @@ fn number_branches(program: &mut Program) {
     }
 }
 
-/// A file of the user that the compiler optimised. Rust says so for what it compiles at once; C says it of all that is
-/// linked as bitcode, but then marks the functions that are not optimised.
+/// A file of the user that the compiler optimised. Rust says so for what it compiles at once; C
+/// says it of all that is linked as bitcode, but then marks the functions that are not optimised.
 fn optimised_file(module: &Module, library: &LibraryFolders) -> Option<String> {
     let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
     let units = module.debug.units.iter().filter(|unit| unit.optimised);

@@ -1,4 +1,5 @@
-//! Boot of a host, and start of a program: its memory, arguments, environment and initial stack block.
+//! Boot of a host, and start of a program: its memory, arguments,
+//! environment and initial stack block.
 
 use everett_vm::{
     Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt, Memory, ObjectKind,
@@ -37,9 +38,9 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 
 impl Host {
-    /// Loads the program and sets up its arguments, environment and files. Returns [`Interrupt::Suspend`] if
-    /// a question to the oracle has several answers: call it again from scratch. A host that was switched off
-    /// boots with its old disk.
+    /// Loads the program and sets up its arguments, environment and files. Returns
+    /// [`Interrupt::Suspend`] if a question to the oracle has several answers: call it again from
+    /// scratch. A host that was switched off boots with its old disk.
     pub fn boot(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -310,7 +311,8 @@ fn strings(
     Ok(strings)
 }
 
-/// A string of symbolic bytes, without its NUL. Its input array has one more byte, which stands for the NUL.
+/// A string of symbolic bytes, without its NUL. Its input array has one more
+/// byte, which stands for the NUL.
 fn symbolic_string(
     prefix: &[u8],
     name: &str,

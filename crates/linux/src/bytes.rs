@@ -10,8 +10,8 @@ use triomphe::Arc;
 /// Bytes written to an output stream; it only grows at its end.
 pub type Output = Bytes;
 
-/// Initial size of the first page, which doubles as needed: a line of output does not cost each state a whole
-/// page.
+/// Initial size of the first page, which doubles as needed: a line of output does
+/// not cost each state a whole page.
 const FIRST: usize = 64;
 
 /// Concrete bytes that many states share. They may be loaded lazily, but never change.
@@ -334,8 +334,8 @@ impl Bytes {
         own.is_some_and(|own| Arc::ptr_eq(own, pages))
     }
 
-    /// Zeroes the rest of the last page: a process that maps a file can write behind the end, and others must
-    /// not see it.
+    /// Zeroes the rest of the last page: a process that maps a file can write behind the
+    /// end, and others must not see it.
     fn clear_tail(&mut self) {
         let (index, within) = (self.len / PAGE as u64, (self.len % PAGE as u64) as usize);
         let page = self.page(index as usize);

@@ -30,7 +30,8 @@ pub const SYS_RESOURCE: u32 = 24;
 pub const SYS_TIME: u32 = 25;
 pub const MKNOD: u32 = 27;
 
-/// Capabilities about files, which go with the user of the file system: all to override permissions and owners.
+/// Capabilities about files, which go with the user of the file system: all to
+/// override permissions and owners.
 const OF_FILES: u64 = 0x1f;
 
 impl Capabilities {

@@ -28,12 +28,14 @@ pub struct CloneArgs {
     pub child_tid: u64,
     /// Base of `%fs`.
     pub tls: u64,
-    /// Function and argument that the child starts with; `None` continues at the parent's program counter.
+    /// Function and argument that the child starts with; `None` continues
+    /// at the parent's program counter.
     pub entry: Option<(u64, Value)>,
 }
 
 impl CloneArgs {
-    /// `vfork`: the parent is blocked until the child exits or calls `execve`; they share memory meanwhile.
+    /// `vfork`: the parent is blocked until the child exits or calls
+    /// `execve`; they share memory meanwhile.
     pub const VFORK: CloneArgs = CloneArgs {
         flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
         parent_tid: 0,
@@ -184,7 +186,8 @@ impl Kernel<'_, '_> {
         if child.lender.is_some() {
             let is_set = args.flags & CLONE_CHILD_SETTID != 0;
             if is_set && self.check(args.child_tid, 4, true).is_ok() {
-                // The child finds its tid there; who has given another address than its own sees none.
+                // The child finds its tid there; who has given another
+                // address than its own sees none.
                 let _ = self.write_bytes(args.child_tid, &pid.to_le_bytes());
             }
             return (child, Memory::empty());

@@ -136,7 +136,8 @@ pub struct HostOptions {
     pub stops_at_calls: bool,
     /// Random bytes and the wall clock are symbolic: programs may draw and read anything.
     pub symbolic_draws: bool,
-    /// Programs find files that they have not changed with their own times, with old ones and with future ones.
+    /// Programs find files that they have not changed with their own times,
+    /// with old ones and with future ones.
     pub symbolic_file_times: bool,
     /// What its programs may take.
     pub limits: GuestLimits,
@@ -367,8 +368,8 @@ impl PreemptAt {
 pub struct FaultOptions {
     /// The most failures on a path.
     pub most: u32,
-    /// Which failures: those that one of these filters lets in, or all if none does, without those that one leaves
-    /// out.
+    /// Which failures: those that one of these filters lets in, or all if none does,
+    /// without those that one leaves out.
     pub only: Arc<[FaultFilter]>,
     /// Only between `everett_faults_enable` and `everett_faults_disable`.
     pub in_regions: bool,
@@ -469,10 +470,11 @@ pub struct Watch {
     pub symbol: String,
     /// Address of the variable, once known.
     pub address: u64,
-    /// Offsets of the pointers to follow: the first in the variable, each further one in the target of the
-    /// pointer before it.
+    /// Offsets of the pointers to follow: the first in the variable, each further one in the
+    /// target of the pointer before it.
     pub through: Vec<u64>,
-    /// Offset of the data in the target of the last pointer, or in the variable if there is no pointer.
+    /// Offset of the data in the target of the last pointer, or in the
+    /// variable if there is no pointer.
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,

@@ -1,5 +1,5 @@
-//! Signal delivery: signal frames and handlers that run on the stack of their thread, return from handlers,
-//! and hardware faults that have a handler.
+//! Signal delivery: signal frames and handlers that run on the stack of their thread, return from
+//! handlers, and hardware faults that have a handler.
 
 use everett_vm::{Buffer, Bug, BugKind, FloatEnvironment, OnReturn, Value, resize};
 use triomphe::Arc;
@@ -92,8 +92,8 @@ fn fault_of(bug: &Bug) -> Option<Signal> {
 }
 
 impl Kernel<'_, '_> {
-    /// Performs the default action of deliverable signals until none is left or the next one has a handler,
-    /// and returns that one with its action. A stop signal stops the process.
+    /// Performs the default action of deliverable signals until none is left or the next one has a
+    /// handler, and returns that one with its action. A stop signal stops the process.
     fn next_handler(&mut self) -> Result<Option<(i32, SignalAction)>, Stop> {
         loop {
             let ready = self.host.deliverable_signals(self.task());
@@ -154,7 +154,8 @@ impl Kernel<'_, '_> {
                 ignored |= bit(signal);
             }
         }
-        // Each is taken as one with a handler would be: overruns of its timer are known from then on.
+        // Each is taken as one with a handler would be: overruns of
+        // its timer are known from then on.
         while ignored != 0
             && let Some(signal) = self.host.take_signal(self.task, ignored)
         {
@@ -162,8 +163,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Handles a signal that arrived while the thread is blocked. `None` if the wait continues; otherwise
-    /// whether the call restarts once the handler has returned.
+    /// Handles a signal that arrived while the thread is blocked. `None` if the wait continues;
+    /// otherwise whether the call restarts once the handler has returned.
     pub(crate) fn interruption(&mut self, wait: &Wait) -> Result<Option<bool>, Stop> {
         let next = self.next_handler()?;
         Ok(next.map(|(_, action)| wait.restarts && action.flags & SA_RESTART != 0))
@@ -328,8 +329,8 @@ impl Kernel<'_, '_> {
         self.deliver_signals()
     }
 
-    /// Continues at the program counter that a handler has set: libc cancels a thread by moving it out of its
-    /// system call.
+    /// Continues at the program counter that a handler has set: libc cancels a thread by
+    /// moving it out of its system call.
     fn continue_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
         if shown == wanted {
             return Ok(());
@@ -344,8 +345,8 @@ impl Kernel<'_, '_> {
         Err(self.unsupported("a signal handler changed registers of the interrupted code"))
     }
 
-    /// An instruction faults: runs its signal handler, if there is one. The instruction is executed again
-    /// when the handler returns.
+    /// An instruction faults: runs its signal handler, if there is one. The instruction is executed
+    /// again when the handler returns.
     pub(crate) fn deliver_fault(&mut self, bug: &Bug) -> Result<bool, Stop> {
         if !self.host.options.faults_to_handlers {
             return Ok(false);

@@ -113,8 +113,9 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         exit
     }
 
-    /// Accounts for executed instructions. They take no virtual time: the clock advances by system calls
-    /// only, so that it is the same for the native program, which executes other instructions.
+    /// Accounts for executed instructions. They take no virtual time: the clock
+    /// advances by system calls only, so that it is the same for the native program,
+    /// which executes other instructions.
     fn count(&mut self) {
         let new = self.kernel.vm.instructions - self.counted;
         self.counted += new;
@@ -217,8 +218,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         task.passed_preemption_point = false;
         task.fault_asked = false;
         task.stop_asked = false;
-        // A handler that interrupts a wait runs with the temporary signal mask of the call; everything else
-        // restores the mask.
+        // A handler that interrupts a wait runs with the temporary signal mask of the call;
+        // everything else restores the mask.
         if result.bits != Errno::EINTR.result() {
             kernel.restore_mask();
         }

@@ -1,4 +1,5 @@
-//! Exit of threads and processes, reparenting of orphans, and removal of exited tasks from the tables.
+//! Exit of threads and processes, reparenting of orphans, and removal
+//! of exited tasks from the tables.
 
 use everett_vm::{Memory, Value};
 use triomphe::Arc;
@@ -69,7 +70,8 @@ impl Kernel<'_, '_> {
                 self.release_robust_locks(task);
             }
         }
-        // As in Linux: the word is cleared only if another process shares the memory and could see it.
+        // As in Linux: the word is cleared only if another process
+        // shares the memory and could see it.
         if self.process().lender.is_some() {
             self.clear_child_tid();
             self.return_stack();
@@ -183,8 +185,8 @@ impl HostState {
         }
     }
 
-    /// The pid of the process that adopts the children of `pid`: the nearest live subreaper among its
-    /// ancestors, or init.
+    /// The pid of the process that adopts the children of `pid`: the nearest live
+    /// subreaper among its ancestors, or init.
     fn reaper_of(&self, pid: u32) -> u32 {
         let mut next = pid;
         while let Some(process) = self.process_by_pid(next) {
@@ -242,7 +244,8 @@ impl Host {
         }
     }
 
-    /// A process leaves its memory, because it exits or executes a program, to those that use it, too.
+    /// A process leaves its memory, because it exits or executes a
+    /// program, to those that use it, too.
     pub(crate) fn hand_over_memory_of(&mut self, at: usize) {
         let pid = self.state.processes[at].pid;
         let uses = |process: &Arc<ProcessState>| {
@@ -293,7 +296,8 @@ impl Host {
 }
 
 impl HostState {
-    /// Detaches all segments of a process, and forgets what it has written to its mappings, for `execve` and exit.
+    /// Detaches all segments of a process, and forgets what it has written to its
+    /// mappings, for `execve` and exit.
     pub(crate) fn detach_all(&mut self, pid: u32) {
         self.files.dirty_pages.keep(pid, |_| false);
         let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));

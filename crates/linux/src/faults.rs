@@ -1,7 +1,8 @@
 //! Injection of failures, in one place, for all system calls whose rows list errnos.
 //!
-//! A call is executed first. Only if it succeeds or blocks is the oracle asked whether it fails instead; then
-//! its effects are rolled back. So no failure is injected where the call fails anyway.
+//! A call is executed first. Only if it succeeds or blocks is the oracle asked
+//! whether it fails instead; then its effects are rolled back. So no failure is
+//! injected where the call fails anyway.
 
 use everett_vm::StackId;
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
-//! File mappings. While a process runs, the pages of the files that it maps are in its memory; between time
-//! slices and during system calls they are in the files.
+//! File mappings. While a process runs, the pages of the files that it maps are in its memory;
+//! between time slices and during system calls they are in the files.
 //!
-//! Only one process of a host runs at a time, so all processes see the same pages, and a program without file
-//! mappings pays nothing.
+//! Only one process of a host runs at a time, so all processes see the same pages, and a program
+//! without file mappings pays nothing.
 
 use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
@@ -87,8 +87,9 @@ impl HostState {
         });
     }
 
-    /// Updates the times of files whose pages were written through shared mappings, as the page faults do by which a
-    /// kernel notices: each process faults once for a page, until the file is synchronised or unmapped.
+    /// Updates the times of files whose pages were written through shared mappings, as the
+    /// page faults do by which a kernel notices: each process faults once for a page, until
+    /// the file is synchronised or unmapped.
     fn note_writes(&mut self, memory: &mut Memory) {
         let mut written = Vec::new();
         memory.for_each_view(|view| written.push((view.file, view.written.take())));
@@ -121,8 +122,8 @@ impl HostState {
         });
     }
 
-    /// At the start of a system call: copies changed pages into the files; the process still sees them in its
-    /// memory.
+    /// At the start of a system call: copies changed pages into the files; the
+    /// process still sees them in its memory.
     pub(crate) fn flush_views(&mut self, memory: &mut Memory) {
         self.note_writes(memory);
         let alone: Vec<bool> = memory
@@ -183,7 +184,8 @@ impl HostState {
         }
     }
 
-    /// Retains the open files of the current mappings of a memory, and releases those of its mappings before.
+    /// Retains the open files of the current mappings of a memory, and
+    /// releases those of its mappings before.
     pub(crate) fn update_holders(&mut self, before: &[u32], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {

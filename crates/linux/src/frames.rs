@@ -72,7 +72,8 @@ pub fn hardware_of(ip: Ipv4Addr) -> HardwareAddress {
 /// A packet of a raw or packet socket, with all that kernels on its way look at.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Hardware addresses, that of the target first, where a packet socket chose them; otherwise IP routes it.
+    /// Hardware addresses, that of the target first, where a packet socket
+    /// chose them; otherwise IP routes it.
     pub hardware: Option<[HardwareAddress; 2]>,
     /// The protocol over Ethernet.
     pub ethertype: u16,

@@ -1,5 +1,5 @@
-//! What the kernel model and the driver of native processes exchange: access to guest memory, signals to deliver,
-//! and changes to mappings.
+//! What the kernel model and the driver of native processes exchange: access to guest memory,
+//! signals to deliver, and changes to mappings.
 
 /// The memory of a native process.
 pub trait Guest {

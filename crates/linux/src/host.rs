@@ -1,4 +1,5 @@
-//! A host: the kernel's tables ([`HostState`]), plus the memory and threads of its processes ([`Host`]).
+//! A host: the kernel's tables ([`HostState`]), plus the memory and
+//! threads of its processes ([`Host`]).
 
 use everett_expr::ExprId;
 use everett_vm::{CallSite, Memory, Thread};
@@ -89,8 +90,8 @@ pub struct HostState {
     pub memory_changes: Vec<MemoryChange>,
     /// Address space that shared memory segments of native processes have taken so far.
     pub segment_bytes: u64,
-    /// The current system call is not the program's own: it takes no time, is no scheduling point and cannot
-    /// be made to fail.
+    /// The current system call is not the program's own: it takes no time, is no scheduling
+    /// point and cannot be made to fail.
     pub internal_call: bool,
     /// Failures injected so far.
     pub faults: FaultState,
@@ -100,7 +101,8 @@ pub struct HostState {
     pub points: Option<Arc<Vec<crate::schedule::PreemptionPoint>>>,
     /// The log of packets, if enabled.
     pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
-    /// Open file descriptions that were in transit over a socket that is being closed; empty between calls.
+    /// Open file descriptions that were in transit over a socket that is
+    /// being closed; empty between calls.
     pub in_transit: Vec<DescriptionId>,
     /// File locks released so far.
     pub lock_releases: u64,
@@ -165,7 +167,8 @@ impl HostState {
         }
     }
 
-    /// Records that the program reached a limit, by the name of its option: it goes on otherwise than on a real machine.
+    /// Records that the program reached a limit, by the name of its option: it goes on
+    /// otherwise than on a real machine.
     pub fn reach_limit(&mut self, limit: &'static str) {
         if !self.notices.limits_hit.contains(&limit) {
             Arc::make_mut(&mut self.notices).limits_hit.push(limit);
@@ -183,8 +186,8 @@ impl HostState {
         self.process_at(pid).map(|at| &*self.processes[at])
     }
 
-    /// The position of the process with this pid. They are in the order of their pids, unless these have started again
-    /// from the lowest.
+    /// The position of the process with this pid. They are in the order of their pids, unless these
+    /// have started again from the lowest.
     fn process_at(&self, pid: u32) -> Option<usize> {
         let found = self
             .processes
@@ -370,8 +373,8 @@ impl Host {
         frames.map(site).collect()
     }
 
-    /// All threads that have not exited: a description (who, and what it waits for) and the call stack of
-    /// each.
+    /// All threads that have not exited: a description (who, and what it waits
+    /// for) and the call stack of each.
     pub fn threads(&self) -> Vec<(String, Vec<CallSite>)> {
         let mut threads = Vec::new();
         for (at, task) in self.state.tasks.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Injects failures into system calls: which failures are possible here, and the question to the oracle whether one
-//! happens.
+//! Injects failures into system calls: which failures are possible here, and the question to
+//! the oracle whether one happens.
 
 use everett_vm::{ChoiceSite, SystemCall, Value};
 
@@ -52,8 +52,8 @@ impl Kernel<'_, '_> {
         self.faults_left_at_most(in_region)
     }
 
-    /// How many failures may still be injected into this process. One may where the program has asked for failures and
-    /// the run says nothing of them.
+    /// How many failures may still be injected into this process. One may where the program has
+    /// asked for failures and the run says nothing of them.
     fn faults_left_at_most(&self, asked: bool) -> u32 {
         let options = &self.host.options.faults;
         if self.host.internal_call
@@ -196,7 +196,8 @@ impl Kernel<'_, '_> {
         result
     }
 
-    /// Whether a memory management call fails that would succeed, and that the native kernel carries out.
+    /// Whether a memory management call fails that would succeed, and
+    /// that the native kernel carries out.
     pub(crate) fn ask_memory_call_fault(&mut self, row: &Row) -> Option<Errno> {
         if self.faults_left() == 0 {
             return None;
@@ -220,8 +221,8 @@ impl Kernel<'_, '_> {
         self.host.faults.add(what, stack);
     }
 
-    /// The failures that are possible for a call with this result, by name. `None` as errno is a short
-    /// transfer.
+    /// The failures that are possible for a call with this result, by name.
+    /// `None` as errno is a short transfer.
     fn failures(
         &self,
         row: &Row,
@@ -252,8 +253,8 @@ impl Kernel<'_, '_> {
         failures
     }
 
-    /// Whether a part of the bytes behind a descriptor can be transferred. Messages, and what counters, timers and the
-    /// like tell, are transferred whole.
+    /// Whether a part of the bytes behind a descriptor can be transferred. Messages, and what
+    /// counters, timers and the like tell, are transferred whole.
     fn is_divisible(&self, fd: i32) -> bool {
         let Some(id) = self.object_of(fd) else {
             return true;

@@ -1,5 +1,5 @@
-//! Inter-process communication by name: System V shared memory, semaphores and message queues, and the names
-//! of POSIX message queues.
+//! Inter-process communication by name: System V shared memory, semaphores and message queues, and
+//! the names of POSIX message queues.
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
@@ -169,7 +169,8 @@ pub struct Ipc {
     pub attached: BTreeMap<(u32, u64), u32>,
     /// `SEM_UNDO`: what is added to a semaphore when a process exits, by pid, set and semaphore.
     pub undo: BTreeMap<(u32, u32, u16), i32>,
-    /// Tids of threads that waited at an object that was removed and that have not returned `EIDRM` yet.
+    /// Tids of threads that waited at an object that was removed and
+    /// that have not returned `EIDRM` yet.
     pub removed_waiters: BTreeSet<u32>,
     /// The next free id.
     pub next: u32,

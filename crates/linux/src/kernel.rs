@@ -1,4 +1,5 @@
-//! The context of a system call: what a handler may access, and how it reads and writes guest memory.
+//! The context of a system call: what a handler may access, and how
+//! it reads and writes guest memory.
 
 use everett_vm::{Buffer, Bug, BugKind, ExecContext, Interrupt, ObjectKind, Value, Vm};
 use triomphe::Arc;
@@ -51,8 +52,8 @@ impl From<Bug> for Stop {
     }
 }
 
-/// Checks a range of native memory by its first and last page. The pages between are assumed to be mapped
-/// alike.
+/// Checks a range of native memory by its first and last page. The pages between
+/// are assumed to be mapped alike.
 fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> Result<(), Stop> {
     const PAGE: u64 = everett_vm::PAGE as u64;
     let last = address.checked_add(len - 1).ok_or(Errno::EFAULT)?;
@@ -119,9 +120,9 @@ impl Kernel<'_, '_> {
         &mut self.host.files
     }
 
-    /// Checks that the kernel can access guest memory. Where native code would get `EFAULT`, so does the
-    /// guest. Where the real kernel would silently overrun a live block or access a freed one, it is a
-    /// finding.
+    /// Checks that the kernel can access guest memory. Where native code would get `EFAULT`,
+    /// so does the guest. Where the real kernel would silently overrun a live block or
+    /// access a freed one, it is a finding.
     pub fn check(&mut self, address: u64, len: u64, write: bool) -> Result<(), Stop> {
         if len == 0 {
             return Ok(());
@@ -204,7 +205,8 @@ impl Kernel<'_, '_> {
         self.write_buffer(address, &Buffer::with_bytes(bytes, bytes.len()))
     }
 
-    /// Concrete bytes of guest memory. Symbolic bytes are concretized, with one path for each value.
+    /// Concrete bytes of guest memory. Symbolic bytes are
+    /// concretized, with one path for each value.
     pub fn read_bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Stop> {
         let buffer = self.read_buffer(address, len)?;
         let mut bytes = buffer.bytes().to_vec();
@@ -229,8 +231,8 @@ impl Kernel<'_, '_> {
         Ok(buffer.load(self.vm.arena, 0, len))
     }
 
-    /// Blocks until a condition holds, at most until a deadline on the virtual clock. Returns `Ok` once the
-    /// deadline has passed: a handler that runs again checks its condition first.
+    /// Blocks until a condition holds, at most until a deadline on the virtual clock. Returns `Ok`
+    /// once the deadline has passed: a handler that runs again checks its condition first.
     pub fn wait(
         &mut self,
         condition: WaitCondition,

@@ -1,5 +1,5 @@
-//! The root file system at boot: configured files, overlaid on the files that every host has; later ones hide
-//! earlier ones. All states share contents until they are written.
+//! The root file system at boot: configured files, overlaid on the files that every host has; later
+//! ones hide earlier ones. All states share contents until they are written.
 
 use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt};
 
@@ -131,7 +131,8 @@ pub fn refused(path: &[u8], errno: Errno) -> Bug {
     Bug::new(BugKind::Unsupported, message)
 }
 
-/// Builds the root file system of a host at boot, and returns the working directory of its first process.
+/// Builds the root file system of a host at boot, and returns the working
+/// directory of its first process.
 pub fn build_root(
     cwd: &[u8],
     specs: &[FileSpec],

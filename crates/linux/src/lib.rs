@@ -1,21 +1,22 @@
 //! The kernel model of one host: the Linux system-call interface that a guest program runs on.
 //!
-//! A [`Host`] is a value: cloning it forks it. It never calls a solver, draws a random number or reads a real
-//! clock; it asks the oracle for everything that is not determined. A guest cannot reach the real machine:
-//! output is collected, input is supplied by the caller.
+//! A [`Host`] is a value: cloning it forks it. It never calls a solver, draws a random number or
+//! reads a real clock; it asks the oracle for everything that is not determined. A guest cannot
+//! reach the real machine: output is collected, input is supplied by the caller.
 //!
 //! Where to start reading, from the floor up:
-//! - plain data without knowledge of the host: `config`, `guest`, `errno`, `numbers`, `ids`, `bytes`, `queue`, `slots`,
-//!   `outcome`, then what the tables hold: `files`, `signals`, `wait`, `timers`, `ipc`, `packets`, `schedule`, `faults`,
-//!   `process`;
-//! - the tables together: `host` ([`Host`] and `HostState`), with `objects`. What acts on a table as methods of
-//!   `HostState` is a module above: `signal_sending`, `readiness`, `timer_expiry`, `owners`, `wire`, `generated_files`;
+//! - plain data without knowledge of the host: `config`, `guest`, `errno`, `numbers`, `ids`,
+//!   `bytes`, `queue`, `slots`, `outcome`, then what the tables hold: `files`, `signals`, `wait`,
+//!   `timers`, `ipc`, `packets`, `schedule`, `faults`, `process`;
+//! - the tables together: `host` ([`Host`] and `HostState`), with `objects`. What acts on a table
+//!   as methods of `HostState` is a module above: `signal_sending`, `readiness`, `timer_expiry`,
+//!   `owners`, `wire`, `generated_files`;
 //! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `injection`;
 //! - the handlers: `syscalls`, one row of `table` each;
 //! - the drivers, which run threads: `dispatch` and `turns`, and `native` for native processes.
 //!
-//! `host`, `kernel` and `objects` use each other: an object is a part of the host's tables, and its operations take the
-//! kernel, which borrows the host.
+//! `host`, `kernel` and `objects` use each other: an object is a part of the host's tables, and its
+//! operations take the kernel, which borrows the host.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -14,7 +14,8 @@ pub const LOCKED_MEMORY: usize = 8;
 /// `RLIMIT_AS`: bytes of the address space.
 pub const ADDRESS_SPACE: usize = 9;
 const RESOURCES: usize = 16;
-/// What a program takes of the address space by itself: its code, data, stack and the pages of the kernel.
+/// What a program takes of the address space by itself: its code, data,
+/// stack and the pages of the kernel.
 const OWN_ADDRESS_SPACE: u64 = 512 << 10;
 
 /// A soft and a hard limit.

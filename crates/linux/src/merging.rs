@@ -5,8 +5,8 @@ use triomphe::Arc;
 
 use crate::host::{Host, HostState};
 
-/// Whether a kernel is as it was in the state `since`, which the caller holds: whatever changes the state of a task,
-/// which every system call and every signal does, makes a copy of it then.
+/// Whether a kernel is as it was in the state `since`, which the caller holds: whatever changes the
+/// state of a task, which every system call and every signal does, makes a copy of it then.
 fn is_unchanged(now: &HostState, since: &HostState) -> bool {
     let tasks = now.tasks.iter().zip(&since.tasks);
     let processes = now.processes.iter().zip(&since.processes);
@@ -33,8 +33,9 @@ fn is_unchanged(now: &HostState, since: &HostState) -> bool {
 }
 
 impl Host {
-    /// One state for two that began in the same one (`since`), have made no system calls since then, and stand at the
-    /// same place; `None` if that is not so, or if they do not have the same objects in memory.
+    /// One state for two that began in the same one (`since`), have made no system calls
+    /// since then, and stand at the same place; `None` if that is not so, or if they do not
+    /// have the same objects in memory.
     pub fn merged(&self, other: &Host, since: &Host, merge: &mut Merge<'_>) -> Option<Host> {
         let is_same = is_unchanged(&self.state, &since.state)
             && is_unchanged(&other.state, &since.state)

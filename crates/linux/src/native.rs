@@ -1,5 +1,5 @@
-//! The interface for native processes: the kernel model answers their system calls and accesses their memory
-//! through [`Guest`]. Frames and registers belong to the native driver.
+//! The interface for native processes: the kernel model answers their system calls and accesses
+//! their memory through [`Guest`]. Frames and registers belong to the native driver.
 
 use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
 use triomphe::Arc;
@@ -51,8 +51,8 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// Boots a host whose processes are native. Also returns the programs to execute, in the order of its
-    /// tasks.
+    /// Boots a host whose processes are native. Also returns the programs to
+    /// execute, in the order of its tasks.
     pub fn boot_native(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -96,7 +96,8 @@ impl Host {
         alive.map(name).collect()
     }
 
-    /// Picks the thread that runs next, if one must be picked. Returns `Some` if no thread is runnable.
+    /// Picks the thread that runs next, if one must be picked. Returns
+    /// `Some` if no thread is runnable.
     pub fn choose_thread(&mut self, around: &mut ExecContext<'_>) -> Option<HostExit> {
         if !self.state.schedule.due {
             return None;
@@ -128,8 +129,8 @@ impl Host {
         self.native_step(around, guest, true, |slice| slice.system_call(call))
     }
 
-    /// Executes a system call that is not the program's own, such as one of its loader: it takes no time, is
-    /// no scheduling point, cannot be made to fail and is not logged.
+    /// Executes a system call that is not the program's own, such as one of its loader: it takes no
+    /// time, is no scheduling point, cannot be made to fail and is not logged.
     pub fn serve_internal(
         &mut self,
         around: &mut ExecContext<'_>,
@@ -223,7 +224,8 @@ impl Host {
         self.state.schedule.due = true;
     }
 
-    /// Holds one thread back until another one, or none, is named. A thread must be picked afterwards.
+    /// Holds one thread back until another one, or none, is named. A
+    /// thread must be picked afterwards.
     pub fn hold(&mut self, tid: Option<u32>) {
         self.state.schedule.held = tid;
         self.state.schedule.due = true;
@@ -250,8 +252,8 @@ impl Host {
         first.is_some_and(|first| first.pid == pid)
     }
 
-    /// An instruction of the running thread raises a signal. `None` if that kills it: it has no handler, or
-    /// blocks the signal.
+    /// An instruction of the running thread raises a signal. `None` if that kills it: it has
+    /// no handler, or blocks the signal.
     pub fn fault(
         &mut self,
         around: &mut ExecContext<'_>,
@@ -288,8 +290,8 @@ impl Host {
         failed.unwrap_or(false)
     }
 
-    /// Asks the oracle whether a memory management call of the running thread fails; the native kernel
-    /// carries those out.
+    /// Asks the oracle whether a memory management call of the running thread fails; the
+    /// native kernel carries those out.
     pub fn ask_memory_call_fault(
         &mut self,
         around: &mut ExecContext<'_>,
@@ -313,7 +315,8 @@ impl Host {
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
-    /// Whether the limits of a process refuse it more memory: `mapped` bytes it has, of a mapping that is locked or not.
+    /// Whether the limits of a process refuse it more memory: `mapped` bytes it has, of
+    /// a mapping that is locked or not.
     pub fn refuses_memory(
         &self,
         pid: u32,

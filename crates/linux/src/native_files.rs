@@ -1,5 +1,5 @@
-//! Files that native processes map. The real kernel holds the mappings, the model holds the contents of the
-//! files, and the native driver keeps the two consistent.
+//! Files that native processes map. The real kernel holds the mappings, the model holds the
+//! contents of the files, and the native driver keeps the two consistent.
 
 use everett_vm::{Buffer, ExecContext, Value};
 
@@ -12,8 +12,8 @@ use crate::syscalls::memory::{ADDRESSES, LOWEST, MapRequest, decode_mmap};
 use crate::table::Call;
 use crate::{Bytes, Errno};
 
-/// Where System V shared memory is attached if the program names no address: far from everything that the
-/// real kernel places.
+/// Where System V shared memory is attached if the program names no address: far from
+/// everything that the real kernel places.
 const FIRST_SEGMENT: u64 = 0x6000_0000_0000;
 
 impl Kernel<'_, '_> {
@@ -62,7 +62,8 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// The file that `mmap` with these arguments maps, as the model sees it; `None` for `/dev/zero`.
+    /// The file that `mmap` with these arguments maps, as the model
+    /// sees it; `None` for `/dev/zero`.
     pub fn file_to_map(
         &mut self,
         around: &mut ExecContext<'_>,

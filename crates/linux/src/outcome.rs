@@ -15,7 +15,8 @@ pub enum Ending {
     EndPath,
     /// All threads wait for external events, and none will arrive.
     Idle,
-    /// The program has declared a host of a world under construction ([`crate::Boot::StopAtSetup`]).
+    /// The program has declared a host of a world under construction
+    /// ([`crate::Boot::StopAtSetup`]).
     SetUp,
 }
 
@@ -34,9 +35,11 @@ pub enum HostExit {
     Horizon,
     /// Exposed data, which invariants read, has changed.
     Exposed,
-    /// A thread is about to make this system call: call [`Host::take_call`], then run again or stop.
+    /// A thread is about to make this system call: call
+    /// [`Host::take_call`], then run again or stop.
     AtCall(&'static str),
-    /// No thread can run before this time, which lies beyond the horizon, or before a packet arrives.
+    /// No thread can run before this time, which lies beyond the
+    /// horizon, or before a packet arrives.
     Waits(Option<u64>),
     /// The host has ended.
     Ended(Ending),

@@ -1,5 +1,5 @@
-//! Signals about open files: which process receives them (`F_SETOWN`), which signal is sent (`F_SETSIG`), and when
-//! (`O_ASYNC`).
+//! Signals about open files: which process receives them (`F_SETOWN`), which signal is sent
+//! (`F_SETSIG`), and when (`O_ASYNC`).
 
 use everett_vm::Value;
 use triomphe::Arc;

@@ -132,7 +132,8 @@ pub struct Wire {
     pub is_networked: bool,
     /// The clock must not pass this time: a packet may arrive then.
     pub(crate) horizon_ns: u64,
-    /// The driver of the host wants to know when the host waits, even if its clock could jump to a deadline.
+    /// The driver of the host wants to know when the host waits, even if its
+    /// clock could jump to a deadline.
     pub(crate) stops_at_waits: bool,
     /// How often the clock may still come to a deadline that all threads wait for.
     pub(crate) waits_left: u64,
@@ -203,8 +204,8 @@ impl Wire {
         }
     }
 
-    /// Counts a deadline that the clock is to jump to. Returns `false` if the driver must see it first: it lies beyond the
-    /// horizon, or it is the last one that is left.
+    /// Counts a deadline that the clock is to jump to. Returns `false` if the driver must see it
+    /// first: it lies beyond the horizon, or it is the last one that is left.
     pub(crate) fn may_jump(&mut self, deadline_ns: u64) -> bool {
         let may = deadline_ns <= self.horizon_ns && self.waits_left > 1;
         self.waits_left -= u64::from(may);

@@ -100,10 +100,11 @@ pub struct TaskState {
     pub waits_for_wall_clock: bool,
     /// Clock readings since the last other system call.
     pub looks: u32,
-    /// Where the current system call stores the remaining time if a signal interrupts it; 0 is nowhere.
+    /// Where the current system call stores the remaining time if a
+    /// signal interrupts it; 0 is nowhere.
     pub remainder: u64,
-    /// Signal mask to restore when the next handler returns, after a system call replaced it (`sigsuspend`,
-    /// `ppoll`).
+    /// Signal mask to restore when the next handler returns, after a system call
+    /// replaced it (`sigsuspend`, `ppoll`).
     pub restored_mask: Option<u64>,
     /// Running signal handlers, innermost last.
     pub handlers: Vec<HandlerRun>,

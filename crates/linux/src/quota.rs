@@ -1,5 +1,5 @@
-//! Limits on the data of a program that Everett must keep: its output and its files. Without them, a loop around
-//! `write` would take all memory of the machine.
+//! Limits on the data of a program that Everett must keep: its output and its files. Without them,
+//! a loop around `write` would take all memory of the machine.
 
 use everett_vm::{Bug, BugKind, PAGE};
 
@@ -19,8 +19,8 @@ fn mebibytes(bytes: u64) -> String {
 }
 
 impl HostState {
-    /// The end of a path whose files hold too much because it writes to them through mappings. Linux has no error for
-    /// that but a signal, which would look like one of the program.
+    /// The end of a path whose files hold too much because it writes to them through mappings.
+    /// Linux has no error for that but a signal, which would look like one of the program.
     pub(crate) fn check_mapped_files(&mut self) -> Option<Bug> {
         let most = self.options.limits.files;
         let tree = &self.files.tree;

@@ -1,5 +1,5 @@
-//! Decides whether a blocked task can continue: a pure function of the tables. The conditions themselves are in
-//! `wait`.
+//! Decides whether a blocked task can continue: a pure function of the tables. The
+//! conditions themselves are in `wait`.
 
 use crate::host::{Host, HostState};
 use crate::process::{ExitState, RunState, TaskState};

@@ -1,5 +1,6 @@
-//! Refusals: requests that the model rejects or ignores although Linux would fulfil them. Handlers record each with
-//! [`Kernel::refuse`]; none may be silent, because a program that fails for this reason would look correct.
+//! Refusals: requests that the model rejects or ignores although Linux would fulfil them.
+//! Handlers record each with [`Kernel::refuse`]; none may be silent, because a program that fails
+//! for this reason would look correct.
 
 use everett_vm::CallSite;
 use triomphe::Arc;

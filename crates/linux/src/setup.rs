@@ -1,5 +1,6 @@
-//! Declarations of a program about the world that it becomes a host of (`netklee.h`): networks, routers, its
-//! own interfaces, and that it is a host. Plain data; the library builds a scenario from it.
+//! Declarations of a program about the world that it becomes a host of (`netklee.h`):
+//! networks, routers, its own interfaces, and that it is a host. Plain data; the
+//! library builds a scenario from it.
 
 use everett_expr::ExprId;
 use std::net::IpAddr;

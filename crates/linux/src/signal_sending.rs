@@ -1,4 +1,5 @@
-//! Sends signals to processes and threads, and dequeues pending ones. Signal numbers and queues are in `signals`.
+//! Sends signals to processes and threads, and dequeues pending ones. Signal
+//! numbers and queues are in `signals`.
 
 use triomphe::Arc;
 
@@ -52,7 +53,8 @@ impl HostState {
         task.pending.mask() | process.map_or(0, |process| process.pending.mask())
     }
 
-    /// Whether a task takes a signal sent to its process: the first one that does not block it does.
+    /// Whether a task takes a signal sent to its process: the first
+    /// one that does not block it does.
     fn takes(&self, task: &TaskState, signal: i32) -> bool {
         let mut willing = self.tasks_of(task.pid).filter(|other| {
             let other = if other.tid == task.tid { task } else { other };
@@ -108,8 +110,8 @@ impl HostState {
         self.send(pid, Signal::new(signal, code::KERNEL));
     }
 
-    /// Sends a signal to a process; any of its threads that does not block it takes it. Returns whether there
-    /// was space in the queue.
+    /// Sends a signal to a process; any of its threads that does not block it takes it. Returns
+    /// whether there was space in the queue.
     pub fn send(&mut self, pid: u32, signal: Signal) -> bool {
         let is_blocked = match self.tasks_of(pid).next() {
             None => return true,
@@ -153,8 +155,8 @@ impl HostState {
         added
     }
 
-    /// The immediate effects of sending a signal, whatever its action: SIGCONT and SIGKILL continue a stopped
-    /// process, and stop signals and SIGCONT discard each other.
+    /// The immediate effects of sending a signal, whatever its action: SIGCONT and SIGKILL continue
+    /// a stopped process, and stop signals and SIGCONT discard each other.
     fn apply_immediate_effects(&mut self, pid: u32, signal: i32) {
         match signal {
             SIGKILL => {

@@ -72,7 +72,8 @@ pub struct Signal {
     pub number: i32,
     /// Its origin, one of [`code`].
     pub code: i32,
-    /// Contents of `siginfo_t` from byte 16 on: sender and value, an address, or a child and its status.
+    /// Contents of `siginfo_t` from byte 16 on: sender and value, an
+    /// address, or a child and its status.
     pub words: [u64; 3],
     /// Exit status of a child, 8 bits, which may be symbolic: the low half of the second word.
     pub status: Option<Value>,
@@ -107,8 +108,8 @@ impl Pending {
         self.mask
     }
 
-    /// Adds a signal. Of signals that are not queued only the first one is kept. Returns whether there was
-    /// space.
+    /// Adds a signal. Of signals that are not queued only the first one is kept.
+    /// Returns whether there was space.
     pub fn add(&mut self, signal: Signal) -> bool {
         let is_known = self.mask & bit(signal.number) != 0;
         if is_known && signal.number < FIRST_QUEUED {

@@ -1,4 +1,5 @@
-//! A table with small integer keys. Cloning is O(1); clones share entries until one of them changes.
+//! A table with small integer keys. Cloning is O(1); clones share
+//! entries until one of them changes.
 
 use triomphe::Arc;
 

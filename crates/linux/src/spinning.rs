@@ -1,5 +1,5 @@
-//! Recognises threads that do nothing but wait for memory to change: loops that read a flag until another thread has set
-//! it. Virtual time passes at once for them if all others wait for it.
+//! Recognises threads that do nothing but wait for memory to change: loops that read a flag until
+//! another thread has set it. Virtual time passes at once for them if all others wait for it.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_vm::{ChoiceSite, Coverage, ExecContext, Exit, Oracle, Suspend, Thread, Vm};
@@ -46,8 +46,8 @@ impl Oracle for NoAnswers {
     fn commit(&mut self) {}
 }
 
-/// Whether two states of a thread are the same. Calls leave a trace in them, so a loop that calls functions is not
-/// recognised.
+/// Whether two states of a thread are the same. Calls leave a trace in them, so a loop that
+/// calls functions is not recognised.
 fn is_same(one: &Thread, other: &Thread) -> bool {
     let top = |thread: &Thread| {
         let frame = thread.top();
@@ -60,8 +60,9 @@ fn is_same(one: &Thread, other: &Thread) -> bool {
 }
 
 impl Host {
-    /// Whether the running thread comes back to where it is and has changed nothing: then it goes on so until another
-    /// thread writes to its memory, or a signal comes. A copy of it is executed, so this is a function of its state.
+    /// Whether the running thread comes back to where it is and has changed nothing: then it goes
+    /// on so until another thread writes to its memory, or a signal comes. A copy of it is
+    /// executed, so this is a function of its state.
     pub(crate) fn spins(&self, around: &mut ExecContext<'_>) -> bool {
         let task = self.state.schedule.running;
         let (Some(process), Some(thread)) = (self.process_index(task), self.threads.get(task))

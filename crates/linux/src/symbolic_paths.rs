@@ -1,8 +1,8 @@
 //! Path names in guest memory, whose bytes may be symbolic.
 //!
-//! A symbolic path is compared with the path of each existing file in turn. One that matches none and is in
-//! canonical form names no file: all such paths are one case. Only paths in non-canonical form (`./a`,
-//! `a//b`) and paths of files to be created are concretized byte by byte.
+//! A symbolic path is compared with the path of each existing file in turn. One that matches none
+//! and is in canonical form names no file: all such paths are one case. Only paths in non-canonical
+//! form (`./a`, `a//b`) and paths of files to be created are concretized byte by byte.
 
 use everett_expr::ExprId;
 use everett_vm::Value;
@@ -86,8 +86,8 @@ impl Kernel<'_, '_> {
         Err(Errno::ENOENT.into())
     }
 
-    /// The known path that the bytes spell, if any. Files that every host has are checked in one query: they
-    /// are hardly ever meant.
+    /// The known path that the bytes spell, if any. Files that every host has are checked in one
+    /// query: they are hardly ever meant.
     fn match_known(
         &mut self,
         path_bytes: &PathBytes,
@@ -139,8 +139,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Whether the path starts with `path`, followed by one of the bytes `then`. A 0 among them is the end of
-    /// the path.
+    /// Whether the path starts with `path`, followed by one of the bytes `then`. A 0
+    /// among them is the end of the path.
     fn starts_with(
         &mut self,
         path_bytes: &PathBytes,
@@ -233,8 +233,8 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::files::Files {
-    /// The paths that a symbolic path is compared with: those of all files, absolute and relative to a
-    /// directory, with and without a trailing slash.
+    /// The paths that a symbolic path is compared with: those of all files, absolute and relative
+    /// to a directory, with and without a trailing slash.
     fn known_paths(&self, cwd: crate::ids::InodeId) -> Vec<KnownPath> {
         let mut known = Vec::new();
         for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {

@@ -1,7 +1,7 @@
 //! The system call table: one row for each call, kept beside its handler in the file of its family.
 //!
-//! Dispatch, argument decoding, fault injection, the strace log and the documentation page derive from the
-//! rows.
+//! Dispatch, argument decoding, fault injection, the strace log and the
+//! documentation page derive from the rows.
 
 use everett_vm::{SystemCall, Value};
 
@@ -44,8 +44,8 @@ impl Call {
     }
 }
 
-/// A handler of a system call. It asks the oracle everything first, then changes the tables, then returns the
-/// result. It runs again from the start after an undecided question or a wait.
+/// A handler of a system call. It asks the oracle everything first, then changes the tables, then
+/// returns the result. It runs again from the start after an undecided question or a wait.
 pub type Handler = for<'k, 'v> fn(&mut Kernel<'k, 'v>, &Call) -> Answer;
 
 /// Whether Linux can answer a call with these arguments by this errno.
@@ -94,7 +94,8 @@ impl Row {
         matches!(self.name, "write" | "pwrite64" | "sendto")
     }
 
-    /// Whether it manages memory. The vm's own allocator makes no such calls, that of a native libc does.
+    /// Whether it manages memory. The vm's own allocator makes no such
+    /// calls, that of a native libc does.
     pub fn is_about_memory(&self) -> bool {
         matches!(
             self.name,

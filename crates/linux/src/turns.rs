@@ -1,4 +1,5 @@
-//! The scheduling loop of a host: picks the next thread by the schedule, and runs it for a time slice.
+//! The scheduling loop of a host: picks the next thread by the
+//! schedule, and runs it for a time slice.
 
 use everett_vm::{Bug, BugKind, CallSite, ExecContext, Interrupt, PreemptionPoints};
 use smallvec::SmallVec;
@@ -55,9 +56,9 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Ends the time slice of a thread that has computed without system calls for this long. Not more time passes than
-    /// until what others wait for, and only a quantum on a host with a network: packets that arrive meanwhile are late by
-    /// as much.
+    /// Ends the time slice of a thread that has computed without system calls for this long. Not
+    /// more time passes than until what others wait for, and only a quantum on a host with a
+    /// network: packets that arrive meanwhile are late by as much.
     pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
         let now = self.clock_ns;
         let steady = self.next_deadline().map(|at| at.saturating_sub(now));
@@ -130,8 +131,8 @@ impl HostState {
         deadlines.chain(others).min()
     }
 
-    /// The exit status of the host, once its first process has exited and no other process holds its output
-    /// streams.
+    /// The exit status of the host, once its first process has exited and no other
+    /// process holds its output streams.
     fn is_over(&self) -> Option<ExitStatus> {
         let first = self.processes.first()?;
         let ExitState::Zombie(exit_status) = first.exit_state else {
@@ -173,8 +174,8 @@ impl Host {
         self.run_until(around, end, false)
     }
 
-    /// Runs until an event stops the host or this many instructions were executed since it booted. Stops there before
-    /// the next thread is picked, so that no time passes.
+    /// Runs until an event stops the host or this many instructions were executed since it booted.
+    /// Stops there before the next thread is picked, so that no time passes.
     pub fn run_to(&mut self, around: ExecContext<'_>, instructions: u64) -> HostExit {
         self.run_until(around, instructions, true)
     }
@@ -185,8 +186,8 @@ impl Host {
         process.is_some_and(|process| self.memories[process].has_views())
     }
 
-    /// Ends the time slice of the running thread. If it waits in a loop for what others do, and all of them wait for a
-    /// time, it has waited until then.
+    /// Ends the time slice of the running thread. If it waits in a loop for what others do, and all
+    /// of them wait for a time, it has waited until then.
     fn end_quantum(&mut self, around: &mut ExecContext<'_>) {
         let state = &self.state;
         let is_alone = !state.wire.is_networked && state.ready().len() == 1;
@@ -220,7 +221,8 @@ impl Host {
             let Some(pause) = self.with_running(&mut around, |running| running.run(left)) else {
                 return HostExit::Ended(Ending::EndPath);
             };
-            // Always after the same instructions, so that a path ends at the same one whenever it is repeated.
+            // Always after the same instructions, so that a path ends at the
+            // same one whenever it is repeated.
             let is_due = before / MAPPED_SLICE < self.state.instructions / MAPPED_SLICE;
             if is_due
                 && self.maps_files()
@@ -303,7 +305,8 @@ impl Host {
         }
     }
 
-    /// No thread is runnable: advances the clock to the next deadline, or reports how the host ends.
+    /// No thread is runnable: advances the clock to the next
+    /// deadline, or reports how the host ends.
     fn idle(&mut self) -> Option<HostExit> {
         let wake_source = self.state.best_wake_source();
         if wake_source == WakeSource::Stdin {

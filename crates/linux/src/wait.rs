@@ -1,6 +1,6 @@
-//! What a blocked task waits for, and whether it can continue. This is a pure function of the kernel's
-//! tables: there are no wake-up events that could be lost; the scheduler evaluates the conditions of all
-//! blocked tasks.
+//! What a blocked task waits for, and whether it can continue. This is a pure function of the
+//! kernel's tables: there are no wake-up events that could be lost; the scheduler evaluates the
+//! conditions of all blocked tasks.
 
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::ipc::IpcWait;
@@ -31,8 +31,8 @@ pub enum WaitCondition {
     Never,
     /// A wake-up at this futex with one of these bits.
     Futex(FutexKey, u32),
-    /// One of these open files has one of its poll events (`POLLIN` and so on). Errors and hang-ups always
-    /// count.
+    /// One of these open files has one of its poll events (`POLLIN` and so on).
+    /// Errors and hang-ups always count.
     Ready(Vec<(DescriptionId, u16)>),
     /// The counter of an `eventfd` is at most this value.
     CountAtMost(ObjectId, u64),
@@ -85,8 +85,8 @@ pub struct Wait {
     pub restarts: bool,
 }
 
-/// Where the event that ends a wait can come from once all threads of the host are blocked, least hopeful
-/// first.
+/// Where the event that ends a wait can come from once all threads of the host
+/// are blocked, least hopeful first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WakeSource {
     /// Only from threads of the host, which are blocked too: a deadlock.

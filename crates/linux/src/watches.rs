@@ -1,6 +1,6 @@
-//! Watched variables: data that a scenario names and that the program does not expose itself. It is sampled
-//! whenever the first process of a host is about to make a system call, which is the same point for bitcode
-//! and native programs.
+//! Watched variables: data that a scenario names and that the program does not expose itself. It is
+//! sampled whenever the first process of a host is about to make a system call, which is the same
+//! point for bitcode and native programs.
 
 use everett_vm::Buffer;
 use triomphe::Arc;
@@ -10,7 +10,8 @@ use crate::host::Origin;
 use crate::kernel::Kernel;
 
 impl Kernel<'_, '_> {
-    /// Samples the watched variables. Returns `true` if one has changed and the driver of the host must know.
+    /// Samples the watched variables. Returns `true` if one has changed and
+    /// the driver of the host must know.
     pub(crate) fn sample_watches(&mut self) -> bool {
         if self.host.watches.is_empty() || self.process().pid != self.host.options.first_pid {
             return false;
@@ -89,8 +90,8 @@ impl crate::Host {
         !self.state.watches.is_empty()
     }
 
-    /// Sets the addresses of watched variables in a native program, which differ from those of the bitcode.
-    /// `place` maps a symbol to its address. Fails with the first unknown symbol.
+    /// Sets the addresses of watched variables in a native program, which differ from those of the
+    /// bitcode. `place` maps a symbol to its address. Fails with the first unknown symbol.
     pub fn place_watches(&mut self, place: impl Fn(&str) -> Option<u64>) -> Result<(), String> {
         for watch in Arc::make_mut(&mut self.state.watches) {
             watch.address = place(&watch.symbol).ok_or_else(|| watch.symbol.clone())?;

@@ -1,4 +1,5 @@
-//! The network interface of a host: packets to and from other hosts. Must not know the network between them.
+//! The network interface of a host: packets to and from other hosts. Must
+//! not know the network between them.
 
 use everett_expr::Arena;
 use std::net::SocketAddr;
@@ -17,7 +18,8 @@ use crate::outcome::HostExit;
 use crate::packets::{Packet, PacketKind};
 
 impl Kernel<'_, '_> {
-    /// Stops before a system call to ask the driver, once for each call. Everett's own calls do not stop.
+    /// Stops before a system call to ask the driver, once for each call.
+    /// Everett's own calls do not stop.
     pub(crate) fn stop_before_call(&mut self, number: u64) -> bool {
         let is_asked = self.task().stop_asked || self.host.setup.is_before_start();
         if !self.host.options.stops_at_calls || is_asked {
@@ -83,13 +85,14 @@ impl Host {
         self.state.wire.horizon_ns = horizon_ns;
     }
 
-    /// Sets whether the host returns whenever it waits for other hosts, even if its clock could jump to a
-    /// deadline.
+    /// Sets whether the host returns whenever it waits for other hosts, even if its
+    /// clock could jump to a deadline.
     pub fn stop_at_waits(&mut self, stops: bool) {
         self.state.wire.stops_at_waits = stops;
     }
 
-    /// Sets how many deadlines the host may wait for; at the last one it returns, as at the horizon.
+    /// Sets how many deadlines the host may wait for; at the last one
+    /// it returns, as at the horizon.
     pub fn set_waits_left(&mut self, waits: u64) {
         self.state.wire.waits_left = waits;
     }
@@ -151,7 +154,8 @@ impl Host {
         self.state.exposed = same;
     }
 
-    /// Sets how often the host was restarted: its random bytes and ephemeral ports differ each time.
+    /// Sets how often the host was restarted: its random bytes and
+    /// ephemeral ports differ each time.
     pub fn set_restart_count(&mut self, times: u32) {
         if times > 0 {
             self.state.random ^= u64::from(times).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -190,7 +194,8 @@ impl Host {
 }
 
 impl HostState {
-    /// Notes that raw and packet sockets do not see TCP segments, which have no bytes of their own here.
+    /// Notes that raw and packet sockets do not see TCP segments, which
+    /// have no bytes of their own here.
     fn refuse_to_show_segments(&mut self) {
         let sees_tcp = |socket: &Socket| match socket.kind {
             SocketType::Raw if socket.is_raw() => socket.protocol == u32::from(protocol::TCP),

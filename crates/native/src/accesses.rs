@@ -1,5 +1,6 @@
-//! Memory accesses of native code at which random schedules preempt threads: finds them, excludes those that a survey
-//! run has seen to be private to a thread, and sets breakpoints. Must not know how threads are picked.
+//! Memory accesses of native code at which random schedules preempt threads: finds them,
+//! excludes those that a survey run has seen to be private to a thread, and sets breakpoints.
+//! Must not know how threads are picked.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +20,16 @@ use crate::tracee::Tracee;
 
 const BREAKPOINT: u8 = 0xcc;
 const PAGE: u64 = 4096;
-/// The most accesses of a run at which a thread stops. Beyond them it is preempted at system calls only.
+/// The most accesses of a run at which a thread stops. Beyond them it is
+/// preempted at system calls only.
 const MAX_STOPS: u64 = 20_000;
-/// Accesses of a thread without a system call or a switch, after which it counts as one that waits by computing.
+/// Accesses of a thread without a system call or a switch, after which it counts
+/// as one that waits by computing.
 const QUANTUM: u64 = 1000;
 /// An instruction that is executed more often uses up the stops of a survey.
 const FREQUENT: u64 = 100;
-/// How often in a row a thread makes the same access before it counts as one that waits by computing.
+/// How often in a row a thread makes the same access before it counts
+/// as one that waits by computing.
 const MAX_SAME: u32 = 30;
 
 /// How threads are preempted at random.
@@ -46,8 +50,8 @@ pub struct RandomSchedule {
 pub struct Survey {
     /// Events at which a thread could have been preempted, private accesses left out.
     pub events: u64,
-    /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by their addresses in
-    /// the file. Others were not executed, or can race.
+    /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by
+    /// their addresses in the file. Others were not executed, or can race.
     private: BTreeSet<u64>,
     /// Whether the program has accesses to stop at; it needs debug information.
     pub has_accesses: bool,
@@ -75,8 +79,9 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a program, by its debug information. Libraries of the toolchain are left out: what they access for the
-    /// program, it could as well be preempted before or after. What the program instantiates of them is its own.
+    /// Those of a program, by its debug information. Libraries of the toolchain are left out: what
+    /// they access for the program, it could as well be preempted before or after. What the program
+    /// instantiates of them is its own.
     pub fn of(program: &Path) -> Candidates {
         Candidates::read(program).unwrap_or_default()
     }
@@ -141,7 +146,8 @@ pub(crate) fn debug_sections<'d>(
     })
 }
 
-/// The code of compilation units that are not part of a library of the toolchain, in ascending order.
+/// The code of compilation units that are not part of a library of
+/// the toolchain, in ascending order.
 fn code_of_program(
     file: &object::File<'_>,
     folders: &LibraryFolders,
@@ -415,7 +421,8 @@ impl AccessPoints {
         self.after_call = true;
     }
 
-    /// Notes for the survey what an instruction accesses; `is_shared` if processes share its memory.
+    /// Notes for the survey what an instruction accesses; `is_shared`
+    /// if processes share its memory.
     pub fn look(
         &mut self,
         name: TaskName,
@@ -450,7 +457,8 @@ impl AccessPoints {
             let byte = self.bytes.get(byte);
             byte.is_some_and(|byte| byte.by_several && byte.is_written)
         };
-        // A survey that was cut has not seen all threads at all accesses: it leaves out what used it up.
+        // A survey that was cut has not seen all threads at all
+        // accesses: it leaves out what used it up.
         let is_known = |seen: &Seen| !self.is_used_up() || seen.events > FREQUENT;
         let is_private =
             |seen: &Seen| is_known(seen) && !seen.is_shared && !seen.bytes.iter().any(can_race);
@@ -489,7 +497,8 @@ mod tests {
     fn accesses_are_private_if_nobody_else_writes() {
         let mut points = surveying();
         for tid in [1, 2] {
-            // Everybody has words of his own, everybody reads one word, and everybody writes another.
+            // Everybody has words of his own, everybody reads one
+            // word, and everybody writes another.
             access(&mut points, tid, 0x10, 0x1000 + u64::from(tid) * 4, true);
             access(&mut points, tid, 0x20, 0x2000, false);
             access(&mut points, tid, 0x30, 0x3000, true);

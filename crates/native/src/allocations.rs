@@ -1,6 +1,6 @@
-//! Allocations of native programs. Breakpoints at the entry points of the allocator intercept requests, so
-//! that the model can make one fail and account for memory in use. Only calls from outside the allocator
-//! count, as in the model.
+//! Allocations of native programs. Breakpoints at the entry points of the allocator intercept
+//! requests, so that the model can make one fail and account for memory in use. Only calls from
+//! outside the allocator count, as in the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,7 +94,8 @@ pub struct Allocator {
     pub tracks_initialisation: bool,
     /// The allocator's own data, by addresses in the file.
     own_data: Vec<(u64, u64)>,
-    /// The runtime of a checked build in the file: from its first function to the start of its last.
+    /// The runtime of a checked build in the file: from its first
+    /// function to the start of its last.
     runtime: Option<(u64, u64)>,
 }
 
@@ -169,7 +170,8 @@ pub enum Request {
 }
 
 impl Allocator {
-    /// Finds the allocator of a program in its symbol table. Empty if the program does not contain it.
+    /// Finds the allocator of a program in its symbol table. Empty if
+    /// the program does not contain it.
     pub fn of(program: &Path) -> std::io::Result<Allocator> {
         let bytes = std::fs::read(program)?;
         // A file that is no ELF program, such as a script, has no allocator.
@@ -221,8 +223,8 @@ impl Allocator {
         Ok(tracee.start_address()?.wrapping_sub(self.entry))
     }
 
-    /// Sets breakpoints in a program that has not executed anything yet; with `knows_all` also at functions
-    /// that free blocks and where the program exits.
+    /// Sets breakpoints in a program that has not executed anything yet; with `knows_all` also at
+    /// functions that free blocks and where the program exits.
     pub fn watch(&mut self, tracee: &mut Tracee, knows_all: bool) -> std::io::Result<()> {
         self.bias = self.bias_of(tracee)?;
         let bounds = self.bounds || knows_all;
@@ -243,8 +245,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Whether an address is in the allocator's own data, which refers to free memory that may start where a
-    /// block ends.
+    /// Whether an address is in the allocator's own data, which refers to free memory
+    /// that may start where a block ends.
     pub fn keeps(&self, address: u64) -> bool {
         let address = address.wrapping_sub(self.bias);
         let mut own = self.own_data.iter();

@@ -1,5 +1,5 @@
-//! Detection of undefined arithmetic in native code: breakpoints at the instructions of a line check whether
-//! a sum or product overflows, or a shift exceeds the width.
+//! Detection of undefined arithmetic in native code: breakpoints at the instructions of a line
+//! check whether a sum or product overflows, or a shift exceeds the width.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,8 @@ struct WatchedInstruction {
 }
 
 impl Arithmetic {
-    /// The instructions of a line at which a finding of this kind can occur, by address in the file.
+    /// The instructions of a line at which a finding of this kind can
+    /// occur, by address in the file.
     pub fn of(program: &Path, file: &str, line: u32, kind: BugKind) -> Arithmetic {
         let mut found = Arithmetic {
             points: BTreeMap::new(),
@@ -93,8 +94,8 @@ impl Arithmetic {
         }
     }
 
-    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the instruction was executed: how the
-    /// thread stopped behind it, and whether the finding occurred.
+    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the instruction was executed:
+    /// how the thread stopped behind it, and whether the finding occurred.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<(Stopped, bool)>> {
         let registers = tracee.registers()?;
         let address = registers.rip.wrapping_sub(1);

@@ -26,13 +26,14 @@ pub struct NativeStack {
     pub innermost: Vec<NativeFrame>,
     /// Its callers, as far as frame pointers lead.
     pub callers: Vec<NativeFrame>,
-    /// Return addresses found on the stack, whoever put them there: the fallback for code without frame
-    /// pointers.
+    /// Return addresses found on the stack, whoever put them there: the fallback
+    /// for code without frame pointers.
     pub nearby: Vec<NativeFrame>,
 }
 
 impl NativeStack {
-    /// Puts the innermost frame that lies in no library of Rust first, behind that of the runtime that was called last.
+    /// Puts the innermost frame that lies in no library of Rust first, behind that of
+    /// the runtime that was called last.
     pub fn put_user_first(&mut self) {
         let libraries = LibraryFolders::default();
         let frames = self.callers.iter().chain(&self.nearby);
@@ -52,7 +53,8 @@ const MAX_CALLERS: usize = 32;
 const ADDRESSES: u64 = 1 << 47;
 /// Words of the stack that are searched for return addresses.
 pub const SEARCHED: u64 = 64;
-/// The same where Rust's runtime, which has no frame pointers, has frames between the thread and its cause.
+/// The same where Rust's runtime, which has no frame pointers, has frames
+/// between the thread and its cause.
 pub const SEARCHED_AT_PANIC: u64 = 512;
 
 /// Code addresses of a call stack.
@@ -70,9 +72,9 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
         .then(|| u64::from_le_bytes(bytes))
 }
 
-/// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if that is
-/// not the program counter; `allocator_call` is the call into the allocator that it is in. So many words of the
-/// stack are searched for return addresses.
+/// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if
+/// that is not the program counter; `allocator_call` is the call into the allocator that it is in.
+/// So many words of the stack are searched for return addresses.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
@@ -150,7 +152,8 @@ impl Addresses {
 
 fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
-    // Garbage on a stack is no code address, and the reader of debug information adds to its argument.
+    // Garbage on a stack is no code address, and the reader of debug
+    // information adds to its argument.
     if address >= ADDRESSES {
         return found;
     }

@@ -1,5 +1,5 @@
-//! Passes real files into native processes, which cannot open any: over a socket that all processes of a run
-//! have and that nothing else can reach.
+//! Passes real files into native processes, which cannot open any: over a socket that all processes
+//! of a run have and that nothing else can reach.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -93,13 +93,14 @@ impl Channel {
         &self.processes
     }
 
-    /// Passes a file to the process of a thread that is stopped at a system call. Returns its descriptor
-    /// there.
+    /// Passes a file to the process of a thread that is stopped at a system
+    /// call. Returns its descriptor there.
     pub fn send_file(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;
         *words = Message::at(address, file.as_raw_fd() as u64).words();
-        // SAFETY: the message and everything that it points to lie in `words`, which is at that address.
+        // SAFETY: the message and everything that it points to lie in
+        // `words`, which is at that address.
         let sent = unsafe { libc::sendmsg(self.ours.as_raw_fd(), words.as_ptr().cast(), 0) };
         if sent < 0 {
             return Err(io::Error::last_os_error());

@@ -16,7 +16,8 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Sets breakpoints at the functions with these names in a program that has not executed anything yet.
+    /// Sets breakpoints at the functions with these names in a program
+    /// that has not executed anything yet.
     pub fn watch(
         names: &[&str],
         program: &Path,
@@ -43,7 +44,8 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The registers of a stopped thread at the entry of a watched function; `None` if it is elsewhere.
+    /// The registers of a stopped thread at the entry of a watched
+    /// function; `None` if it is elsewhere.
     pub fn reached(&self, tracee: &Tracee) -> std::io::Result<Option<Registers>> {
         if self.points.is_empty() {
             return Ok(None);

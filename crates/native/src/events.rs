@@ -1,5 +1,5 @@
-//! The event log of a native run: everything that its threads did and received, in order. Two runs are equal
-//! only if their logs are.
+//! The event log of a native run: everything that its threads did and received, in order. Two runs
+//! are equal only if their logs are.
 
 use std::fmt::{Display, Formatter};
 

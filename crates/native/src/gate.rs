@@ -1,14 +1,15 @@
-//! The gate: two pages of Everett in every native process. The first holds the one instruction from which injected
-//! system calls are made; the second holds the data that these calls read and write. The guest can neither change the
-//! first page nor unmap or map over either. The seccomp filter accepts calls from the gate only.
+//! The gate: two pages of Everett in every native process. The first holds the one instruction from
+//! which injected system calls are made; the second holds the data that these calls read and write.
+//! The guest can neither change the first page nor unmap or map over either. The seccomp filter
+//! accepts calls from the gate only.
 
 use std::io;
 
 use crate::call_numbers::MMAP;
 use crate::tracee::Tracee;
 
-/// Address of the gate: in the gap that the kernel leaves between mappings and the stack of a process without
-/// random addresses.
+/// Address of the gate: in the gap that the kernel leaves between mappings and the stack of a
+/// process without random addresses.
 pub const GATE: u64 = 0x7fff_fc00_0000;
 /// Address of the page that injected calls read and write.
 pub const SCRATCH: u64 = GATE + PAGE;
@@ -28,7 +29,8 @@ const EXECUTE: u64 = 4;
 const PRIVATE_ANONYMOUS: u64 = 0x22;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
 
-/// Whether a range of addresses overlaps the gate. A range that wraps around reaches the end of memory.
+/// Whether a range of addresses overlaps the gate. A range that wraps
+/// around reaches the end of memory.
 pub fn overlaps(start: u64, len: u64) -> bool {
     // The kernel rounds to whole pages.
     let from = start & !(PAGE - 1);

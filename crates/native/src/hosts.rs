@@ -1,5 +1,5 @@
-//! Worlds of native hosts: each host has its own kernel model and its trace. One loop steps the hosts in the order of
-//! their clocks, as the search does with explored hosts.
+//! Worlds of native hosts: each host has its own kernel model and its trace. One loop steps the
+//! hosts in the order of their clocks, as the search does with explored hosts.
 
 use everett_engine::Trace;
 use everett_expr::Arena;
@@ -70,8 +70,8 @@ pub struct WorldRun {
     pub messages: Vec<Message>,
     /// It was cut off at the limit of virtual time although more would have happened.
     pub is_cut: bool,
-    /// Nothing would have happened any more. Otherwise it was ended before, such as by a crash or a limit, and hosts that
-    /// wait may not do so for ever.
+    /// Nothing would have happened any more. Otherwise it was ended before, such as by a crash or a
+    /// limit, and hosts that wait may not do so for ever.
     pub is_over: bool,
     /// Why checks could not be evaluated, if some could not.
     pub unevaluated: BTreeSet<String>,
@@ -143,7 +143,8 @@ impl Machine for HostMachine<'_> {
     }
 
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<NativeEnd>, NativeError> {
-        // The kernel model of a host is booted when the world is made; only restarts are left to do.
+        // The kernel model of a host is booted when the world is
+        // made; only restarts are left to do.
         if let (Some(disk), true) = (disk, restarts > 0)
             && let Some(mut world) = self.world.take()
         {
@@ -251,8 +252,8 @@ struct Loop<'c, 'n, 'l> {
     is_over: bool,
 }
 
-/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any more, when a host ends badly,
-/// when a watcher stops it, or when a check fails.
+/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any
+/// more, when a host ends badly, when a watcher stops it, or when a check fails.
 pub fn run_world<'c>(
     hosts: &'c [NativeHost],
     network: &NativeNetwork<'_>,

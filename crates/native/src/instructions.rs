@@ -1,4 +1,5 @@
-//! Emulates instructions that would reveal the real machine, such as `cpuid` and `rdtsc`: they are made to fault.
+//! Emulates instructions that would reveal the real machine, such as `cpuid` and
+//! `rdtsc`: they are made to fault.
 
 use crate::error::NativeError;
 use crate::tracee::{Registers, Tracee};
@@ -8,8 +9,8 @@ const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 const LOW: u64 = 0xffff_ffff;
 
-/// Emulates `rdtsc` and `rdtscp` with the virtual clock, and `cpuid` with the vm's processor. Returns `false`
-/// if the thread is at another instruction.
+/// Emulates `rdtsc` and `rdtscp` with the virtual clock, and `cpuid` with the vm's processor.
+/// Returns `false` if the thread is at another instruction.
 pub fn emulate(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, NativeError> {
     if signal != libc::SIGSEGV {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! Detection of `longjmp` to frames that have returned: native code lands in their remains, so breakpoints
-//! check the target before the jump.
+//! Detection of `longjmp` to frames that have returned: native code lands in their remains, so
+//! breakpoints check the target before the jump.
 
 use std::path::Path;
 
@@ -31,8 +31,8 @@ impl Jumps {
         Ok(Jumps { entries })
     }
 
-    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the first instruction of the jump was
-    /// executed.
+    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the first
+    /// instruction of the jump was executed.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<Jump>> {
         let Some(registers) = self.entries.reached(tracee)? else {
             return Ok(None);
@@ -46,7 +46,8 @@ impl Jumps {
     }
 }
 
-/// Checks whether a jump leads deeper into the stack than the caller's frame: that frame has returned.
+/// Checks whether a jump leads deeper into the stack than the caller's
+/// frame: that frame has returned.
 fn dead_frame(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
     let word = |tracee: &mut Tracee, at: u64| {
         let mut bytes = [0; 8];

@@ -1,5 +1,6 @@
-//! Leak detection: blocks that are unreachable when a native program exits. The search is conservative, as
-//! the model's: every value that looks like an address in a block counts as a reference.
+//! Leak detection: blocks that are unreachable when a native program exits. The
+//! search is conservative, as the model's: every value that looks like an address
+//! in a block counts as a reference.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +29,9 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     }
 }
 
-/// Number and bytes of unreachable blocks. `threads` are the registers of all threads of the process, and
-/// whether a thread is the exiting one: caller-saved registers of that one are not roots.
+/// Number and bytes of unreachable blocks. `threads` are the registers of all
+/// threads of the process, and whether a thread is the exiting one: caller-saved
+/// registers of that one are not roots.
 pub fn leaked(
     tracee: &mut Tracee,
     (heap, allocator): (&Heap, &Allocator),

@@ -30,8 +30,8 @@ struct Needs {
     folders: Vec<PathBuf>,
 }
 
-/// Paths of all libraries of a program; none for a static one. Missing libraries are left out: the loader
-/// reports them itself.
+/// Paths of all libraries of a program; none for a static one. Missing libraries are left out:
+/// the loader reports them itself.
 pub fn libraries(program: &Path) -> Vec<PathBuf> {
     let needs = needs_of(program);
     if !needs.is_dynamic {
@@ -97,8 +97,8 @@ fn read(bytes: &[u8]) -> object::Result<Needs> {
     Ok(needs)
 }
 
-/// The directories of a search path. Those relative to the program (`$ORIGIN`) are left out: it has another
-/// path in the guest.
+/// The directories of a search path. Those relative to the program (`$ORIGIN`) are left out:
+/// it has another path in the guest.
 fn folders(text: &[u8]) -> Vec<PathBuf> {
     let parts = text.split(|byte| *byte == b':');
     let named = parts.filter(|part| part.starts_with(b"/"));

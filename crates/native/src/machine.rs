@@ -1,5 +1,5 @@
-//! A native machine: a host whose processes are native. It schedules threads as the model says, runs them to
-//! their next system call, and applies to the real processes what the model decides.
+//! A native machine: a host whose processes are native. It schedules threads as the model says,
+//! runs them to their next system call, and applies to the real processes what the model decides.
 
 mod accesses;
 mod loading;
@@ -73,7 +73,8 @@ pub struct NativeConfig {
     pub finds_panics: bool,
     /// Preempts threads at accesses, at random.
     pub random_schedule: Option<RandomSchedule>,
-    /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
+    /// When reproducing a data race: how many threads pass one of the
+    /// accesses before one is held there.
     pub race_skips: u32,
 }
 
@@ -163,9 +164,11 @@ pub(crate) struct NativeThread {
     pending: Option<Call>,
     /// The call into the allocator that it is in.
     pub(crate) allocator_call: Option<AllocatorCall>,
-    /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
+    /// While its program is being loaded: the entry point, and the byte
+    /// that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
-    /// What an instruction that reads and writes is about to write; the thread was preempted between the two.
+    /// What an instruction that reads and writes is about to write; the
+    /// thread was preempted between the two.
     held_write: Option<HeldWrite>,
     /// The address of that instruction.
     halfway_at: Option<u64>,
@@ -420,7 +423,8 @@ impl<'c> NativeMachine<'c> {
                         return Ok(Some(end));
                     }
                 }
-                // Only the watchdog stops threads; stop signals of the program are handled by the model.
+                // Only the watchdog stops threads; stop signals of the
+                // program are handled by the model.
                 Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
                     self.long_computations += 1;
@@ -443,7 +447,8 @@ impl<'c> NativeMachine<'c> {
                 Stopped::Signal(libc::SIGSYS) => {
                     native.pending = native.tracee.trapped_vsyscall()?
                 }
-                // Real signals that no instruction of the thread has caused do not concern the program.
+                // Real signals that no instruction of the thread has
+                // caused do not concern the program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate(&mut native.tracee, number, self.host.clock_ns())? {
@@ -610,7 +615,8 @@ impl<'c> NativeMachine<'c> {
         Ok(None)
     }
 
-    /// Completes the system call that a thread is stopped at. Tasks that it created are created really.
+    /// Completes the system call that a thread is stopped at. Tasks
+    /// that it created are created really.
     fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
         self.update_tasks(name)?;
         if let Some(native) = self.threads.get_mut(&name)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Resident memory of the processes of each host of a world, which share one limit. A host notes its own; while it runs,
-/// that of the others does not change, since one host runs at a time.
+/// Resident memory of the processes of each host of a world, which share one limit. A host notes
+/// its own; while it runs, that of the others does not change, since one host runs at a time.
 #[derive(Clone)]
 pub struct MemoryAccount {
     hosts: Arc<[AtomicU64]>,

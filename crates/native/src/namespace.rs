@@ -1,5 +1,6 @@
-//! The PID namespace of native processes, if the machine allows one: when its first process dies, the kernel kills all
-//! others. Everett traces the first process, which never runs, so the namespace dies with Everett at the latest.
+//! The PID namespace of native processes, if the machine allows one: when its first process dies,
+//! the kernel kills all others. Everett traces the first process, which never runs, so the
+//! namespace dies with Everett at the latest.
 
 use std::fs::File;
 use std::io;
@@ -92,8 +93,9 @@ impl Place<'_> {
 }
 
 impl Entrance {
-    /// Enters. A PID namespace has only children of those who enter it, so the calling process is replaced by a
-    /// sibling, whose pid it writes to `report`. Makes only calls that are allowed between `fork` and `exec`.
+    /// Enters. A PID namespace has only children of those who enter it, so the calling process
+    /// is replaced by a sibling, whose pid it writes to `report`. Makes only calls that are
+    /// allowed between `fork` and `exec`.
     pub fn enter(self, report: RawFd) -> io::Result<()> {
         let done = match self {
             Entrance::Stay => return Ok(()),

@@ -1,4 +1,5 @@
-//! Memory operands of native instructions: what an instruction accesses, and whether other threads can reach it.
+//! Memory operands of native instructions: what an instruction accesses, and
+//! whether other threads can reach it.
 
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register,
@@ -39,8 +40,8 @@ pub fn instruction_at(code: &[u8], address: u64) -> Option<Instruction> {
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// Whether memory is the thread's own: its frame or its thread-local storage. Where `rbp` is no frame pointer, it is
-/// used as a pointer to a structure, whose fields lie behind it.
+/// Whether memory is the thread's own: its frame or its thread-local storage. Where `rbp` is no
+/// frame pointer, it is used as a pointer to a structure, whose fields lie behind it.
 fn is_own(memory: &UsedMemory) -> bool {
     let is_frame = match memory.base() {
         Register::RSP => true,
@@ -50,8 +51,8 @@ fn is_own(memory: &UsedMemory) -> bool {
     is_frame || memory.segment() == Register::FS
 }
 
-/// How often an instruction accesses memory that other threads can reach. Calls do not count: they read addresses of
-/// functions.
+/// How often an instruction accesses memory that other threads can reach. Calls do not count:
+/// they read addresses of functions.
 pub fn shared_accesses(instruction: &Instruction) -> Accesses {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
@@ -132,8 +133,9 @@ impl HeldWrite {
     }
 }
 
-/// Executes an instruction that reads and writes, without its write: its result is computed from what memory holds
-/// now, and kept. This is what a processor does with an instruction that has no `lock` prefix.
+/// Executes an instruction that reads and writes, without its write: its result is
+/// computed from what memory holds now, and kept. This is what a processor does with an
+/// instruction that has no `lock` prefix.
 pub fn execute_without_write(
     tracee: &mut Tracee,
     instruction: &Instruction,
@@ -173,7 +175,8 @@ mod tests {
     #[test]
     fn accesses_are_told_from_the_rest() {
         let accesses = |code: &[u8]| shared_accesses(&decode(code));
-        // mov eax, [rip+0x10]; mov [rax], ecx; lock xadd [rdi], eax; xchg [rdi], eax; mov [rbp+8], eax
+        // mov eax, [rip+0x10]; mov [rax], ecx; lock xadd [rdi], eax;
+        // xchg [rdi], eax; mov [rbp+8], eax
         assert_eq!(accesses(&[0x8b, 0x05, 0x10, 0, 0, 0]), Accesses::Once);
         assert_eq!(accesses(&[0x89, 0x08]), Accesses::Once);
         assert_eq!(accesses(&[0xf0, 0x0f, 0xc1, 0x07]), Accesses::Once);
@@ -183,7 +186,8 @@ mod tests {
         let add = [0x83, 0x05, 0x10, 0, 0, 0, 3];
         assert_eq!(accesses(&add), Accesses::ReadThenWrite);
         assert_eq!(accesses(&[0xff, 0x00]), Accesses::ReadThenWrite);
-        // mov eax, [rbp-4]; lea rax, [rip+0]; add eax, 1; push rbp; ret; mov rax, fs:[0]; call [rax]
+        // mov eax, [rbp-4]; lea rax, [rip+0]; add eax, 1; push rbp;
+        // ret; mov rax, fs:[0]; call [rax]
         assert_eq!(accesses(&[0x8b, 0x45, 0xfc]), Accesses::None);
         assert_eq!(accesses(&[0x48, 0x8d, 0x05, 0, 0, 0, 0]), Accesses::None);
         assert_eq!(accesses(&[0x83, 0xc0, 0x01]), Accesses::None);

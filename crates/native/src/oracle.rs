@@ -22,7 +22,8 @@ pub enum Source {
     Random(u64),
     /// A trace as far as it goes, random from there on.
     Begun(Box<Trace>, u64),
-    /// The same inputs, but of all choices behind the trace only planned faults are not the default.
+    /// The same inputs, but of all choices behind the trace only
+    /// planned faults are not the default.
     Planned(Box<Trace>, u64, Plan),
 }
 
@@ -67,8 +68,8 @@ pub struct NativeOracle {
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
-    /// The run has left the schedule of the trace on purpose: choices that the trace lacks take their
-    /// default.
+    /// The run has left the schedule of the trace on purpose: choices that the
+    /// trace lacks take their default.
     pub is_free: bool,
     /// Ask whether allocations fail, as the model does.
     pub sees_allocations: bool,
@@ -80,8 +81,8 @@ pub struct NativeOracle {
     offered: Vec<u32>,
     /// Points of the trace at which a thread was chosen.
     points_used: usize,
-    /// Names of faults that have happened as often as they may in a world. Hosts are asked about these, too, as they
-    /// are in a search, where they know of their causal past only.
+    /// Names of faults that have happened as often as they may in a world. Hosts are asked about
+    /// these, too, as they are in a search, where they know of their causal past only.
     pub used_up: Vec<String>,
     /// Why the run diverged from the trace.
     pub diverged: Option<String>,
@@ -194,8 +195,8 @@ impl NativeOracle {
         self.inputs.0.len() - 1
     }
 
-    /// Skips choices about allocations that are not intercepted natively, if the allocation did not fail in
-    /// the trace.
+    /// Skips choices about allocations that are not intercepted natively, if the
+    /// allocation did not fail in the trace.
     fn skip_allocations(&mut self, asked: Option<&ChoiceSite>) {
         if self.sees_allocations || asked == Some(&ChoiceSite::AllocationFault) {
             return;
@@ -434,8 +435,8 @@ impl NativeOracle {
 /// Calls that native allocators make, too: the allocators must be watched to tell them apart.
 const SHARED_WITH_ALLOCATORS: [&str; 3] = ["mmap", "mremap", "mprotect"];
 
-/// Whether a trace depends on allocations: one fails on it, or is its finding, or could be confused with
-/// another choice.
+/// Whether a trace depends on allocations: one fails on it, or is its finding, or could
+/// be confused with another choice.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
     let fails = |choice: &TraceChoice| {
         let is_shared = |call| SHARED_WITH_ALLOCATORS.contains(&call);

@@ -1,5 +1,5 @@
-//! Detects Rust panics in native code with a breakpoint where a panic is raised. A panic of a thread need not end the
-//! process, and a caught panic does not even end the thread.
+//! Detects Rust panics in native code with a breakpoint where a panic is raised. A panic of a
+//! thread need not end the process, and a caught panic does not even end the thread.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Planned faults: what is injected into a run is known before it, and everything else takes its default.
+//! Planned faults: what is injected into a run is known before it, and
+//! everything else takes its default.
 
 use everett_vm::ChoiceSite;
 
@@ -19,7 +20,8 @@ pub enum PlannedKind {
 }
 
 impl PlannedKind {
-    /// The alternative of a choice that is this fault; `None` if the choice is about something else.
+    /// The alternative of a choice that is this fault; `None` if the
+    /// choice is about something else.
     fn alternative(&self, site: &ChoiceSite) -> Option<u32> {
         let named = |name: &str| site.faults().position(|fault| fault == name);
         let at = match (self, site) {

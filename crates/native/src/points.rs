@@ -27,7 +27,8 @@ pub struct ScriptPoint {
 pub struct Script {
     /// The points.
     pub points: Vec<ScriptPoint>,
-    /// Shifts of points by a number of accesses: native code need not have the same accesses as the vm.
+    /// Shifts of points by a number of accesses: native code need not
+    /// have the same accesses as the vm.
     pub shifts: BTreeMap<usize, i32>,
     /// How often the host had been restarted when they were passed.
     pub restarts: u32,

@@ -1,6 +1,7 @@
-//! Random thread priorities of probabilistic concurrency testing (PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A
-//! randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable thread with the
-//! highest priority runs; at a few random events the running thread's priority drops below all others.
+//! Random thread priorities of probabilistic concurrency testing (PCT: Burckhardt, Kothari,
+//! Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic guarantees of finding bugs",
+//! ASPLOS 2010). The runnable thread with the highest priority runs; at a few random events the
+//! running thread's priority drops below all others.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use everett_linux::split_mix;
 
 /// The least priority that a thread starts with; those of change points are lower.
 const LEAST: i64 = 1 << 32;
-/// How often the same thread is picked although others could run, before it counts as one that waits by computing.
+/// How often the same thread is picked although others could run, before it counts
+/// as one that waits by computing.
 const MAX_REPEATED: u32 = 1000;
 
 /// The priorities of threads.
@@ -76,7 +78,8 @@ impl Priorities {
     }
 }
 
-/// The change points of a run: numbers of events, counted from 1, with the priority that the running thread gets there.
+/// The change points of a run: numbers of events, counted from 1, with the priority
+/// that the running thread gets there.
 pub fn change_points(seed: u64, depth: u32, events: u64) -> BTreeMap<u64, i64> {
     let mut random = seed;
     let mut points = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Reproduction of data races: brings two threads to where both are about to access the same memory at the
-//! same time, so that nothing orders the accesses. The first thread that reaches one of the two lines is held
-//! there while all others run.
+//! Reproduction of data races: brings two threads to where both are about to access the same memory
+//! at the same time, so that nothing orders the accesses. The first thread that reaches one of the
+//! two lines is held there while all others run.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ pub enum AtAccess {
 }
 
 impl Races {
-    /// Sets breakpoints at the accesses of two lines of a program that has not executed anything yet.
+    /// Sets breakpoints at the accesses of two lines of a program
+    /// that has not executed anything yet.
     pub fn watch(
         lines: &Lines,
         lines_of_race: &[Line],
@@ -83,7 +84,8 @@ impl Races {
         Ok(races)
     }
 
-    /// Handles a stopped thread. `None` if it is elsewhere. `can_wait` says that other threads can run.
+    /// Handles a stopped thread. `None` if it is elsewhere. `can_wait`
+    /// says that other threads can run.
     pub fn arrive(
         &mut self,
         name: TaskName,

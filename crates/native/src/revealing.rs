@@ -1,4 +1,5 @@
-//! Finds instructions that reveal the real machine and that the processor cannot trap. They can only be reported.
+//! Finds instructions that reveal the real machine and that the processor cannot
+//! trap. They can only be reported.
 
 use std::path::Path;
 
@@ -40,14 +41,15 @@ fn is_candidate(bytes: &[u8]) -> bool {
     matches!(bytes, [0x0f, 0xc7, 0xf0..=0xff, ..] | [0x0f, 0xa2, ..]) || is_common(bytes)
 }
 
-/// Whether bytes can be the opcode of an instruction that is looked for, and are often part of others: `lsl`, which
-/// reads the number of the processor from a segment, and `xbegin`, which fails when the real kernel interrupts.
+/// Whether bytes can be the opcode of an instruction that is looked for, and are often part of
+/// others: `lsl`, which reads the number of the processor from a segment, and `xbegin`, which fails
+/// when the real kernel interrupts.
 fn is_common(bytes: &[u8]) -> bool {
     matches!(bytes, [0x0f, 0x03, ..] | [0xc7, 0xf8, ..])
 }
 
-/// Finds revealing instructions in code at an address. The function around a candidate is decoded from its start, since
-/// the bytes can be part of other instructions.
+/// Finds revealing instructions in code at an address. The function around a candidate is decoded
+/// from its start, since the bytes can be part of other instructions.
 fn find(code: &[u8], start: u64, functions: &[(u64, u64)], names: &mut Vec<&'static str>) {
     for at in (0..code.len()).filter(|at| is_candidate(&code[*at..])) {
         let address = start + at as u64;

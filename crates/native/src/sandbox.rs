@@ -1,6 +1,6 @@
-//! The sandbox of native processes. The first line of defence is ptrace: every system call stops and is
-//! answered by the model. The sandbox catches what does not stop: calls without a tracer, vsyscalls,
-//! unlimited memory.
+//! The sandbox of native processes. The first line of defence is ptrace: every system call
+//! stops and is answered by the model. The sandbox catches what does not stop: calls without a
+//! tracer, vsyscalls, unlimited memory.
 
 use std::io;
 
@@ -15,8 +15,9 @@ pub const MAX_MEMORY: u64 = 4 << 30;
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes with any arguments; see `call_numbers`. With `recvmsg` they
-/// receive files that stand for those of the model, over the only socket that they have.
+/// System calls that are carried out on real processes with any arguments; see
+/// `call_numbers`. With `recvmsg` they receive files that stand for those of the model, over
+/// the only socket that they have.
 const CARRIED_OUT: [u32; 15] = [3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 59, 60, 131, 317];
 /// Calls that are carried out with one of these first arguments only.
 const RESTRICTED: [(u32, &[u32]); 3] = [
@@ -65,8 +66,8 @@ const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls, and calls with
-/// arguments that we never use, kill the process.
+/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls, and
+/// calls with arguments that we never use, kill the process.
 pub fn filter() -> Vec<libc::sock_filter> {
     let mut filter = vec![
         step(LOAD_WORD, 0, 0, AT_ARCH),
@@ -95,7 +96,8 @@ pub fn filter() -> Vec<libc::sock_filter> {
     filter
 }
 
-/// The filter of processes that have a gate: calls pass only from there. `mmap` makes the gate of a new program.
+/// The filter of processes that have a gate: calls pass only from there. `mmap`
+/// makes the gate of a new program.
 pub fn gate_filter() -> Vec<libc::sock_filter> {
     const MMAP: u32 = 9;
     vec![
@@ -115,12 +117,13 @@ pub fn gate_filter() -> Vec<libc::sock_filter> {
 pub enum SandboxKind {
     /// The address space is limited.
     LimitedMemory,
-    /// The address space is unlimited: a checked build reserves a shadow of it, most of which it never uses.
+    /// The address space is unlimited: a checked build reserves a shadow of
+    /// it, most of which it never uses.
     FullAddressSpace,
 }
 
-/// Applies the sandbox to the calling process, which is about to execute a native program. Makes only calls
-/// that are allowed between `fork` and `exec`.
+/// Applies the sandbox to the calling process, which is about to execute a native program. Makes
+/// only calls that are allowed between `fork` and `exec`.
 pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
     if kind == SandboxKind::LimitedMemory {
@@ -151,8 +154,8 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, most, most)?)
 }
 
-/// Memory of a process in bytes: resident pages and page tables. Reading untouched memory needs tables only: a byte in
-/// every 2 MiB takes a page of them each.
+/// Memory of a process in bytes: resident pages and page tables. Reading untouched memory needs
+/// tables only: a byte in every 2 MiB takes a page of them each.
 pub fn resident(process: Pid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let kib = |name: &str| {
@@ -163,8 +166,8 @@ pub fn resident(process: Pid) -> u64 {
     pages.saturating_add(tables).saturating_mul(1024)
 }
 
-/// Pins a thread of ours and its children to one processor: switching between a native thread and us is much
-/// slower across two. Dropping it restores the affinity.
+/// Pins a thread of ours and its children to one processor: switching between a native thread and
+/// us is much slower across two. Dropping it restores the affinity.
 pub struct Pinned {
     before: Option<libc::cpu_set_t>,
 }
@@ -217,7 +220,8 @@ impl Drop for Pinned {
 mod tests {
     use super::*;
 
-    /// Executes a filter as the kernel does: `data` has number, architecture, place and first argument.
+    /// Executes a filter as the kernel does: `data` has number,
+    /// architecture, place and first argument.
     fn verdict(filter: &[libc::sock_filter], (arch, number, place, argument): Data) -> u32 {
         let halves = |word: u64| [word as u32, (word >> 32) as u32];
         let ([place, upper_place], [low, high]) = (halves(place), halves(argument));

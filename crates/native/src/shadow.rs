@@ -15,8 +15,8 @@ const HEAP_FREED: u8 = 0xfd;
 const AFTER_RETURN: u8 = 0xf5;
 const AFTER_SCOPE: u8 = 0xf8;
 
-/// The first poisoned address of a range, and the kind of error. Before the shadow exists, everything may be
-/// used.
+/// The first poisoned address of a range, and the kind of error. Before the shadow
+/// exists, everything may be used.
 pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
     let end = address.checked_add(size as u64)?;
     let first = address >> 3;

@@ -1,6 +1,6 @@
-//! Files of the model that native processes map. Each has a real file in memory beside it, which the
-//! processes map; the two are synchronised before and after every action of the model. Only one process runs
-//! at a time, so all see the same bytes, and a run without file mappings pays nothing.
+//! Files of the model that native processes map. Each has a real file in memory beside it, which
+//! the processes map; the two are synchronised before and after every action of the model. Only one
+//! process runs at a time, so all see the same bytes, and a run without file mappings pays nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -127,7 +127,8 @@ impl SharedFiles {
         self.mapped.keys().copied().collect()
     }
 
-    /// Synchronises the files of the model and the real ones: changes on either side are copied to the other.
+    /// Synchronises the files of the model and the real ones: changes on
+    /// either side are copied to the other.
     pub fn sync(&mut self, host: &mut Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
         for (inode, shared) in &mut self.files {
             let Some(bytes) = host.mapped_bytes(*inode) else {
@@ -220,8 +221,8 @@ impl SharedFile {
             pages.insert(data / PAGE_SIZE);
             at = (data / PAGE_SIZE + 1) * PAGE_SIZE;
         }
-        // A process that maps a page can write behind the end of the file; if the file grows, that must not
-        // show.
+        // A process that maps a page can write behind the end of the file; if the
+        // file grows, that must not show.
         let tail = (bytes.len() != before).then_some(before / PAGE_SIZE);
         pages.extend(tail);
         for number in pages {

@@ -185,7 +185,8 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(size.filter(|size| *size > 0))
     }
 
-    /// Adds the members of a struct that begins at `base`. Returns the name of one that has no layout in bytes.
+    /// Adds the members of a struct that begins at `base`. Returns the name of
+    /// one that has no layout in bytes.
     fn members(
         &self,
         (unit, at): Place,
@@ -241,7 +242,8 @@ impl<'u, 'a> Reader<'u, 'a> {
     }
 }
 
-/// Adds a member; one that shares bytes with the member before it, as bit fields do, becomes a part of that.
+/// Adds a member; one that shares bytes with the member before it, as bit
+/// fields do, becomes a part of that.
 fn add(members: &mut Vec<StructMember>, member: StructMember) {
     if let Some(last) = members.last_mut()
         && let Some(size) = last.size

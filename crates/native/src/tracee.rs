@@ -1,5 +1,5 @@
-//! A native thread that stops at every system call. All `unsafe` code of the crate that controls threads is
-//! here and below: what `nix` does not offer.
+//! A native thread that stops at every system call. All `unsafe` code of the crate that controls
+//! threads is here and below: what `nix` does not offer.
 
 mod handlers;
 mod inject;
@@ -24,8 +24,8 @@ use crate::shadow;
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
 
-/// Executes one instruction, and no system call. A plain single step would make a real one: what lies at an
-/// address is up to the guest.
+/// Executes one instruction, and no system call. A plain single step would make a real one: what
+/// lies at an address is up to the guest.
 const PTRACE_SYSEMU_SINGLESTEP: libc::c_uint = 32;
 
 /// Why a native thread stopped.
@@ -164,8 +164,8 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// Copies bytes between us and a process. Returns whether everything was copied; `None` if the machine lacks
-/// the call.
+/// Copies bytes between us and a process. Returns whether everything was copied;
+/// `None` if the machine lacks the call.
 ///
 /// # Safety
 /// The local bytes must be valid, and ours to read or write.
@@ -181,7 +181,8 @@ unsafe fn transfer(
         iov_base: address as *mut libc::c_void,
         iov_len,
     };
-    // SAFETY: the caller guarantees the local side; the remote side is an address of another process.
+    // SAFETY: the caller guarantees the local side; the remote side
+    // is an address of another process.
     let moved = unsafe { call(process.as_raw(), &here, 1, &there, 1, 0) };
     let refused = || std::io::Error::last_os_error().raw_os_error();
     match moved < 0 && matches!(refused(), Some(libc::ENOSYS | libc::EPERM)) {
@@ -275,7 +276,8 @@ impl Tracee {
         })
     }
 
-    /// Whether its own mappings let it write a range, where the real kernel does not check that for us.
+    /// Whether its own mappings let it write a range, where the real
+    /// kernel does not check that for us.
     fn is_writable(&self, address: u64, len: usize) -> bool {
         let Some(end) = address.checked_add(len as u64) else {
             return false;
@@ -354,8 +356,8 @@ impl Tracee {
         }
     }
 
-    /// Sets its registers but the bases of segments. A program can set them to any address (`wrgsbase`); the kernel
-    /// does not set them to its own half again, though nothing changes.
+    /// Sets its registers but the bases of segments. A program can set them to any address
+    /// (`wrgsbase`); the kernel does not set them to its own half again, though nothing changes.
     fn set_registers_but_bases(&self, registers: Registers) -> nix::Result<()> {
         let r = registers;
         let before = ptrace::getregs(self.thread)?;
@@ -473,7 +475,8 @@ pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
     for tracee in &tracees {
         let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
     }
-    // Others that are ours were perhaps not reaped, and a namespace ends only after them: nobody waits for that.
+    // Others that are ours were perhaps not reaped, and a namespace ends only
+    // after them: nobody waits for that.
     if std::thread::panicking() {
         return;
     }

@@ -6,21 +6,22 @@ use everett_linux::{Stream, TaskName};
 
 use crate::tracee::{self, Tracee};
 
-/// A watcher of a native run. An event is a line of the log of system calls, which must be enabled; events
-/// are counted from 1.
+/// A watcher of a native run. An event is a line of the log of system calls, which must be
+/// enabled; events are counted from 1.
 pub trait Watcher {
     /// An event happened. `false` stops the run here.
     fn event(&mut self, _number: usize, _line: &str, _clock_ns: u64) -> bool {
         true
     }
 
-    /// A process or thread is about to exit, which will be the event of this number. `false` stops the run
-    /// before.
+    /// A process or thread is about to exit, which will be the event of this
+    /// number. `false` stops the run before.
     fn before_exit(&mut self, _number: usize) -> bool {
         true
     }
 
-    /// All threads wait for a live standard input. No bytes are its end; `None` supplies nothing and ends the run.
+    /// All threads wait for a live standard input. No bytes are its end; `None`
+    /// supplies nothing and ends the run.
     fn input(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -57,8 +58,8 @@ pub struct StoppedRun<'w> {
     pub(crate) threads: Vec<StoppedThread<'w>>,
 }
 
-/// A process that was handed over to a debugger. It is stopped; its next system call raises SIGSYS, since it
-/// is no longer answered.
+/// A process that was handed over to a debugger. It is stopped; its next system call raises SIGSYS,
+/// since it is no longer answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DetachedProcess {
     /// The real process.
@@ -70,8 +71,8 @@ pub struct DetachedProcess {
 }
 
 impl StoppedRun<'_> {
-    /// Detaches from the process that ran last, or from another one if that is gone. `None` if no process is
-    /// left.
+    /// Detaches from the process that ran last, or from another one if that is
+    /// gone. `None` if no process is left.
     pub fn detach(&mut self) -> std::io::Result<Option<DetachedProcess>> {
         let is_running = |thread: &StoppedThread<'_>| thread.name == self.running;
         let of_process = |thread: &StoppedThread<'_>| thread.name.pid == self.running.pid;
@@ -101,8 +102,8 @@ impl StoppedRun<'_> {
     }
 }
 
-/// Waits until a process has stopped: a stop signal takes effect when it is scheduled, and a debugger should
-/// find it stopped.
+/// Waits until a process has stopped: a stop signal takes effect when it is scheduled, and a
+/// debugger should find it stopped.
 fn wait_until_stopped(process: i32) {
     const LOOKS: u32 = 1000;
     for _ in 0..LOOKS {

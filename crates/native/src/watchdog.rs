@@ -1,5 +1,5 @@
-//! The watchdog: interrupts native threads that compute for long without a system call, so that virtual time
-//! passes for them.
+//! The watchdog: interrupts native threads that compute for long without a system call, so
+//! that virtual time passes for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,16 +10,17 @@ use nix::unistd::Pid;
 use crate::memory_account::MemoryAccount;
 use crate::sandbox;
 
-/// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a loaded
-/// machine the same computation must not be interrupted earlier.
+/// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a
+/// loaded machine the same computation must not be interrupted earlier.
 pub const PATIENCE: Duration = Duration::from_millis(50);
-/// How often the memory of the running process is looked at: a process can touch some gigabytes a second.
+/// How often the memory of the running process is looked at: a process
+/// can touch some gigabytes a second.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Watches the running thread.
 pub struct Watchdog {
-    /// Real process and thread, a number that changes with every stretch (0 if no thread runs), and the
-    /// stretch that was too long.
+    /// Real process and thread, a number that changes with every stretch (0 if no thread runs),
+    /// and the stretch that was too long.
     watched: Arc<[AtomicU64; 4]>,
     /// By how much the memory of the running process may grow, and whether it has grown more.
     memory: Arc<(AtomicU64, AtomicBool)>,
@@ -37,7 +38,8 @@ impl Watchdog {
         let (seen, stop, allowance) = (watched.clone(), over.clone(), memory.clone());
         let watcher = std::thread::spawn(move || {
             let (mut last, mut since, mut looks) = (0, Duration::ZERO, 0);
-            // The process whose memory was looked at last, and its memory when the allowance was set.
+            // The process whose memory was looked at last, and its
+            // memory when the allowance was set.
             let mut base = (0, 0, 0);
             while !stop.load(Ordering::Relaxed) {
                 std::thread::park_timeout(LOOK);
@@ -90,13 +92,14 @@ impl Watchdog {
         self.watched[2].store(self.stretches, Ordering::Release);
     }
 
-    /// Whether the watchdog has interrupted the stretch that just ended. A late stop, for a stretch that had
-    /// ended by itself, does not count.
+    /// Whether the watchdog has interrupted the stretch that just ended. A late stop, for a stretch
+    /// that had ended by itself, does not count.
     pub fn has_interrupted(&self) -> bool {
         self.watched[3].load(Ordering::Acquire) == self.stretches
     }
 
-    /// Whether the memory of a process has grown by more than it may; asked until the next allowance.
+    /// Whether the memory of a process has grown by more than it may;
+    /// asked until the next allowance.
     pub fn has_seen_much_memory(&self) -> bool {
         self.memory.1.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
 //! The zygote: a stopped process in the sandbox that is forked for every native process.
 //!
-//! The kernel compiles the seccomp filter for every process that installs one, and frees it with the last
-//! process that uses it. Thousands of these a second have hung a kernel (6.18): all its workers waited for
-//! each other in `bpf_prog_pack_free`. Forks of a process share its filter.
+//! The kernel compiles the seccomp filter for every process that installs one, and frees it with
+//! the last process that uses it. Thousands of these a second have hung a kernel (6.18): all its
+//! workers waited for each other in `bpf_prog_pack_free`. Forks of a process share its filter.
 
 use std::cell::RefCell;
 use std::io;
@@ -91,8 +91,8 @@ impl Zygote {
         Ok(zygote)
     }
 
-    /// A fork that is stopped where the zygote is. It is a child of ours, not of the zygote, which could not
-    /// reap it.
+    /// A fork that is stopped where the zygote is. It is a child of ours, not of the
+    /// zygote, which could not reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
         let refused = || io::Error::other("the real machine refuses to create more processes");
         let template = self.template.as_mut().ok_or_else(refused)?;
@@ -154,8 +154,8 @@ impl Drop for Zygote {
     }
 }
 
-/// A NULL-terminated array of pointers, followed by the strings, laid out for an address; a multiple of eight
-/// bytes.
+/// A NULL-terminated array of pointers, followed by the strings, laid out for an
+/// address; a multiple of eight bytes.
 pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
     let mut next = at + 8 * (strings.len() as u64 + 1);
     let mut list = Vec::new();
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn another_call_than_the_injected_one_kills() {
-        // Another number; another argument; 32-bit; two bytes further; no call at all; an endless fault.
+        // Another number; another argument; 32-bit; two bytes further;
+        // no call at all; an endless fault.
         for code in [
             &[0xb8, 39, 0, 0, 0, 0x0f, 0x05][..],
             &[0x31, 0xff, 0x0f, 0x05],

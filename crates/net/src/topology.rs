@@ -244,7 +244,8 @@ pub enum TopologyErrorKind {
 /// Maximal number of hosts.
 pub const MAX_HOSTS: usize = 1024;
 
-/// Hosts, networks and routers, in order, with all routes worked out. The default has none of them: a host on its own.
+/// Hosts, networks and routers, in order, with all routes worked out. The default has
+/// none of them: a host on its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
     pub(crate) networks: Vec<Network>,

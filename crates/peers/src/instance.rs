@@ -1,4 +1,5 @@
-//! One live instance of a peer: its connections, its position in the recording, what it is sent and what it answers.
+//! One live instance of a peer: its connections, its position in the recording, what
+//! it is sent and what it answers.
 
 use everett_sim::{ConnectionId, FLUSH_BYTES, HostAct, PeerAct};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -89,8 +90,8 @@ impl Instance {
         process.has_ended()
     }
 
-    /// What comes over several connections comes in no order, but a peer may depend on one. So it gets the time to
-    /// react to what came over another connection before.
+    /// What comes over several connections comes in no order, but a peer may depend on one. So it
+    /// gets the time to react to what came over another connection before.
     fn let_react(&mut self, next: ConnectionId) {
         let last = match self.told.last() {
             Some(last @ (HostAct::Send(..) | HostAct::End(_))) => last.connection(),
@@ -151,7 +152,8 @@ impl Instance {
         self.links[at] = link;
     }
 
-    /// Waits until something can be read or written, or somebody connects. Returns `false` if nothing can.
+    /// Waits until something can be read or written, or somebody connects.
+    /// Returns `false` if nothing can.
     fn wait(&mut self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let mut all = Vec::with_capacity(self.links.len() + 1);

@@ -1,13 +1,15 @@
-//! Live peers: real programs, which are not explored, that hosts of a world talk to. All their answers are recorded. A
-//! repeated question is answered from the recording; only a new one reaches a live instance.
+//! Live peers: real programs, which are not explored, that hosts of a world talk to. All
+//! their answers are recorded. A repeated question is answered from the recording; only a
+//! new one reaches a live instance.
 //!
-//! A peer's recording is a trie. A node is the state of the peer after one of its answers; an edge is what the hosts
-//! did since and what the peer answered. A state of a host holds the digest of its node. A state that diverges from
-//! the earlier ones gets a fresh instance of the peer, to which the common prefix is replayed first.
+//! A peer's recording is a trie. A node is the state of the peer after one of its answers; an edge
+//! is what the hosts did since and what the peer answered. A state of a host holds the digest of
+//! its node. A state that diverges from the earlier ones gets a fresh instance of the peer, to
+//! which the common prefix is replayed first.
 //!
-//! Architecture invariant: this crate knows no search and no host. In an exploration, it is the only crate that starts
-//! programs of the user or contacts addresses, and only those that a scenario names. It uses real time, because live
-//! programs have no other.
+//! Architecture invariant: this crate knows no search and no host. In an exploration, it is the
+//! only crate that starts programs of the user or contacts addresses, and only those that a
+//! scenario names. It uses real time, because live programs have no other.
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 

@@ -219,8 +219,8 @@ impl Live {
     }
 }
 
-/// What is left to be told to an instance that was told something, so that it was told all; `None` if it was told
-/// something else.
+/// What is left to be told to an instance that was told something, so that it was told all;
+/// `None` if it was told something else.
 fn left_to_tell(all: &[HostAct], told: &[HostAct], any_order: bool) -> Option<Vec<HostAct>> {
     if !any_order {
         let rest = all.strip_prefix(told)?;
@@ -334,7 +334,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes a fresh instance; the one that was not used for the longest time gives way where there are too many.
+    /// Makes a fresh instance; the one that was not used for the longest time
+    /// gives way where there are too many.
     fn make(&self, live: &mut Live) -> Result<usize, String> {
         let setup = &self.setup;
         let is_started = !setup.command.is_empty();
@@ -405,7 +406,8 @@ impl Pool {
                 Ok((Some(listener), Where::Unix(path)))
             }
             (Where::Internet(address), false) if address.port() == 0 => {
-                // A port that is free now; whoever takes it meanwhile makes the start fail, and that is said.
+                // A port that is free now; whoever takes it meanwhile makes
+                // the start fail, and that is said.
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 let at = listener.local_addr().map_err(failed)?;
                 Ok((None, Where::Internet(at)))
@@ -422,8 +424,8 @@ impl Live {
     }
 }
 
-/// The thread that starts processes. They die with the thread that started them, so it must live as long as they do,
-/// which a worker need not.
+/// The thread that starts processes. They die with the thread that started them, so it must live as
+/// long as they do, which a worker need not.
 struct Starter(Sender<Order>);
 
 /// What is started where, and who wants to know what becomes of it.

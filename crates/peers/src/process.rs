@@ -1,4 +1,5 @@
-//! A process of a live peer: started from a fresh folder with a clean environment, and killed with all its children.
+//! A process of a live peer: started from a fresh folder with a clean environment,
+//! and killed with all its children.
 
 use std::fs::File;
 use std::io;
@@ -132,7 +133,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let Ok(pid) = i32::try_from(self.child.id()) {
             let group = nix::unistd::Pid::from_raw(pid);
-            // Where there is a namespace of its own, the kernel kills the rest with its first process.
+            // Where there is a namespace of its own, the kernel kills
+            // the rest with its first process.
             let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
         }
         let _ = self.child.kill();
@@ -140,8 +142,9 @@ impl Drop for Process {
     }
 }
 
-/// A word of a command: `{port}`, `{address}` and `{folder}` are filled in, and files of the scenario have whole paths,
-/// because the command starts in a folder of its own. A word without a dot or a slash is no file, whatever lies there.
+/// A word of a command: `{port}`, `{address}` and `{folder}` are filled in, and files of the
+/// scenario have whole paths, because the command starts in a folder of its own. A word without a
+/// dot or a slash is no file, whatever lies there.
 fn filled(word: &str, at: &Where, setup: &LiveSetup) -> String {
     let file = setup.folder.join(word);
     if word.contains(['.', '/']) && file.is_file() {
@@ -172,7 +175,8 @@ fn copy(from: &Path, into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody listens at an address. The kernel's tables are read: a connection would be seen by the peer.
+/// Whether somebody listens at an address. The kernel's tables are read: a
+/// connection would be seen by the peer.
 fn is_listening(address: SocketAddr, is_datagram: bool) -> bool {
     const LISTENING: &str = "0A";
     let kind = if is_datagram { "udp" } else { "tcp" };
@@ -199,19 +203,22 @@ fn is_listening_unix(path: &Path, is_datagram: bool) -> bool {
     })
 }
 
-/// The process and all that it starts die when we do: it is killed with the thread that started it, and where the
-/// machine lets us, it lives in a PID namespace, whose processes the kernel kills with the first of them.
+/// The process and all that it starts die when we do: it is killed with the thread that
+/// started it, and where the machine lets us, it lives in a PID namespace, whose processes the
+/// kernel kills with the first of them.
 #[allow(unsafe_code)]
 fn die_with_us(command: &mut Command) {
     let us = std::process::id();
-    // SAFETY: between `fork` and `exec` the closure makes system calls on numbers only, and allocates nothing.
+    // SAFETY: between `fork` and `exec` the closure makes system calls on
+    // numbers only, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             die_with_parent(us as libc::pid_t)?;
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
                 return Ok(());
             }
-            // The first process of the namespace only waits; the one that it starts becomes the peer.
+            // The first process of the namespace only waits; the one
+            // that it starts becomes the peer.
             if go_on_in_child()? {
                 die_with_parent(0)?;
                 go_on_in_child()?;
@@ -222,7 +229,8 @@ fn die_with_us(command: &mut Command) {
     }
 }
 
-/// The calling process is killed when its parent dies, which must be this one; 0 for one outside of the namespace.
+/// The calling process is killed when its parent dies, which must be this one; 0
+/// for one outside of the namespace.
 #[allow(unsafe_code)]
 fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
     // SAFETY: numbers only.
@@ -240,8 +248,8 @@ fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
 /// Forks. The child goes on; its parent waits for it and ends.
 #[allow(unsafe_code)]
 fn go_on_in_child() -> io::Result<bool> {
-    // SAFETY: a plain fork of a process with one thread; the parent makes system calls on numbers only. It closes its
-    // descriptors, one of which tells the starter that the peer was executed.
+    // SAFETY: a plain fork of a process with one thread; the parent makes system calls on numbers
+    // only. It closes its descriptors, one of which tells the starter that the peer was executed.
     unsafe {
         match libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) {
             0 => Ok(true),

@@ -84,7 +84,8 @@ impl Journal {
     }
 }
 
-/// Opens the file for what comes at its end, without the torn line that a run that was killed left there.
+/// Opens the file for what comes at its end, without the torn line that a
+/// run that was killed left there.
 fn open_whole(path: &Path) -> io::Result<File> {
     let mut file = File::options()
         .create(true)
@@ -149,7 +150,8 @@ impl Recording {
         all.into_iter().map(|entry| (entry.id, &**entry))
     }
 
-    /// What leads to a position from the start, each with where it begins; `None` if it is not known.
+    /// What leads to a position from the start, each with where it
+    /// begins; `None` if it is not known.
     pub fn way_to(&self, position: u128) -> Option<Vec<Arc<Entry>>> {
         let mut way = Vec::new();
         let mut at = position;

@@ -27,8 +27,8 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
 /// The most bytes of a file that is read as a whole.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Reads a file that somebody names, or one of a run. It may come from anybody: something else than a file, like a pipe
-/// or a device, could block or go on for ever.
+/// Reads a file that somebody names, or one of a run. It may come from anybody: something else than
+/// a file, like a pipe or a device, could block or go on for ever.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     /// Whoever opens a pipe otherwise waits for its other end.
     const O_NONBLOCK: i32 = 0o4000;
@@ -63,7 +63,8 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// Bytes of the disk that are kept for the end of a run: summary and findings are small.
 const RESERVE: usize = 1 << 20;
 
-/// The folder of a run. One process at a time has it; when that ends in whatever way, the system releases it.
+/// The folder of a run. One process at a time has it; when that ends in
+/// whatever way, the system releases it.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
@@ -72,8 +73,9 @@ pub struct Folder {
     reserve: Arc<Mutex<Option<File>>>,
 }
 
-/// A folder that is locked. It is unlocked here, and not only closed: a process that another thread is just starting
-/// has a copy of the descriptor until its `exec`, and a lock lasts as long as any copy is open.
+/// A folder that is locked. It is unlocked here, and not only closed: a process that
+/// another thread is just starting has a copy of the descriptor until its `exec`, and a
+/// lock lasts as long as any copy is open.
 #[derive(Debug)]
 struct Lock(File);
 

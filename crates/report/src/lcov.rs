@@ -20,8 +20,8 @@ pub struct FileCoverage {
     pub lines: BTreeMap<u32, bool>,
     /// Functions by name.
     pub functions: BTreeMap<String, FunctionCoverage>,
-    /// Sides of branches and switches, by line, number of the branch in the line, and side; whether they were taken, or
-    /// `None` where the branch was never reached.
+    /// Sides of branches and switches, by line, number of the branch in the line, and side; whether
+    /// they were taken, or `None` where the branch was never reached.
     pub branches: BTreeMap<(u32, u32, u32), Option<bool>>,
 }
 
@@ -112,7 +112,8 @@ impl LineCoverage {
         self.files.entry(file.to_owned()).or_default()
     }
 
-    /// Adds a line of a function; a function without a name is none. It counts as executed if any of its parts was.
+    /// Adds a line of a function; a function without a name is none. It counts as
+    /// executed if any of its parts was.
     pub fn add(&mut self, file: &str, line: u32, function: &str, executed: bool) {
         let file = self.file(file);
         *file.lines.entry(line).or_insert(false) |= executed;
@@ -121,8 +122,8 @@ impl LineCoverage {
         }
     }
 
-    /// Adds a conditional branch or a switch, behind those of the line that were added before, with the sides that were
-    /// taken.
+    /// Adds a conditional branch or a switch, behind those of the line that were added before,
+    /// with the sides that were taken.
     pub fn add_branch(&mut self, file: &str, line: u32, taken: &[bool]) {
         let file = self.file(file);
         let of_line = file
@@ -162,8 +163,8 @@ impl LineCoverage {
         }
     }
 
-    /// Keeps these files and functions only: those whose paths end in one of the files, or whose names are among the
-    /// functions. An empty list chooses all.
+    /// Keeps these files and functions only: those whose paths end in one of the files, or whose
+    /// names are among the functions. An empty list chooses all.
     pub fn choose(&mut self, files: &[String], functions: &[String]) {
         let is_chosen = |name: &String| files.iter().any(|end| is_path_end(name, end));
         self.files

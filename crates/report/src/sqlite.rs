@@ -53,7 +53,8 @@ fn file_header() -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..16].copy_from_slice(b"SQLite format 3\0");
     header[16..18].copy_from_slice(&(PAGE as u16).to_be_bytes());
-    // Versions 1 (no write-ahead log), no reserved bytes, and the three fixed fractions of a payload.
+    // Versions 1 (no write-ahead log), no reserved bytes, and the
+    // three fixed fractions of a payload.
     header[18..24].copy_from_slice(&[1, 1, 0, 64, 32, 32]);
     let mut number =
         |at: usize, value: u32| header[at..at + 4].copy_from_slice(&value.to_be_bytes());
@@ -151,7 +152,8 @@ mod tests {
         let file = database_of_one_row("stats", &[("A", Cell::Integer(5)), ("B", Cell::Real(0.5))])
             .unwrap();
         assert_eq!(file.len(), 2 * PAGE);
-        // The row: 19 bytes behind their length, the id 1, two types behind the size of the head, two values.
+        // The row: 19 bytes behind their length, the id 1, two types behind
+        // the size of the head, two values.
         let mut row = vec![19, 1, 3, 6, 7];
         row.extend(5i64.to_be_bytes());
         row.extend(0.5f64.to_be_bytes());

@@ -14,8 +14,8 @@ const WAITING: usize = 1024;
 /// not help.
 const THREADS: usize = 2;
 
-/// Bytes of the disk for files that could not be written and are kept for later: a part of the reserve of the folder,
-/// which also has to hold the summary and what is known about findings.
+/// Bytes of the disk for files that could not be written and are kept for later: a part of the
+/// reserve of the folder, which also has to hold the summary and what is known about findings.
 const MOST_UNWRITTEN: usize = 1 << 18;
 /// A file takes whole blocks of the disk.
 const BLOCK: usize = 4096;
@@ -108,7 +108,8 @@ impl Writer {
         }
     }
 
-    /// What could not be written since this was asked last. Where there is space now, the caller writes it.
+    /// What could not be written since this was asked last. Where there is
+    /// space now, the caller writes it.
     pub fn take_unwritten(&self) -> Unwritten {
         std::mem::take(&mut *lock(&self.unwritten))
     }
@@ -160,8 +161,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// After the first failure nothing more is written: on a full disk, trying again for every test does not help. What is
-/// queued is kept. The threads go on taking jobs all the same, since whoever flushes waits for each.
+/// After the first failure nothing more is written: on a full disk, trying again for every test
+/// does not help. What is queued is kept. The threads go on taking jobs all the same, since
+/// whoever flushes waits for each.
 fn write_all(
     folder: &Folder,
     jobs: &Mutex<Receiver<Job>>,
@@ -212,7 +214,8 @@ mod tests {
         std::fs::remove_dir_all(&root).unwrap();
     }
 
-    /// The thread that fails does not wait for one that waits for the next job, which may never come.
+    /// The thread that fails does not wait for one that waits for the
+    /// next job, which may never come.
     #[test]
     fn a_failure_does_not_stop_whoever_flushes() {
         let root = std::env::temp_dir().join(format!("everett-writer-stop-{}", std::process::id()));

@@ -208,7 +208,8 @@ impl Reader<'_> {
     }
 }
 
-/// What `most` is counted over: the world, unless nothing could choose where in the world a fault happens.
+/// What `most` is counted over: the world, unless nothing could choose
+/// where in the world a fault happens.
 fn scope(fault: &mut Fault, per: Option<&TomlNode>, diagnostics: &mut Diagnostics) {
     let is_certain = !fault.is_choice() && !fault.kind.per_world;
     let Some(node) = per else {

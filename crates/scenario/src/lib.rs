@@ -70,7 +70,8 @@ pub trait NameContext {
     fn options(&self) -> Vec<OptionKey> {
         Vec::new()
     }
-    /// Checks a value of such a key, in the form of [`OptionValue::arguments`]; the error says what is wrong.
+    /// Checks a value of such a key, in the form of
+    /// [`OptionValue::arguments`]; the error says what is wrong.
     fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
         let _ = (key, argument);
         Ok(())

@@ -47,8 +47,8 @@ pub struct Trojans {
     pub most_length: u32,
     /// The fields of a message.
     pub fields: Vec<MessageField>,
-    /// The C struct that the fields are members of, where the scenario names one: they are not known before
-    /// [`Trojans::set_members`].
+    /// The C struct that the fields are members of, where the scenario names one: they are not
+    /// known before [`Trojans::set_members`].
     pub fields_of: Option<StructFields>,
     /// When the server accepts a message.
     pub accept: Accept,

@@ -1,5 +1,5 @@
-//! Keys of a scenario that are options of a run or of a host. The caller declares them and interprets their values;
-//! this module reads the values by their kinds.
+//! Keys of a scenario that are options of a run or of a host. The caller declares them and
+//! interprets their values; this module reads the values by their kinds.
 
 use std::fmt;
 
@@ -57,7 +57,8 @@ pub enum OptionValue {
 }
 
 impl OptionValue {
-    /// The value as the arguments of a command line would be: one text for each occurrence of a flag.
+    /// The value as the arguments of a command line would be: one
+    /// text for each occurrence of a flag.
     pub fn arguments(&self) -> Vec<String> {
         match self {
             OptionValue::Flag(true) => vec![String::new()],

@@ -447,8 +447,9 @@ impl Reader<'_> {
 }
 
 impl Trojans {
-    /// Sets the fields to the members of the struct that the scenario names: name, offset and size of each. Those behind
-    /// the longest message are left out. The error says what is wrong with the mask.
+    /// Sets the fields to the members of the struct that the scenario names: name,
+    /// offset and size of each. Those behind the longest message are left out. The error
+    /// says what is wrong with the mask.
     pub fn set_members(
         &mut self,
         members: impl IntoIterator<Item = (String, u32, Option<u32>)>,
@@ -483,8 +484,8 @@ impl Trojans {
     }
 }
 
-/// A byte that one field masks and another does not was hardly meant, and a message that is masked as a whole is none that
-/// clients do not send.
+/// A byte that one field masks and another does not was hardly meant, and a message that is masked
+/// as a whole is none that clients do not send.
 fn expect_unmasked(
     fields: &[MessageField],
     longest: Option<u32>,

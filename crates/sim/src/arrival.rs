@@ -15,7 +15,8 @@ pub struct Arrival {
     pub at_ns: u64,
     /// Its sender.
     pub from: HostIndex,
-    /// Its sequence number among the packets of that sender; breaks ties between simultaneous arrivals.
+    /// Its sequence number among the packets of that sender; breaks
+    /// ties between simultaneous arrivals.
     pub number: u64,
     /// The packet.
     pub packet: Arc<Packet>,
@@ -23,7 +24,8 @@ pub struct Arrival {
     pub decided: bool,
     /// It is held back until this many other packets have arrived, or until its time.
     pub held_behind: u32,
-    /// When it was held back, as the number of events before; later packets are those that came after that.
+    /// When it was held back, as the number of events before; later packets
+    /// are those that came after that.
     pub held_since: Option<u64>,
     /// How often TCP has retransmitted it.
     pub retransmissions: u32,
@@ -36,7 +38,8 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Everything about it that the receiver can distinguish, its payload by content; part of the receiver's history.
+    /// Everything about it that the receiver can distinguish, its payload by content;
+    /// part of the receiver's history.
     pub fn content(&self, arena: &mut Arena) -> impl Hash + use<'_> {
         let packet = &self.packet;
         let room = match &packet.kind {
@@ -98,7 +101,8 @@ pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     })
 }
 
-/// How long TCP tries to reach a host that is gone: while connecting, and on an established connection.
+/// How long TCP tries to reach a host that is gone: while connecting,
+/// and on an established connection.
 pub(crate) const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
 
 pub(crate) const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;

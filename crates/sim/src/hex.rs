@@ -1,4 +1,5 @@
-//! Serialises bytes as hexadecimal digits, which are short and readable. For `#[serde(with = "...")]`.
+//! Serialises bytes as hexadecimal digits, which are short and
+//! readable. For `#[serde(with = "...")]`.
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

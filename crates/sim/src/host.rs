@@ -21,7 +21,8 @@ use crate::transit::{Delivery, Routed, deliver, packet_info, route};
 /// Observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;
 
-/// The environment that the hosts of a world share: network, faults and limits. The default is a single host.
+/// The environment that the hosts of a world share: network, faults and
+/// limits. The default is a single host.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Links and routes.
@@ -45,8 +46,9 @@ impl Network {
     }
 }
 
-/// The horizon of a host: the time before which nothing can still arrive. `others_ns` is the least clock of the other hosts;
-/// `barriers` are times that no host may pass yet, such as those of invariants and of hosts that have not started.
+/// The horizon of a host: the time before which nothing can still arrive. `others_ns` is the least
+/// clock of the other hosts; `barriers` are times that no host may pass yet, such as those of
+/// invariants and of hosts that have not started.
 pub fn horizon_ns(
     others_ns: u64,
     lookahead_ns: u64,
@@ -86,17 +88,20 @@ pub enum Exit<S> {
 pub trait Machine {
     /// How programs end.
     type Stop;
-    /// Why a step cannot be completed: an open question of an explored host, a failure of a native one.
+    /// Why a step cannot be completed: an open question of an explored
+    /// host, a failure of a native one.
     type Error;
 
     /// The kernel of the host, if it is on.
     fn host(&self) -> Option<&Host>;
     /// The same, to change it.
     fn host_mut(&mut self) -> Option<&mut Host>;
-    /// Boots the host with the disk that it had when it was powered off, for the `restarts`-th time.
+    /// Boots the host with the disk that it had when it was powered
+    /// off, for the `restarts`-th time.
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32)
     -> Result<Exit<Self::Stop>, Self::Error>;
-    /// Runs the programs until the horizon of the kernel, or until one of the other reasons of [`Exit`].
+    /// Runs the programs until the horizon of the kernel, or until one
+    /// of the other reasons of [`Exit`].
     fn run(&mut self) -> Result<Exit<Self::Stop>, Self::Error>;
     /// Asks questions that no program asked.
     fn ask<T>(
@@ -144,7 +149,8 @@ pub struct SimHost {
     pub observed: ExposedData,
     /// How often the data has changed.
     pub exposures: u64,
-    /// Whether its program sets the host up (`netklee.h`): until then, it takes no part in the world.
+    /// Whether its program sets the host up (`netklee.h`): until
+    /// then, it takes no part in the world.
     pub sets_itself_up: bool,
     /// The live peer, if the host is one and not a machine of the world.
     pub peer: Option<Peer>,
@@ -223,8 +229,8 @@ impl SimHost {
         }
     }
 
-    /// Takes the packets to put in transit: those that the host sent, unless they are held, and errors of the network.
-    /// The second value of each is whether the host sent it itself.
+    /// Takes the packets to put in transit: those that the host sent, unless they are held, and
+    /// errors of the network. The second value of each is whether the host sent it itself.
     pub fn take_outgoing(&mut self, hold_own: bool) -> Vec<(Packet, bool)> {
         let own = if hold_own {
             Vec::new()
@@ -236,7 +242,8 @@ impl SimHost {
         own.chain(errors.map(|packet| (packet, false))).collect()
     }
 
-    /// Puts a packet in transit. Returns who receives it; a packet that cannot be routed comes back to the own inbox.
+    /// Puts a packet in transit. Returns who receives it; a packet that cannot be
+    /// routed comes back to the own inbox.
     pub fn transmit(
         &mut self,
         topology: &Topology,
@@ -261,7 +268,8 @@ impl SimHost {
         }
     }
 
-    /// Notifies the host that an earlier one blocks or continues at a time; `known` are the faults that one knows of.
+    /// Notifies the host that an earlier one blocks or continues at a time; `known`
+    /// are the faults that one knows of.
     pub fn notify(
         &mut self,
         from: HostIndex,
@@ -274,7 +282,8 @@ impl SimHost {
         faults.learn(&mut self.counters, known);
     }
 
-    /// Takes the data that the host exposes, if it has changed. `share` may replace it by equal data that others have.
+    /// Takes the data that the host exposes, if it has changed. `share` may replace it
+    /// by equal data that others have.
     pub fn observe(
         &mut self,
         host: &mut Host,
@@ -425,8 +434,9 @@ impl<S> Step<S> {
     }
 }
 
-/// Advances a host by one event, not beyond its horizon. With `stop_at_waits`, it stops when the host blocks,
-/// because hosts that have not started wait for that. Returns what happened and when. On an error nothing has changed, and the same step can be tried again.
+/// Advances a host by one event, not beyond its horizon. With `stop_at_waits`, it stops when the
+/// host blocks, because hosts that have not started wait for that. Returns what happened and when.
+/// On an error nothing has changed, and the same step can be tried again.
 pub fn step<M: Machine>(
     network: &Network,
     here: HostIndex,
@@ -565,7 +575,8 @@ fn run<M: Machine>(
     Ok((step, now_ns))
 }
 
-/// Runs the programs, and counts the timeouts that they waited for: their number must not depend on the horizon.
+/// Runs the programs, and counts the timeouts that they waited for: their number
+/// must not depend on the horizon.
 fn run_counted<M: Machine>(
     network: &Network,
     sim: &mut SimHost,

@@ -1,5 +1,5 @@
-//! Host faults: a host crashes, pauses, or restarts with what is left on its disk. Pure functions, shared by explored and
-//! native hosts.
+//! Host faults: a host crashes, pauses, or restarts with what is left on its disk. Pure functions,
+//! shared by explored and native hosts.
 
 use everett_linux::{Disk, Host, InodeId, Packet};
 use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
@@ -31,7 +31,8 @@ pub struct HostFault {
     pub lost: Vec<Vec<u8>>,
 }
 
-/// Decides which host fault hits at a point of a host's life. Changes nothing while a question is open.
+/// Decides which host fault hits at a point of a host's life. Changes
+/// nothing while a question is open.
 pub fn decide_host_fault(
     oracle: &mut dyn Oracle,
     faults: &Faults,

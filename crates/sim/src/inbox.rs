@@ -1,5 +1,5 @@
-//! The inbox of a host: packets in transit to it and times at which host faults can hit it, in the order of their
-//! times. Also decides races between packets.
+//! The inbox of a host: packets in transit to it and times at which host faults can hit it, in the
+//! order of their times. Also decides races between packets.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,8 @@ pub enum RunState {
     Off(Option<u64>),
 }
 
-/// The inbox of a host: arrivals in order, and the times at which host faults can hit it. Cloning is O(1).
+/// The inbox of a host: arrivals in order, and the times at which host
+/// faults can hit it. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     arriving: Arc<Vec<Arrival>>,
@@ -31,7 +32,8 @@ pub struct Inbox {
     waits: u64,
 }
 
-/// The position of an inbox: its own events so far. The order of pushes between two of its events does not matter.
+/// The position of an inbox: its own events so far. The order of pushes between
+/// two of its events does not matter.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct InboxClock {
     /// Events that were removed: arrivals and fault times.
@@ -142,8 +144,9 @@ impl Inbox {
         }
     }
 
-    /// Packets that race with the next one: the first of each other sender that was sent before the next one arrives. Packets that
-    /// are held back do not race, and nothing overtakes the winner of an earlier race.
+    /// Packets that race with the next one: the first of each other sender that was sent
+    /// before the next one arrives. Packets that are held back do not race, and nothing
+    /// overtakes the winner of an earlier race.
     fn racing(&self) -> Vec<usize> {
         let Some(first) = self.arriving.first() else {
             return Vec::new();
@@ -164,8 +167,9 @@ impl Inbox {
         racing
     }
 
-    /// Decides which of the racing packets arrives first. Returns `true` if that is not the next one by time: the winner keeps its
-    /// time and those that it overtakes arrive after it, so another event may come first. Changes nothing while the question is open.
+    /// Decides which of the racing packets arrives first. Returns `true` if that is not the next
+    /// one by time: the winner keeps its time and those that it overtakes arrive after it, so
+    /// another event may come first. Changes nothing while the question is open.
     pub fn race(&mut self, oracle: &mut dyn Oracle) -> Result<bool, Interrupt> {
         let racing = match self.arriving.first() {
             Some(first) if !first.wins_race => self.racing(),
@@ -202,8 +206,8 @@ impl Inbox {
         }
     }
 
-    /// Releases packets that were held back behind one that has arrived; `came_at` is the event at which that one was
-    /// pushed or held back.
+    /// Releases packets that were held back behind one that has arrived; `came_at` is the event at
+    /// which that one was pushed or held back.
     pub fn release_held(&mut self, now_ns: u64, came_at: u64) {
         if self.arriving.iter().all(|arrival| arrival.held_behind == 0) {
             return;
@@ -380,7 +384,8 @@ mod tests {
         assert_eq!(all.events(), 2);
     }
 
-    /// The order in which packets come whose numbers are these, each held back behind so many of the later ones.
+    /// The order in which packets come whose numbers are these, each held back
+    /// behind so many of the later ones.
     fn permuted(behind: [u32; 4]) -> Vec<u64> {
         let mut inbox =
             inbox((0..4).map(|number| datagram(1 + number as u32 % 2, number, 10 * number)));

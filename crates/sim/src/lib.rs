@@ -1,11 +1,11 @@
-//! The life of a host in a world: what is in transit to it, its clock and horizon, the faults that hit it, when it starts
-//! and restarts, what it exposes to invariants, and how it must end.
+//! The life of a host in a world: what is in transit to it, its clock and horizon, the faults that
+//! hit it, when it starts and restarts, what it exposes to invariants, and how it must end.
 //!
-//! One implementation serves explored hosts (the vm, driven by `engine`) and native ones (ptrace, driven by `native`):
-//! both implement [`Machine`], and [`step`] advances either.
+//! One implementation serves explored hosts (the vm, driven by `engine`) and native ones (ptrace,
+//! driven by `native`): both implement [`Machine`], and [`step`] advances either.
 //!
-//! Architecture invariant: this crate knows no solver, no search and no ptrace. [`step`] touches one host only and changes
-//! nothing while a question is open.
+//! Architecture invariant: this crate knows no solver, no search and no ptrace. [`step`] touches
+//! one host only and changes nothing while a question is open.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

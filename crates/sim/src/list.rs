@@ -1,5 +1,5 @@
-//! An append-only list whose copies share their common prefix: a path may have thousands of inputs, and every fork
-//! copies the list.
+//! An append-only list whose copies share their common prefix: a path may have thousands of inputs,
+//! and every fork copies the list.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

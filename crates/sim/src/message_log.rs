@@ -1,4 +1,5 @@
-//! The message log of one world: what hosts sent each other and which faults hit, for message sequence charts.
+//! The message log of one world: what hosts sent each other and which faults
+//! hit, for message sequence charts.
 
 use everett_linux::{Packet, PacketKind};
 use everett_net::{DeliveryOutcome, Faults, HostIndex};

@@ -1,7 +1,7 @@
 //! Observations: the data that hosts expose to invariants, and the history of that data.
 //!
-//! A host's observation log is part of its state. A world is a choice of one state per host, so merging the logs by
-//! clock gives the history of that world, however worlds share states.
+//! A host's observation log is part of its state. A world is a choice of one state per host, so
+//! merging the logs by clock gives the history of that world, however worlds share states.
 
 use everett_expr::{Arena, ExprId};
 use everett_invariant::{Byte, Exposed, Invariant, View, When, evaluate};
@@ -43,7 +43,8 @@ pub struct History {
     pub last: ExposedData,
 }
 
-/// The data of all hosts after each change, in the order of clocks and, at equal times, of host numbers; the end comes last.
+/// The data of all hosts after each change, in the order of clocks and, at equal times, of
+/// host numbers; the end comes last.
 pub fn timeline(histories: &[&History]) -> Vec<Vec<ExposedData>> {
     let mut changes: Vec<(u64, usize, &ExposedData)> = Vec::new();
     for (host, history) in histories.iter().enumerate() {
@@ -149,8 +150,9 @@ impl View for Recording {
     }
 }
 
-/// The condition that an invariant held at no point of a timeline, and the errors of evaluating it at the last one. At earlier
-/// points the data that it reads may not exist yet, so an invariant that cannot be evaluated there did not hold.
+/// The condition that an invariant held at no point of a timeline, and the errors of evaluating it
+/// at the last one. At earlier points the data that it reads may not exist yet, so an invariant
+/// that cannot be evaluated there did not hold.
 pub fn never_held(
     invariant: &Invariant,
     names: &[String],

@@ -1,5 +1,6 @@
-//! The log of what a host received, in a form that can be stored. The log and the host's own answers determine its
-//! state, so a spilled state is rematerialised alone, without the states that sent to it.
+//! The log of what a host received, in a form that can be stored. The log and the
+//! host's own answers determine its state, so a spilled state is rematerialised alone,
+//! without the states that sent to it.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ExprId};
@@ -136,7 +137,8 @@ struct StoredFrame {
 struct StoredBytes {
     #[serde(with = "crate::hex")]
     bytes: Vec<u8>,
-    /// Where a byte is symbolic: its place, the number of its term, and which byte of how many it is.
+    /// Where a byte is symbolic: its place, the number of its term,
+    /// and which byte of how many it is.
     symbolic: Vec<(u32, u32, u8, u8)>,
 }
 

@@ -1,7 +1,9 @@
-//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as hosts before it are blocked.
+//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon
+//! as hosts before it are blocked.
 //!
-//! A host that blocks or continues notifies the hosts after it that have not started. A notification is delivered like
-//! a packet, so the initial state of the host depends on the paths on which the earlier hosts blocked.
+//! A host that blocks or continues notifies the hosts after it that have not started. A
+//! notification is delivered like a packet, so the initial state of the host depends on the paths
+//! on which the earlier hosts blocked.
 
 use everett_linux::Host;
 use everett_net::{HostIndex, StartTime};
@@ -127,7 +129,8 @@ impl Start {
     }
 }
 
-/// A host is blocked if it waits for others or does nothing any more; a host that merely sleeps is not.
+/// A host is blocked if it waits for others or does nothing any more; a
+/// host that merely sleeps is not.
 fn is_blocked(run_state: RunState, host: Option<&Host>) -> bool {
     match run_state {
         RunState::Running => false,

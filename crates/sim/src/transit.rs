@@ -1,6 +1,8 @@
-//! Packets in transit: where they go, when they arrive, and what network faults do to them on arrival.
+//! Packets in transit: where they go, when they arrive, and what
+//! network faults do to them on arrival.
 //!
-//! Pure functions over the topology, the fault table and an [`Oracle`], so explored and native hosts share them.
+//! Pure functions over the topology, the fault table and an [`Oracle`], so
+//! explored and native hosts share them.
 
 use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind, protocol};
@@ -145,7 +147,8 @@ pub struct Delivery {
     pub marks: Vec<FaultIndex>,
 }
 
-/// Decides which network faults hit an arrival and delivers it accordingly. Changes nothing while a question is open.
+/// Decides which network faults hit an arrival and delivers it accordingly. Changes
+/// nothing while a question is open.
 pub fn deliver(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
@@ -218,7 +221,8 @@ fn site(faults: &Faults, alternatives: &[Alternative<DeliveryOutcome>]) -> Choic
     }
 }
 
-/// The retransmission of a lost TCP segment, with exponential backoff; `None` where TCP gives up, and for datagrams.
+/// The retransmission of a lost TCP segment, with exponential backoff; `None` where
+/// TCP gives up, and for datagrams.
 pub(crate) fn retransmitted(arrival: &Arrival) -> Option<Arrival> {
     const MOST: u32 = 10;
     if arrival.is_connectionless() || arrival.retransmissions >= MOST {

@@ -10,7 +10,8 @@ pub fn site(faults: &Faults, fault: FaultIndex) -> ChoiceSite {
     }
 }
 
-/// Decides which of these faults happen in a world that follows a trace or runs natively: its oracle never suspends.
+/// Decides which of these faults happen in a world that follows a trace or runs
+/// natively: its oracle never suspends.
 pub fn decide_world_faults(oracle: &mut dyn Oracle, faults: &Faults) -> Vec<(FaultIndex, bool)> {
     let undecided = faults.world_faults().into_iter();
     let answers = undecided.map(|fault| {

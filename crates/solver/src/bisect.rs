@@ -1,5 +1,6 @@
-//! Looks for a solution of a comparison by bisection: most terms that programs compare, floats above all, grow or fall
-//! with each number that they are computed from. What is found is evaluated, so it need not be so.
+//! Looks for a solution of a comparison by bisection: most terms that programs compare, floats
+//! above all, grow or fall with each number that they are computed from. What is found is
+//! evaluated, so it need not be so.
 
 use everett_expr::{Arena, ArrayId, CompareOp, EvalScratch, ExprId, Node, Variable};
 use std::cmp::Ordering;
@@ -95,8 +96,8 @@ impl<'a> Bisection<'a> {
         }
     }
 
-    /// Values of the bytes under which the terms hold. Where no value of a word does, it keeps the one that brings the
-    /// sides nearest to each other, and the next word is varied.
+    /// Values of the bytes under which the terms hold. Where no value of a word does, it keeps the
+    /// one that brings the sides nearest to each other, and the next word is varied.
     pub fn run(&mut self) -> Option<Vec<u8>> {
         let comparison = Comparison::of(self.arena, *self.terms.first()?)?;
         let end = self.scratch.evaluated() + MAX_EVALUATIONS;
@@ -122,7 +123,8 @@ impl<'a> Bisection<'a> {
         None
     }
 
-    /// The words of bytes that follow one another, as the number of the first and how many: the largest first.
+    /// The words of bytes that follow one another, as the number of the first
+    /// and how many: the largest first.
     fn words(&self) -> Vec<(usize, usize)> {
         let variables = &self.domains.variables;
         let mut words = Vec::new();
@@ -146,8 +148,9 @@ impl<'a> Bisection<'a> {
         words
     }
 
-    /// Looks between two values of a word for the place where the order of the sides changes. `nearest` is the value
-    /// that is possible and brings them nearest to each other, with their distance.
+    /// Looks between two values of a word for the place where the order of the sides
+    /// changes. `nearest` is the value that is possible and brings them nearest to
+    /// each other, with their distance.
     fn between(
         &mut self,
         comparison: &Comparison,
@@ -229,7 +232,8 @@ impl<'a> Bisection<'a> {
     }
 }
 
-/// Ranges of a word's values in which numbers of a kind are in order: without sign, each sign, and floats of each sign.
+/// Ranges of a word's values in which numbers of a kind are in order: without sign,
+/// each sign, and floats of each sign.
 fn intervals(size: usize) -> Vec<(u64, u64)> {
     let most = u64::MAX >> (64 - 8 * size);
     let half = most / 2;

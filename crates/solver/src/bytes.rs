@@ -104,8 +104,8 @@ type FewColumns = FxHashMap<ExprId, [u64; FEW]>;
 #[derive(Default)]
 pub struct ByteTables {
     tables: FxHashMap<ExprId, Option<ByteSet>>,
-    /// By byte and the values that are left of it: the queries of a path ask about the same large terms again and
-    /// again.
+    /// By byte and the values that are left of it: the queries of a path ask about the
+    /// same large terms again and again.
     few: FxHashMap<(Variable, [u64; 4]), FewColumns>,
     kept: usize,
     /// Scratch space: the columns of the subterms.
@@ -122,8 +122,8 @@ impl ByteTables {
         self.kept = 0;
     }
 
-    /// Those of the allowed values of the byte for which the condition holds. The condition must depend on no other
-    /// byte; `None` if it is too large, unless few values are allowed.
+    /// Those of the allowed values of the byte for which the condition holds. The condition must
+    /// depend on no other byte; `None` if it is too large, unless few values are allowed.
     pub fn among(
         &mut self,
         arena: &Arena,

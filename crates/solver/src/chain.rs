@@ -67,7 +67,8 @@ impl Solver {
         self.interrupt.deadline = deadline;
     }
 
-    /// Whether queries are stopped, by the deadline or from outside: an answer `Unknown` says nothing then.
+    /// Whether queries are stopped, by the deadline or from outside: an
+    /// answer `Unknown` says nothing then.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_due()
     }
@@ -458,9 +459,9 @@ impl Solver {
     }
 }
 
-/// Whether all terms can hold, by CaDiCaL alone and from the beginning: what the layers are held against, in tests
-/// and in figures. `None` if that takes more conflicts, or if it has floats and is not refuted without looking into
-/// them.
+/// Whether all terms can hold, by CaDiCaL alone and from the beginning: what the layers are held
+/// against, in tests and in figures. `None` if that takes more conflicts, or if it has floats and
+/// is not refuted without looking into them.
 pub fn cadical_alone(arena: &Arena, terms: &[ExprId], conflicts: u32) -> Option<bool> {
     let mut blaster = Blaster::<Sat>::new();
     let terms = terms.iter().copied();

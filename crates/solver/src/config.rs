@@ -12,7 +12,8 @@ use crate::clock::Clock;
 /// How a [`crate::Solver`] works.
 #[derive(Clone, Debug)]
 pub struct SolverConfig {
-    /// The clock of the run. Only statistics and the log of slow queries depend on it, never an answer.
+    /// The clock of the run. Only statistics and the log of slow
+    /// queries depend on it, never an answer.
     pub clock: Clock,
     /// When, by `clock`, no query may take any more time.
     pub deadline: Option<Duration>,
@@ -30,7 +31,8 @@ pub struct SolverConfig {
     pub solver_log: Option<PathBuf>,
     /// Minimal time of a query that is logged there.
     pub slow_query: Duration,
-    /// A directory for all queries that no cheap layer answers, as SMT-LIB files and as encoded terms.
+    /// A directory for all queries that no cheap layer answers, as
+    /// SMT-LIB files and as encoded terms.
     pub log_queries: Option<PathBuf>,
 }
 
@@ -88,8 +90,8 @@ pub struct SmtConfig {
     pub program: SmtProgram,
     /// Arguments that make it read commands from its input, such as `-in` for z3.
     pub arguments: Vec<String>,
-    /// The work after which a query is `Unknown`, in the solver's own units, and the command that tells it. Unlike a
-    /// time it is the same on a loaded machine.
+    /// The work after which a query is `Unknown`, in the solver's own units, and the command that
+    /// tells it. Unlike a time it is the same on a loaded machine.
     pub work: Option<(&'static str, u64)>,
     /// After this time, if any, a query is `Unknown` and the process is killed.
     pub timeout: Option<Duration>,

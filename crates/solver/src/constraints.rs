@@ -203,8 +203,9 @@ impl Constraints {
         self.inner.contradiction
     }
 
-    /// The groups that the variables are in, each once, in the order in which they were begun: that is the same for all
-    /// paths with these constraints, while the order of variables depends on what other paths have made.
+    /// The groups that the variables are in, each once, in the order in which they were begun:
+    /// that is the same for all paths with these constraints, while the order of variables
+    /// depends on what other paths have made.
     pub(crate) fn groups_for<'a>(&'a self, variables: &[Variable], out: &mut Vec<&'a Group>) {
         out.clear();
         for &variable in variables {

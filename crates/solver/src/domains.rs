@@ -1,5 +1,5 @@
-//! The values that a query leaves possible for each byte, computed from terms over single bytes and from bounds on
-//! integers that several bytes form.
+//! The values that a query leaves possible for each byte, computed from terms over single bytes and
+//! from bounds on integers that several bytes form.
 
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
@@ -31,8 +31,8 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// The values that `terms` leave the bytes of `support`; terms with other bytes are left out, unless it is known
-    /// that there are none.
+    /// The values that `terms` leave the bytes of `support`; terms with other bytes are left out,
+    /// unless it is known that there are none.
     pub fn of(
         arena: &mut Arena,
         tables: &mut ByteTables,
@@ -214,7 +214,8 @@ fn is_not_negative(
     }
 }
 
-/// Leaves the bytes of a term the values with which it is at most `most`, as far as each byte alone tells.
+/// Leaves the bytes of a term the values with which it is at most `most`,
+/// as far as each byte alone tells.
 fn narrow_to(
     arena: &Arena,
     e: ExprId,

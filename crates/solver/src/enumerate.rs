@@ -1,5 +1,5 @@
-//! Decides queries with few combinations of values by evaluating all of them. Terms are compiled to a list of
-//! operations; each operation computes 64 combinations at once.
+//! Decides queries with few combinations of values by evaluating all of them. Terms are compiled to
+//! a list of operations; each operation computes 64 combinations at once.
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 
@@ -24,13 +24,16 @@ const FEW_LANES: u64 = 8;
 const MAX_WORK_FIRST: u64 = 1 << 11;
 /// The same where the terms have so much arithmetic that a SAT solver would have to search.
 const MAX_WORK_ARITHMETIC: u64 = 1 << 15;
-/// Combinations that cost less than a SAT instance however large the terms are, because that grows with them, too.
+/// Combinations that cost less than a SAT instance however large the terms are,
+/// because that grows with them, too.
 const FEW_COMBINATIONS: u64 = 256;
-/// The same where the small SAT solver gave up; CaDiCaL and the SMT solver are expected to take longer.
+/// The same where the small SAT solver gave up; CaDiCaL and the SMT
+/// solver are expected to take longer.
 const MAX_WORK: u64 = 1 << 23;
 /// An evaluation of one term for one combination takes this part of an operation on 64 values.
 const EVALUATIONS_A_WORK: u64 = 4;
-/// A program may have so many times as many operations as one combination takes: in tables, most are not needed.
+/// A program may have so many times as many operations as one combination takes:
+/// in tables, most are not needed.
 const MAX_WASTE: u64 = 8;
 /// Combinations of the condition's own bytes that are tried on the other constraints.
 const MAX_TRIALS: usize = 8;
@@ -38,7 +41,8 @@ const MAX_TRIALS: usize = 8;
 const MAX_OWN_VARIABLES: usize = 16;
 
 impl Solver {
-    /// Decides a query that has few combinations of values; `None` if it has many, or too much to evaluate.
+    /// Decides a query that has few combinations of values; `None` if it
+    /// has many, or too much to evaluate.
     pub(crate) fn solve_by_enumeration(
         &mut self,
         arena: &mut Arena,
@@ -89,8 +93,8 @@ impl Solver {
         Some(self.enumerated(query, support, model, &domains, values))
     }
 
-    /// Looks at the bytes of the condition alone: without a solution the query has none; one that fits the rest of the
-    /// model is one of the query.
+    /// Looks at the bytes of the condition alone: without a solution the query has none; one that
+    /// fits the rest of the model is one of the query.
     fn enumerate_own(
         &mut self,
         arena: &Arena,
@@ -140,7 +144,8 @@ impl Solver {
         Verdict::Sat(found)
     }
 
-    /// The first combinations, `count` at most, under which the open terms hold. `None` if that is too much work.
+    /// The first combinations, `count` at most, under which the open terms hold.
+    /// `None` if that is too much work.
     fn solutions(
         &mut self,
         arena: &Arena,
@@ -208,7 +213,8 @@ impl Solver {
         (self.scratch.evaluated() - before).max(1)
     }
 
-    /// The first combinations under which all terms hold, tried one by one. `None` if that is too much.
+    /// The first combinations under which all terms hold, tried one by
+    /// one. `None` if that is too much.
     fn by_evaluation(
         &mut self,
         arena: &Arena,

@@ -1,4 +1,5 @@
-//! When a query must stop without an answer: at the deadline of the run, or when the caller sets the stop flag.
+//! When a query must stop without an answer: at the deadline of the run, or
+//! when the caller sets the stop flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

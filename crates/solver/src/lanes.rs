@@ -8,8 +8,8 @@ pub fn look_up<const N: usize>(entries: &[u64], index: &[u64; N]) -> [u64; N] {
     index.map(|at| entries[usize::try_from(at).map_or(last, |at| at.min(last))])
 }
 
-/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has the values of
-/// each, in their order. `None` for floats, wide constants, tables and bytes.
+/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has
+/// the values of each, in their order. `None` for floats, wide constants, tables and bytes.
 pub fn apply<const N: usize>(
     node: Node,
     width: u32,

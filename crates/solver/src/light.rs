@@ -137,7 +137,8 @@ fn changed_mask(
     })
 }
 
-/// All variables of the condition and of the active constraints, each once, in an order that no other path influences.
+/// All variables of the condition and of the active constraints, each once, in an
+/// order that no other path influences.
 fn variables_of(arena: &mut Arena, active: &[ExprId], support: &Support) -> Vec<Variable> {
     let mut variables = support.variables().to_vec();
     for &e in active {

@@ -1,4 +1,5 @@
-//! The log of queries, as SMT-LIB files; with the terms themselves, encoded, where all queries are logged.
+//! The log of queries, as SMT-LIB files; with the terms themselves,
+//! encoded, where all queries are logged.
 
 use everett_expr::{Arena, ExprId, codec};
 use std::fs::{self, File};

@@ -1,11 +1,13 @@
-//! Compiles terms to a flat list of operations; each operation computes many combinations of values at once.
+//! Compiles terms to a flat list of operations; each operation computes many
+//! combinations of values at once.
 
 use crate::lanes;
 use everett_expr::{Arena, BinaryOp, ExprId, Node, Variable};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Terms whose products and divisions cost a SAT solver less (in gates, about) are left to it first.
+/// Terms whose products and divisions cost a SAT solver less (in
+/// gates, about) are left to it first.
 pub const HARD_ARITHMETIC: u64 = 1 << 10;
 
 /// About so many bits of a table share a gate.
@@ -23,7 +25,8 @@ pub enum Byte {
 /// One operation.
 enum Operation {
     Byte(Byte),
-    /// A node with its width, that of its last operand, and positions of the operands: those of earlier operations.
+    /// A node with its width, that of its last operand, and positions of the
+    /// operands: those of earlier operations.
     Of(Node, u32, u32, [usize; 3]),
     /// The entry of a table at an index.
     Select(Arc<[u64]>, usize),
@@ -41,7 +44,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles the terms, in this order; `None` for more than `most` operations, wide terms and floats.
+    /// Compiles the terms, in this order; `None` for more than `most`
+    /// operations, wide terms and floats.
     pub fn compile(
         arena: &Arena,
         terms: impl Iterator<Item = ExprId>,
@@ -115,7 +119,8 @@ impl Program {
         Some(Operation::Of(node, width, last, operands))
     }
 
-    /// The first of the combinations in `bytes` under which all terms hold. A term is evaluated while one is left.
+    /// The first of the combinations in `bytes` under which all terms hold. A term
+    /// is evaluated while one is left.
     pub fn first_lane<const N: usize>(
         &self,
         bytes: &[[u64; N]],

@@ -1,5 +1,6 @@
-//! Decides queries that many combinations of values satisfy, such as that a hash falls into a bucket, by trying random
-//! ones. A SAT solver has to invert the arithmetic; a sample only has to compute it.
+//! Decides queries that many combinations of values satisfy, such as that a hash
+//! falls into a bucket, by trying random ones. A SAT solver has to invert the
+//! arithmetic; a sample only has to compute it.
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 
@@ -21,7 +22,8 @@ const MAX_WORK_NEIGHBOURS: u64 = 1 << 17;
 /// Maximal number of bytes and constraints of a query.
 const MAX_VARIABLES: usize = 64;
 const MAX_CONSTRAINTS: usize = 64;
-/// Terms with floats, wide ones and tables are evaluated one by one: so many samples, and evaluations of terms.
+/// Terms with floats, wide ones and tables are evaluated one by one: so many
+/// samples, and evaluations of terms.
 const MAX_SAMPLES_EVALUATED: usize = 512;
 const MAX_EVALUATIONS: u64 = 1 << 18;
 
@@ -147,7 +149,8 @@ impl Solver {
             .map(|&one| model.value(one))
             .collect();
         match Program::compile(arena, terms.iter().copied(), &byte, work) {
-            // Where there is little to compute, the SAT solvers have a reason why they do not find a solution.
+            // Where there is little to compute, the SAT solvers have a reason
+            // why they do not find a solution.
             Some(program) if program.arithmetic() < HARD_ARITHMETIC => None,
             Some(program) => by_lanes(&program, domains, &before, work).or_else(|| {
                 let near = effort == Effort::Hard;
@@ -209,8 +212,8 @@ fn by_lanes(program: &Program, domains: &Domains, before: &[u8], work: u64) -> O
     None
 }
 
-/// Tries random values of a few bytes, with the least possible ones for the others: small numbers divide others more
-/// often than large ones.
+/// Tries random values of a few bytes, with the least possible ones for the others: small numbers
+/// divide others more often than large ones.
 fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<Vec<u8>> {
     let least: Vec<u8> = domains.values().iter().map(|all| all[0]).collect();
     let mut numbers = Numbers(1);
@@ -234,8 +237,8 @@ fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<V
     None
 }
 
-/// Tries all values of two bytes that follow one another, with those of the model for the others: numbers are
-/// compared and divided by numbers, and of most a path leaves one byte or two open.
+/// Tries all values of two bytes that follow one another, with those of the model for the others:
+/// numbers are compared and divided by numbers, and of most a path leaves one byte or two open.
 fn by_neighbours(program: &Program, domains: &Domains, before: &[u8]) -> Option<Vec<u8>> {
     let mut work = MAX_WORK_NEIGHBOURS;
     let mut columns = Vec::new();

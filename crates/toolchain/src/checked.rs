@@ -148,7 +148,8 @@ pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
 pub struct BuildLimits {
     /// Install the toolchain and build its libraries where they are missing, which takes minutes.
     pub installs: bool,
-    /// Time for all of it: waiting for others that build, the runtime where it is missing, and the build itself.
+    /// Time for all of it: waiting for others that build, the runtime where it
+    /// is missing, and the build itself.
     pub time: Option<Duration>,
 }
 

@@ -92,7 +92,8 @@ fn base_flags(
         flag.push(path);
         flags.push(flag);
     }
-    // Reports tell headers of the sysroot from the user's by a path that is the same on every machine.
+    // Reports tell headers of the sysroot from the user's by a path
+    // that is the same on every machine.
     let mut renamed = OsString::from("-fdebug-prefix-map=");
     renamed.push(&sysroot.folder);
     renamed.push("=");

@@ -18,8 +18,8 @@ const LINKED: [Tool; 4] = [Tool::Cc, Tool::Cxx, Tool::Ar, Tool::Ranlib];
 const CMAKE_FILE: &str = "everett.cmake";
 const CMAKE: &str = include_str!("../runtime/everett.cmake");
 
-/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, links to the running executable,
-/// and with a toolchain file for CMake. Returns what it made.
+/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, links to the
+/// running executable, and with a toolchain file for CMake. Returns what it made.
 pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
     let executable = driver::executable()?;
     fs::create_dir_all(folder).context("create", folder)?;

@@ -1,7 +1,8 @@
-//! `--keep-errors`: the bitcode of a program is that from before optimisation, its native code is optimised.
+//! `--keep-errors`: the bitcode of a program is that from before
+//! optimisation, its native code is optimised.
 //!
-//! Optimisers remove what is undefined, and with it the errors. So the compiler does not optimise; the linker driver
-//! optimises each object for the native program alone.
+//! Optimisers remove what is undefined, and with it the errors. So the compiler does not optimise;
+//! the linker driver optimises each object for the native program alone.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,10 +15,12 @@ use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::sysroot::Sysroot;
 
-/// The environment variable that asks for it, as the flag does, where a build system has no place for a flag.
+/// The environment variable that asks for it, as the flag does, where a build
+/// system has no place for a flag.
 const WANTED_VARIABLE: &str = "EVERETT_KEEP_ERRORS";
 
-/// The environment variable with the level for native code, from the compiler driver to the linker driver.
+/// The environment variable with the level for native code, from the
+/// compiler driver to the linker driver.
 pub const LEVEL_VARIABLE: &str = "EVERETT_NATIVE_LEVEL";
 
 /// Magic numbers of bitcode, plain and wrapped.
@@ -135,7 +138,8 @@ fn optimise_one(
     succeed(&mut command, object)
 }
 
-/// Optimises the members of an archive. Returns `false` if its members have no names of their own, or are no bitcode.
+/// Optimises the members of an archive. Returns `false` if its members have no names
+/// of their own, or are no bitcode.
 fn optimise_archive(
     sysroot: &Sysroot,
     archive: &Path,

@@ -33,13 +33,15 @@ pub use install::install_tools;
 pub use own_programs::{meter, sender};
 pub use wheel::{ensure_z3, ensure_zig};
 
-/// The folder with the sources of the libraries that programs are built with, if the toolchain is installed.
+/// The folder with the sources of the libraries that programs are built
+/// with, if the toolchain is installed.
 pub fn library_sources() -> Option<std::path::PathBuf> {
     let sysroot = sysroot::Sysroot::installed().ok().flatten();
     sysroot.map(|sysroot| sysroot.sources())
 }
 
-/// Hears of what takes long or may surprise: tools that are installed first, libraries that are not found.
+/// Hears of what takes long or may surprise: tools that are installed
+/// first, libraries that are not found.
 pub type Notify<'n> = &'n dyn Fn(&str);
 
 /// One of the programs that `everett` stands in for.

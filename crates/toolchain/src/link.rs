@@ -1,9 +1,10 @@
 //! The linker driver: from objects of bitcode and machine code to a native program and its bitcode.
 //!
-//! The linker runs twice over the same inputs. One run produces the native program; the libraries are
-//! machine code for it. The other merges the bitcode, keeps what is reachable from the symbols to which
-//! machine code refers (the entry in assembly, above all) and changes nothing else: each function stays
-//! as the compiler left it, so that a program built without optimisation is explored as it was written.
+//! The linker runs twice over the same inputs. One run produces the native program; the libraries
+//! are machine code for it. The other merges the bitcode, keeps what is reachable from the
+//! symbols to which machine code refers (the entry in assembly, above all) and changes nothing
+//! else: each function stays as the compiler left it, so that a program built without
+//! optimisation is explored as it was written.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -37,9 +38,9 @@ const RESOLUTIONS: &str = ".resolution.txt";
 /// To these functions of the C library and of the entry its own assembly refers, in most programs.
 /// Further ones cost another run of the linker; those that a program does not have cost nothing.
 ///
-/// The unwinder's last: native code calls it to go on unwinding. An instruction stands for the call, so
-/// the bitcode does not name the function; builds from it would get a second unwinder, with an uninitialised
-/// C library of its own.
+/// The unwinder's last: native code calls it to go on unwinding. An instruction stands for the
+/// call, so the bitcode does not name the function; builds from it would get a second unwinder,
+/// with an uninitialised C library of its own.
 const USUAL_ROOTS: [&str; 7] = [
     "_start_c",
     "_init",
@@ -167,7 +168,8 @@ fn link_native(
     run_linker(sysroot, args)
 }
 
-/// Lets the linker find the libraries as machine code before those of bitcode, where it looks for these at all.
+/// Lets the linker find the libraries as machine code before those of bitcode,
+/// where it looks for these at all.
 fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
     let is_libraries = |path: &[u8]| Path::new(OsStr::from_bytes(path)) == sysroot.libraries();
     let found = (0..args.len()).find(|&at| match args[at].as_bytes().strip_prefix(b"-L") {
@@ -236,8 +238,8 @@ fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
         fs::remove_file(&resolutions).context("remove", &resolutions)?;
         let bytes = fs::read(&unfinished).context("read", &unfinished)?;
         let mut roots = roots::from_resolutions(&String::from_utf8_lossy(&text));
-        // Everett's own versions of functions are defined by the compiler's runtime, too; that alone is no
-        // reason to keep them.
+        // Everett's own versions of functions are defined by the compiler's runtime, too; that
+        // alone is no reason to keep them.
         for name in sysroot::own_functions() {
             roots.remove(name);
         }
@@ -353,8 +355,9 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its functions, but
-/// after all user code, which may define the same ones. A program without libc gets none of them.
+/// Inserts libraries and a folder's own objects before libc, so that they take precedence
+/// over its functions, but after all user code, which may define the same ones. A program
+/// without libc gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
     folder: &Path,

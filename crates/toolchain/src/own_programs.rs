@@ -1,4 +1,5 @@
-//! Programs of our own, each built once: one takes the place of a client, one that of a program that is measured.
+//! Programs of our own, each built once: one takes the place of a client, one
+//! that of a program that is measured.
 
 use std::fs;
 use std::path::PathBuf;

@@ -67,8 +67,9 @@ const MATH: [&str; 60] = [
     "trunc",
 ];
 
-/// Functions that share a member of the library's archive with one of [`MATH`]. Where only one of the two is in the
-/// library of machine code, a program that uses the other gets both members, and both define the first.
+/// Functions that share a member of the library's archive with one of [`MATH`]. Where only one
+/// of the two is in the library of machine code, a program that uses the other gets both
+/// members, and both define the first.
 const SIBLINGS: [&str; 13] = [
     "__lgamma_r",
     "__lgammaf_r",

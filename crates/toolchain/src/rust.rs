@@ -93,7 +93,8 @@ fn flags(sysroot: &Sysroot, rust: &Path) -> Vec<OsString> {
         flag.push(path);
         flags.push(flag);
     };
-    // Where std's sources are installed, its generic functions would be named by the user's own folder.
+    // Where std's sources are installed, its generic functions would be
+    // named by the user's own folder.
     let mut renamed = rust.join("lib/rustlib/src/rust").into_os_string();
     renamed.push(STD_NAME);
     add("--remap-path-prefix=", Path::new(&renamed));

@@ -139,7 +139,8 @@ impl Sysroot {
         self.libraries().join(NATIVE)
     }
 
-    /// Everett's own versions of library functions in a library folder; they take precedence over the library's.
+    /// Everett's own versions of library functions in a library folder; they
+    /// take precedence over the library's.
     pub fn own_objects(folder: &Path) -> [PathBuf; 4] {
         OWN_OBJECTS.map(|name| folder.join(name))
     }

@@ -59,7 +59,8 @@ fn folder_of(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
     Ok(cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version)))
 }
 
-/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use if that takes no longer.
+/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on
+/// first use if that takes no longer.
 pub fn ensure_z3(time: Option<Duration>, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     ensure(&Z3, &BuildTime::from_now(time), notify)
 }

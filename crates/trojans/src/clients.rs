@@ -1,4 +1,5 @@
-//! Records what clients send: listens to the search of a client, and keeps each message to the server as terms.
+//! Records what clients send: listens to the search of a client, and keeps each
+//! message to the server as terms.
 
 use everett_engine::{Explorer, Keep, Listener, StateView, WorldFinding};
 use everett_expr::ExprId;

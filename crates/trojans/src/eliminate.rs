@@ -1,9 +1,11 @@
-//! Eliminates the inputs of a client from the messages that it sends. The condition "inputs exist that produce these
-//! bytes under this path condition" becomes, as far as possible, a condition on the message alone.
+//! Eliminates the inputs of a client from the messages that it sends. The condition "inputs
+//! exist that produce these bytes under this path condition" becomes, as far as possible, a
+//! condition on the message alone.
 //!
-//! If a byte of the message is an input, or an invertible function of one, the input is a function of the message. The
-//! same holds for a checksum over other bytes of the message: these bytes are replaced by those of the message.
-//! Remaining inputs with few values are enumerated. All others stay open: they are decided for each candidate message.
+//! If a byte of the message is an input, or an invertible function of one, the input is a function
+//! of the message. The same holds for a checksum over other bytes of the message: these bytes are
+//! replaced by those of the message. Remaining inputs with few values are enumerated. All others
+//! stay open: they are decided for each candidate message.
 
 use everett_expr::{Arena, ArrayId, BinaryOp, ExprId, Node, Variable};
 use everett_solver::Solver;
@@ -12,7 +14,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::domain;
 use crate::formula::{Component, Formula};
 
-/// Eliminates inputs: `bytes` are the terms that the client sends at the places where they are not `None`.
+/// Eliminates inputs: `bytes` are the terms that the client sends at the
+/// places where they are not `None`.
 pub fn eliminate(
     arena: &mut Arena,
     solver: &mut Solver,
@@ -47,7 +50,8 @@ struct Elimination<'a> {
 }
 
 impl Elimination<'_> {
-    /// The equations between bytes and the message. Neighbouring bytes of one number are put together again.
+    /// The equations between bytes and the message. Neighbouring bytes of
+    /// one number are put together again.
     fn equations(&mut self, bytes: &[Option<ExprId>]) -> Vec<(ExprId, ExprId)> {
         let mut equations = Vec::new();
         let mut at = 0;
@@ -134,7 +138,8 @@ impl Elimination<'_> {
         }
     }
 
-    /// An input is this, in terms of the message and of other inputs. What is known of others never refers to it.
+    /// An input is this, in terms of the message and of other inputs. What is
+    /// known of others never refers to it.
     fn know(&mut self, input: ExprId, value: ExprId) {
         let this = HashMap::from([(input, value)]);
         for known in self.inputs.values_mut() {
@@ -255,7 +260,8 @@ impl Elimination<'_> {
         true
     }
 
-    /// Bits of a term: those of an input leave its other bits open; low bits of a sum are a sum of low bits.
+    /// Bits of a term: those of an input leave its other bits open; low bits
+    /// of a sum are a sum of low bits.
     fn solve_part(&mut self, term: ExprId, (e, low): (ExprId, u32), value: ExprId) -> bool {
         let (width, whole) = (self.arena.width(term), self.arena.width(e));
         match self.arena.node(e) {

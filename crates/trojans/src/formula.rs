@@ -1,5 +1,5 @@
-//! Formulas over the bytes of a message: exact conditions on the message, and open ones, which still contain client
-//! inputs.
+//! Formulas over the bytes of a message: exact conditions on the message, and open ones,
+//! which still contain client inputs.
 
 use everett_expr::{ExprId, Variable};
 
@@ -19,7 +19,8 @@ pub struct Open {
     pub conditions: Vec<ExprId>,
     /// The inputs.
     pub inputs: Vec<Variable>,
-    /// Conditions on the message alone, each of which is sufficient: those of inputs that were found.
+    /// Conditions on the message alone, each of which is sufficient:
+    /// those of inputs that were found.
     pub known: Vec<ExprId>,
 }
 

@@ -64,7 +64,8 @@ impl Layout {
         masked
     }
 
-    /// All fields of a message of a length that are not masked: those with names, and bytes of no field.
+    /// All fields of a message of a length that are not masked: those
+    /// with names, and bytes of no field.
     pub fn unmasked(&self, length: u32) -> Vec<(String, std::ops::Range<usize>)> {
         let mut all = Vec::new();
         let mut covered = vec![false; length as usize];

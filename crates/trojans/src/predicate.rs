@@ -1,4 +1,5 @@
-//! Encoded terms of what a client sends and what a server accepts. They outlive the search that found them.
+//! Encoded terms of what a client sends and what a server accepts. They
+//! outlive the search that found them.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId, Variable};
@@ -29,7 +30,8 @@ impl Encoded {
         }
     }
 
-    /// Decodes it. Its inputs get names of their own, so that no other predicate and no server shares them.
+    /// Decodes it. Its inputs get names of their own, so that no other
+    /// predicate and no server shares them.
     pub(crate) fn decode(
         &self,
         arena: &mut Arena,
@@ -44,7 +46,8 @@ impl Encoded {
     }
 }
 
-/// What of messages is not masked, with the conditions of their paths. Two sets are equal where clients send the same.
+/// What of messages is not masked, with the conditions of their paths. Two sets are
+/// equal where clients send the same.
 pub fn unmasked<'s>(
     sent: impl IntoIterator<Item = &'s Encoded>,
     layout: &Layout,
@@ -86,7 +89,8 @@ impl Message {
     }
 }
 
-/// The condition of a path of a server, over the message that it receives and over other inputs of the server.
+/// The condition of a path of a server, over the message that it receives and
+/// over other inputs of the server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct StoredPath {
     /// Bytes of the message.

@@ -1,9 +1,10 @@
 //! Decides whether a path of the server accepts a message that no client sends.
 //!
-//! The messages of clients are formulas over the message, as far as their inputs could be eliminated. A candidate that
-//! satisfies the path condition and none of these formulas is a Trojan, unless a formula is open. Then the solver is
-//! asked for inputs with which the client sends exactly this candidate. If there are some, all messages that these
-//! inputs cover are excluded, and the search continues with another candidate.
+//! The messages of clients are formulas over the message, as far as their inputs could be
+//! eliminated. A candidate that satisfies the path condition and none of these formulas is a
+//! Trojan, unless a formula is open. Then the solver is asked for inputs with which the client
+//! sends exactly this candidate. If there are some, all messages that these inputs cover are
+//! excluded, and the search continues with another candidate.
 
 use everett_expr::codec::DecodeError;
 use everett_expr::{Arena, ArrayInfo, ExprId};
@@ -24,8 +25,8 @@ pub struct SearchOptions {
     pub prune: bool,
     /// Predicates that a path contradicts are dropped for all that comes after.
     pub drop: bool,
-    /// Where a path contradicts a field of a predicate, all predicates with the same field are dropped without the
-    /// solver.
+    /// Where a path contradicts a field of a predicate, all predicates with the same field
+    /// are dropped without the solver.
     pub by_fields: bool,
     /// Candidates for one question; more leave it undecided.
     pub most_candidates: u64,
@@ -422,7 +423,8 @@ impl Search {
         Answer::Undecided(format!("clients send each of {most} candidates"))
     }
 
-    /// Whether an open predicate sends exactly these bytes; what the inputs that do so allow is known from then on.
+    /// Whether an open predicate sends exactly these bytes; what the inputs that do
+    /// so allow is known from then on.
     fn is_sent_by_open(&mut self, alive: &[usize], bytes: &[u8]) -> Result<bool, String> {
         for at in alive {
             if self.predicates[*at].formula.open.is_empty() || !self.holds_exact(*at, bytes) {
@@ -507,8 +509,8 @@ impl Search {
         conditions
     }
 
-    /// A message of a client that agrees with these bytes at these places, if there is one. This asks about the
-    /// client's own terms: nothing is eliminated.
+    /// A message of a client that agrees with these bytes at these places, if there is one. This
+    /// asks about the client's own terms: nothing is eliminated.
     pub fn produced(&mut self, bytes: &[u8], places: &[usize]) -> Result<Option<Produced>, String> {
         let mut unknown = None;
         for at in 0..self.predicates.len() {
@@ -555,8 +557,8 @@ impl Search {
             .collect()
     }
 
-    /// What the server would have to check: for each predicate that the path does not contradict, what it says beyond
-    /// the path's own condition.
+    /// What the server would have to check: for each predicate that the path does not contradict,
+    /// what it says beyond the path's own condition.
     pub fn missing(&mut self, path: &[ExprId]) -> Vec<Missing> {
         let alive = self.alive(path);
         let mut all = Vec::new();
@@ -579,7 +581,8 @@ impl Search {
         all
     }
 
-    /// What no message of a path's class may satisfy: what the predicates send that the path does not contradict.
+    /// What no message of a path's class may satisfy: what the predicates send
+    /// that the path does not contradict.
     pub fn sent_text(&mut self, path: &[ExprId]) -> Vec<String> {
         let alive = self.alive(path);
         let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! Explores what a server accepts: listens to the search of a server that receives an unconstrained message, prunes
-//! paths without Trojan messages, and decides the paths that accept.
+//! Explores what a server accepts: listens to the search of a server that receives an unconstrained
+//! message, prunes paths without Trojan messages, and decides the paths that accept.
 
 use everett_engine::{Explorer, Keep, Listener, SourceFrame, StateView, Trace, WorldFinding};
 use everett_expr::{ArrayInfo, ExprId, Node};
@@ -340,7 +340,8 @@ impl Listener for Server<'_> {
     }
 }
 
-/// A finding is one of the program: not a limit of the search, and nothing that only an assumption excludes.
+/// A finding is one of the program: not a limit of the search, and nothing
+/// that only an assumption excludes.
 fn is_of_program(kind: BugKind) -> bool {
     !kind.is_tool_limit() && !matches!(kind, BugKind::Hang | BugKind::InvalidAssumption)
 }

@@ -175,8 +175,8 @@ impl Vm<'_> {
         self.target_in_bounds(start, offset, size, len, write)
     }
 
-    /// The target of an access: all positions that the offset tells by itself; if they are too many, those that the path
-    /// leaves; if these are too many, too, one position.
+    /// The target of an access: all positions that the offset tells by itself; if they are too
+    /// many, those that the path leaves; if these are too many, too, one position.
     fn target_in_bounds(
         &mut self,
         start: u64,
@@ -501,8 +501,8 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, term))
     }
 
-    /// A read by the journal of the object: the last of the writes that hit the offset, or what was there before.
-    /// `None` if writes may overlap it in part, or if there are too many of them.
+    /// A read by the journal of the object: the last of the writes that hit the offset, or what was
+    /// there before. `None` if writes may overlap it in part, or if there are too many of them.
     fn load_journaled(
         &mut self,
         start: u64,
@@ -549,8 +549,8 @@ impl Vm<'_> {
         self.select(index, &leaves, 8 * len as u32)
     }
 
-    /// `leaves[index]` as a tree of if-then-else terms over the bits of the index, with tables for concrete leaves. The
-    /// last leaf stands for all indices past the end.
+    /// `leaves[index]` as a tree of if-then-else terms over the bits of the index, with tables for
+    /// concrete leaves. The last leaf stands for all indices past the end.
     fn select(&mut self, index: ExprId, leaves: &[Value], width: u32) -> ExprId {
         if let [leaf] = leaves {
             return leaf.to_term(self.arena, width);
@@ -673,8 +673,8 @@ impl Vm<'_> {
     }
 }
 
-/// The leaves as a table, if they are many and all concrete. What can be addresses stays an if-then-else, of which a path
-/// takes one side.
+/// The leaves as a table, if they are many and all concrete. What can be addresses stays an
+/// if-then-else, of which a path takes one side.
 fn table_of(leaves: &[Value], width: u32) -> Option<Vec<u64>> {
     if leaves.len() < MIN_TABLE {
         return None;

@@ -97,8 +97,8 @@ impl Vm<'_> {
         self.arena.ule(offset, last)
     }
 
-    /// Concretises a function pointer, one path per function that it can legally point to. All other
-    /// addresses are one finding.
+    /// Concretises a function pointer, one path per function that it can legally point to. All
+    /// other addresses are one finding.
     pub(crate) fn concretize_function(
         &mut self,
         pointer: Value,
@@ -117,7 +117,8 @@ impl Vm<'_> {
         self.concretize_among(term, &functions, BugKind::InvalidCall, message)
     }
 
-    /// Concretises the target of a computed jump, one path per label. All other addresses are one finding.
+    /// Concretises the target of a computed jump, one path per label. All
+    /// other addresses are one finding.
     pub(crate) fn concretize_label(
         &mut self,
         address: Value,
@@ -131,7 +132,8 @@ impl Vm<'_> {
         self.concretize_among(term, &labels, BugKind::BadJump, message)
     }
 
-    /// Concretises an address to one of these targets, which are in order. All others are one finding.
+    /// Concretises an address to one of these targets, which are in
+    /// order. All others are one finding.
     fn concretize_among(
         &mut self,
         term: ExprId,

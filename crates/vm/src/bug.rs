@@ -35,9 +35,9 @@ const TRAPS: &[i32] = &[SIGILL, SIGTRAP, SIGSEGV];
 const MEMORY_FAULTS: &[i32] = &[SIGSEGV, SIGBUS, SIGILL, SIGABRT];
 const FILE_FAULTS: &[i32] = &[SIGBUS, SIGSEGV, SIGILL, SIGABRT];
 
-/// Defines [`BugKind`] by rows: what it is, the variant, the name, how native code shows it, and the checks of builds
-/// that detect it where native code may survive, in the order of preference. An optimised program may survive what the
-/// bitcode from before optimisation does not.
+/// Defines [`BugKind`] by rows: what it is, the variant, the name, how native code shows it, and
+/// the checks of builds that detect it where native code may survive, in the order of preference.
+/// An optimised program may survive what the bitcode from before optimisation does not.
 macro_rules! bug_kinds {
     ($($(#[$doc:meta])* $variant:ident: $name:literal, $sign:expr, [$($check:ident),*];)*) => {
         /// The kind of a finding. [`BugKind::name`] is what users see in reports.

@@ -1,17 +1,18 @@
 //! Choice sites: what a choice is about that is not data, such as a schedule or a fault.
 //!
-//! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for traces on disk and for
-//! readers. No other code parses that text: it asks the site.
+//! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for
+//! traces on disk and for readers. No other code parses that text: it asks the site.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What is chosen. The first alternative is always the usual course: nothing fails, nobody is preempted.
+/// What is chosen. The first alternative is always the usual course:
+/// nothing fails, nobody is preempted.
 ///
-/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a call that was read from
-/// a trace is copied.
+/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a
+/// call that was read from a trace is copied.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChoiceSite {
     /// How a system call ends: as it does, or with one of these failures.
@@ -67,7 +68,8 @@ pub enum ChoiceSite {
 
 /// Names of faults, in the order of the alternatives that they stand for; shared.
 ///
-/// They are kept as the text that separates them by commas, so that sites are equal where their texts are.
+/// They are kept as the text that separates them by commas, so that sites
+/// are equal where their texts are.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FaultNames(Arc<str>);
 
@@ -119,7 +121,8 @@ impl ChoiceSite {
         }
     }
 
-    /// What a fault happens to, in a word: the name of a call, `malloc`, `packet`, `host`, `lost` or `world`.
+    /// What a fault happens to, in a word: the name of a call, `malloc`,
+    /// `packet`, `host`, `lost` or `world`.
     pub fn fault_target(&self) -> Option<&str> {
         self.fault().map(|(target, _)| target)
     }

@@ -66,7 +66,8 @@ impl Vm<'_> {
         self.thread.floats.rounding(format)
     }
 
-    /// Notes that an operation on terms is computed. Terms round to nearest, and have no exception flags.
+    /// Notes that an operation on terms is computed. Terms round to
+    /// nearest, and have no exception flags.
     pub(crate) fn float_on_terms(&mut self, format: FloatFormat) -> Result<(), Interrupt> {
         if self.image.tracks_floats() && self.float_rounding(format) != RoundingMode::NearestEven {
             let message = "floating-point arithmetic on symbolic values, with another rounding mode than to nearest";
@@ -407,8 +408,9 @@ impl Vm<'_> {
     }
 }
 
-/// The flags of a conversion to an integer, as compilers do it: the processor has instructions for signed integers of
-/// 32 and 64 bits, and the compiler's runtime converts to larger ones without flags.
+/// The flags of a conversion to an integer, as compilers do it: the processor has
+/// instructions for signed integers of 32 and 64 bits, and the compiler's runtime
+/// converts to larger ones without flags.
 fn to_int_flags(signed: bool, format: FloatFormat, x: u128, width: u32) -> u16 {
     match (signed, width) {
         (_, 65..) => 0,

@@ -15,7 +15,8 @@ pub struct Image {
     /// Segments are numbered consecutively over all programs of a run; this is the index of the
     /// first one here.
     first_segment: u32,
-    /// The sides of conditional branches follow the segments of all programs; this is the index of the first one here.
+    /// The sides of conditional branches follow the segments of all programs; this is
+    /// the index of the first one here.
     first_edge: u32,
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
@@ -34,7 +35,8 @@ pub struct ImageError {
 }
 
 impl Image {
-    /// A verified program with the handlers of the built-in operations and of the pieces of inline assembly that it uses.
+    /// A verified program with the handlers of the built-in operations and of the pieces
+    /// of inline assembly that it uses.
     pub(crate) fn resolved(
         program: Program,
         externals: Vec<Option<Handler>>,
@@ -94,8 +96,8 @@ impl Image {
         self.memory.clone()
     }
 
-    /// Whether the program can set rounding modes or ask for exception flags. Where it cannot, arithmetic rounds to
-    /// nearest, and nobody keeps flags.
+    /// Whether the program can set rounding modes or ask for exception flags. Where it cannot,
+    /// arithmetic rounds to nearest, and nobody keeps flags.
     #[inline(always)]
     pub fn tracks_floats(&self) -> bool {
         self.tracks_floats

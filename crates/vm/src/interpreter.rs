@@ -50,7 +50,8 @@ impl<'a> Cursor<'a> {
         unsafe { &*self.instructions.add(pc as usize) }
     }
 
-    /// The values of operands. Most lists have one or two, for which `collect` takes longer than the values.
+    /// The values of operands. Most lists have one or two, for which
+    /// `collect` takes longer than the values.
     #[inline(always)]
     fn read_all<A: Array<Item = Value>>(&self, operands: &[Operand]) -> SmallVec<A> {
         let mut values = SmallVec::new();

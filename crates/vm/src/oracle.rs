@@ -34,8 +34,8 @@ pub trait Oracle {
     /// The value of a term of at most 64 bits. All feasible values are explored.
     fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend>;
 
-    /// The least and the greatest value that the path condition leaves a term of at most 64 bits, both exact, if these
-    /// are `few`; else its value, as `concretize` tells it.
+    /// The least and the greatest value that the path condition leaves a term of at most 64 bits,
+    /// both exact, if these are `few`; else its value, as `concretize` tells it.
     fn narrow(
         &mut self,
         arena: &mut Arena,
@@ -60,8 +60,8 @@ pub trait Oracle {
     /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
 
-    /// Switches forks on data off or on again: while they are off, a question about data has one answer, and the others
-    /// are not explored.
+    /// Switches forks on data off or on again: while they are off, a question about data has one
+    /// answer, and the others are not explored.
     fn set_forking(&mut self, _on: bool) {}
 
     /// The program opens a region whose paths are to be merged where it closes it.

@@ -1,5 +1,5 @@
-//! Questions to live peers, which are outside of the model. Like all other questions they go through the [`Oracle`],
-//! so the answers are on traces.
+//! Questions to live peers, which are outside of the model. Like all other questions they go
+//! through the [`Oracle`], so the answers are on traces.
 //!
 //! [`Oracle`]: crate::Oracle
 
@@ -12,7 +12,8 @@ pub struct OutsideQuestion<'q> {
     pub peer: &'q str,
     /// The question: a digest of all that happened between the peer and the hosts.
     pub id: u128,
-    /// Where the peer stood after its last answer: a digest of all that happened before `events`; 0 at the start.
+    /// Where the peer stood after its last answer: a digest of all that happened
+    /// before `events`; 0 at the start.
     pub after: u128,
     /// What the hosts did since, encoded.
     pub events: &'q [u8],

@@ -1,5 +1,5 @@
-//! Room for what instructions write: an instruction on a large range asks for memory before it takes any, and is suspended
-//! where there is none.
+//! Room for what instructions write: an instruction on a large range asks for memory before it
+//! takes any, and is suspended where there is none.
 
 use crate::memory::{MEMORY_OF_SYMBOLIC, Object, PAGE, made_bytes};
 use crate::vm::{Interrupt, Vm};
@@ -24,7 +24,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The same for an instruction that writes a range of memory: pages that nobody shares are there already.
+    /// The same for an instruction that writes a range of memory: pages that
+    /// nobody shares are there already.
     pub(crate) fn need_room_to_write(&self, address: u64, len: u64) -> Result<(), Interrupt> {
         if len <= PAGE as u64 || self.need_room(len).is_ok() {
             return Ok(());
@@ -53,7 +54,8 @@ impl Vm<'_> {
         self.need_room(more.max(object.unowned(address - object.start, len)))
     }
 
-    /// The same for one that copies a range, symbolic bytes included. Pages that lie the same way are shared, not copied.
+    /// The same for one that copies a range, symbolic bytes included. Pages that lie the
+    /// same way are shared, not copied.
     pub(crate) fn need_room_to_copy(&self, to: u64, from: u64, len: u64) -> Result<(), Interrupt> {
         let (target, source) = (self.memory.near(to), self.memory.object_at(from, len));
         let (Some(target), Some(source)) = (target, source) else {

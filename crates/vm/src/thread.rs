@@ -65,8 +65,9 @@ pub const DEFAULT_X87_CONTROL: u16 = 0x37f;
 /// flags.
 pub const DEFAULT_MXCSR: u32 = 0x1f80;
 
-/// The floating-point environment of a thread: rounding modes and exception flags. Precision and masks always have
-/// their initial values. Flags are kept only where the program can ask for them ([`crate::Image::tracks_floats`]).
+/// The floating-point environment of a thread: rounding modes and exception flags. Precision and
+/// masks always have their initial values. Flags are kept only where the program can ask for them
+/// ([`crate::Image::tracks_floats`]).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FloatEnvironment {
     /// Control and status of the SSE.
@@ -155,8 +156,8 @@ pub struct AlternateStack {
     pub size: u64,
     /// Number of slots when it was entered; those above are on it.
     pub first_slot: usize,
-    /// Its lowest address, where the program's memory has it: slots are placed there, and are no objects of their
-    /// own. Otherwise they are placed as all others are.
+    /// Its lowest address, where the program's memory has it: slots are placed there, and are no
+    /// objects of their own. Otherwise they are placed as all others are.
     pub start: Option<u64>,
 }
 
@@ -179,8 +180,8 @@ impl Thread {
         }
     }
 
-    /// Where the slot with this index is, or will be, if it is placed on an alternate stack: the lowest address of that
-    /// stack, and the end of the room for the slot.
+    /// Where the slot with this index is, or will be, if it is placed on an alternate stack: the
+    /// lowest address of that stack, and the end of the room for the slot.
     pub fn place_of(&self, slot: usize) -> Option<(u64, u64)> {
         let mut stacks = self.alternate_stacks.iter().rev();
         let stack = stacks.find(|stack| stack.first_slot <= slot)?;

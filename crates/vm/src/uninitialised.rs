@@ -19,7 +19,8 @@ const ANY_ORDINAL: u32 = u32::MAX - 1;
 const NAME: &str = "uninitialised";
 /// Only this many bytes of a larger object are tracked.
 const MAX_TRACKED: u64 = 1 << 16;
-/// So many contents of memory at one address are told apart: a program that calls functions for ever needs no more.
+/// So many contents of memory at one address are told apart: a program that calls
+/// functions for ever needs no more.
 const MAX_ARRAYS: u32 = 256;
 
 impl Vm<'_> {
@@ -61,10 +62,11 @@ impl Vm<'_> {
         }
     }
 
-    /// A term that a decision may depend on: reports it if it depends on uninitialised memory, and returns it without.
+    /// A term that a decision may depend on: reports it if it depends on uninitialised
+    /// memory, and returns it without.
     ///
-    /// Whether it does may itself be undetermined: `memset` of a symbolic length writes each byte or does not. The path
-    /// on which it does ends with the finding.
+    /// Whether it does may itself be undetermined: `memset` of a symbolic length writes each byte
+    /// or does not. The path on which it does ends with the finding.
     pub(crate) fn initialised(&mut self, term: ExprId) -> Result<ExprId, Interrupt> {
         if !self.options.check_uninitialised {
             return Ok(term);
@@ -211,7 +213,8 @@ fn shadow_of_node(
     Shadow { value, unknown }
 }
 
-/// A bit of a conjunction is known if it is known in both, or known to be 0 in one; of a disjunction, to be 1.
+/// A bit of a conjunction is known if it is known in both, or known to be 0 in
+/// one; of a disjunction, to be 1.
 fn unknown_of_and(arena: &mut Arena, a: Shadow, b: Shadow, is_or: bool) -> ExprId {
     let mut unknown = arena.or(a.unknown, b.unknown);
     for side in [a, b] {

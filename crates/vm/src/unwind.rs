@@ -19,7 +19,8 @@ const END_OF_STACK: u64 = 5;
 const CXX_CLASS: u64 = 0x43_4c4e_4743_2b2b;
 /// The value of that byte in a dependent exception, thrown by `std::rethrow_exception`.
 const DEPENDENT: u64 = 1;
-/// Offset of `primaryException` in libc++abi's `__cxa_dependent_exception`, from its `unwindHeader`.
+/// Offset of `primaryException` in libc++abi's
+/// `__cxa_dependent_exception`, from its `unwindHeader`.
 const PRIMARY_EXCEPTION: i64 = -88;
 /// Offset of `exceptionType` in `__cxa_exception` and `__cxa_dependent_exception`.
 const EXCEPTION_TYPE: i64 = -80;

@@ -37,9 +37,11 @@ pub struct VmOptions {
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
-    /// What [`made_bytes`](crate::made_bytes) may become: an instruction that would exceed it is suspended.
+    /// What [`made_bytes`](crate::made_bytes) may become: an instruction
+    /// that would exceed it is suspended.
     pub most_made: u64,
-    /// New stack slots and heap blocks hold anything: their content is symbolic, and decisions on it are not reported.
+    /// New stack slots and heap blocks hold anything: their content is symbolic, and
+    /// decisions on it are not reported.
     pub symbolic_memory: bool,
     /// Report decisions on uninitialised memory. Programs must be lowered without promotion of
     /// stack slots.
@@ -231,7 +233,8 @@ fn width_of(ty: Option<ValueType>) -> u32 {
 /// Coverage: the segments that were executed.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// One byte per segment, so that marking is a single store. Behind them are the sides of branches.
+    /// One byte per segment, so that marking is a single store. Behind
+    /// them are the sides of branches.
     pub segments: Vec<u8>,
     /// How many of them are segments.
     blocks: usize,
@@ -682,7 +685,8 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Collects the variadic arguments: those behind the registers of the callee's named parameters.
+    /// Collects the variadic arguments: those behind the registers of
+    /// the callee's named parameters.
     pub(crate) fn gather_variadic(call: &Call, values: &[Value], named: usize) -> Variadic {
         let mut variadic = Variadic::default();
         let mut at = 0;

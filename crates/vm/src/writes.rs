@@ -1,5 +1,5 @@
-//! The write log: the last write to each part of memory, kept on request. Reports use it to show which line set a
-//! value.
+//! The write log: the last write to each part of memory, kept on request. Reports use it
+//! to show which line set a value.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ const MAX_GRANULES: u64 = 4096;
 /// Granules that are remembered in all. What was forgotten is not said; nothing wrong is.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Where the memory of a process was written last, for each granule the stacks of the last writes to its bytes.
+/// Where the memory of a process was written last, for each granule the stacks
+/// of the last writes to its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct WriteLog {
     last: BTreeMap<u64, [Option<StackId>; GRANULE as usize]>,

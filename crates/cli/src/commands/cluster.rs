@@ -1,4 +1,5 @@
-//! `everett cluster` and `everett worker`: the broker and the workers of a search on several machines.
+//! `everett cluster` and `everett worker`: the broker and the workers
+//! of a search on several machines.
 
 use anyhow::{Result, bail};
 use everett::counted;
@@ -74,8 +75,8 @@ impl Subcommand for ClusterArgs {
 /// Arguments of `everett worker`.
 #[derive(clap::Args)]
 pub struct WorkerArgs {
-    /// The address of the broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE; default:
-    /// EVERETT_BROKER.
+    /// The address of the broker: nats://HOST:PORT, tls://HOST:PORT or
+    /// postgres://USER@HOST/DATABASE; default: EVERETT_BROKER.
     #[arg(long, value_name = "URL")]
     join: Option<String>,
     /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
@@ -87,7 +88,8 @@ pub struct WorkerArgs {
     /// Number of workers; default: one per processor.
     #[arg(long, value_name = "N")]
     workers: Option<u64>,
-    /// Spill states when the process needs more memory than this, e.g. 4G; default: the limit of the run.
+    /// Spill states when the process needs more memory than this, e.g.
+    /// 4G; default: the limit of the run.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     max_memory: Option<u64>,
     /// Hand out a job again when its worker has sent no heartbeat for this time.

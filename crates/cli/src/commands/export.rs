@@ -11,8 +11,8 @@ use crate::session::session;
 /// Arguments of `everett export`.
 #[derive(clap::Args)]
 pub struct ExportArgs {
-    /// The folder of a finding, or a trace. A world of several hosts becomes a script that builds their network with
-    /// namespaces; the word `netns` may precede it.
+    /// The folder of a finding, or a trace. A world of several hosts becomes a script that builds
+    /// their network with namespaces; the word `netns` may precede it.
     #[arg(required = true, num_args = 1..=2, value_names = ["[netns] FINDING"])]
     words: Vec<PathBuf>,
     /// Write the script to this file; default: to standard output.

@@ -21,9 +21,11 @@ pub struct FaultsArgs {
 
 #[derive(clap::Subcommand)]
 enum FaultsCommand {
-    /// Runs a search that a file describes. If the folder has results of the same search, continues it.
+    /// Runs a search that a file describes. If the folder has results
+    /// of the same search, continues it.
     Run(RunArgs),
-    /// Runs tests once, counts the calls of their programs, and writes the space of faults that can hit them.
+    /// Runs tests once, counts the calls of their programs, and writes the
+    /// space of faults that can hit them.
     Profile(ProfileArgs),
     /// Shows the size, axes and holes of a space, and after a search its structure.
     Show(ShowArgs),

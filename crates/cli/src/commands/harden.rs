@@ -66,8 +66,8 @@ struct InstrumentedArgs {
 
 #[derive(clap::Args)]
 struct WorkloadArgs {
-    /// A command that uses the program as it is used in production. It gets the path of a build as its first argument
-    /// and in EVERETT_PROGRAM. Without one, costs are guessed.
+    /// A command that uses the program as it is used in production. It gets the path of a build as
+    /// its first argument and in EVERETT_PROGRAM. Without one, costs are guessed.
     #[arg(long, value_name = "COMMAND")]
     workload: Option<PathBuf>,
     /// How often the workload is run with each build; builds take turns.
@@ -77,7 +77,8 @@ struct WorkloadArgs {
 
 #[derive(clap::Args)]
 struct EvidenceArgs {
-    /// A folder in a git repository: files that were changed recently or fixed often get more checks.
+    /// A folder in a git repository: files that were changed recently
+    /// or fixed often get more checks.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
     /// Results of `everett harden survey`: unpopular functions get more checks.
@@ -126,8 +127,8 @@ struct OutputArgs {
     /// The hardened build; default: PROG.hard.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// A function of the program that handles a request. Checks that are not selected are in a second version of the
-    /// functions, which runs for as many requests as the budget allows.
+    /// A function of the program that handles a request. Checks that are not selected are in a
+    /// second version of the functions, which runs for as many requests as the budget allows.
     #[arg(long, value_name = "FUNCTION")]
     entry: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The subcommands, one file each: flags that become a spec, a call of the library, and an exit code. A subcommand is one
-//! file here, and one row in [`subcommands!`].
+//! The subcommands, one file each: flags that become a spec, a call of the library, and an exit
+//! code. A subcommand is one file here, and one row in [`subcommands!`].
 
 mod cluster;
 mod confirm;
@@ -61,7 +61,8 @@ subcommands! {
     Follow(follow::FollowArgs),
     /// Re-executes a trace and prints its system calls as strace does.
     Strace(follow::StraceArgs),
-    /// Replays traces on the native program under the same kernel model, and reports whether they end the same.
+    /// Replays traces on the native program under the same kernel model, and
+    /// reports whether they end the same.
     Replay(replay::ReplayArgs),
     /// Replays the findings of a run natively and records which of them are confirmed.
     Confirm(confirm::ConfirmArgs),
@@ -69,7 +70,8 @@ subcommands! {
     Test(test::TestArgs),
     /// Shows the coverage of one or several runs together, by file and function.
     Coverage(coverage::CoverageArgs),
-    /// Searches for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
+    /// Searches for a simpler trace that ends the same: fewer failures
+    /// and preemptions, simpler inputs.
     Shrink(shrink::ShrinkArgs),
     /// Writes a shell script that reproduces a finding without Everett.
     Export(export::ExportArgs),
@@ -97,10 +99,12 @@ subcommands! {
     Harden(harden::HardenArgs),
     /// Checks and prints scenario files, which describe worlds of several hosts.
     Scenario(scenario::ScenarioArgs),
-    /// Runs a program concretely, as if it were started natively. Explores nothing and writes no results.
+    /// Runs a program concretely, as if it were started natively.
+    /// Explores nothing and writes no results.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
-    /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib and a toolchain file for CMake in a folder.
+    /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib and a
+    /// toolchain file for CMake in a folder.
     InstallTools(install_tools::InstallToolsArgs),
     /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
     #[command(disable_help_flag = true)]
@@ -168,7 +172,8 @@ fn code_of(conclusion: Conclusion) -> u8 {
     }
 }
 
-/// The exit code for a program that runs once: its own, that by which shells report signals, or one of Everett.
+/// The exit code for a program that runs once: its own, that by which shells
+/// report signals, or one of Everett.
 fn code_of_guest(guest: Guest) -> u8 {
     match guest {
         Guest::Exit(status) => status,
@@ -180,12 +185,13 @@ fn code_of_guest(guest: Guest) -> u8 {
 /// Selects the build of the program to replay traces on.
 #[derive(clap::Args)]
 pub struct BuildArgs {
-    /// Replay on this native program instead of the one that was explored: another build of the same source, or a newer
-    /// one. PATH selects the program of the run to replace, by its path in the guest (`--program`) or, for a world, by
-    /// the host or group of hosts.
+    /// Replay on this native program instead of the one that was explored: another build of the
+    /// same source, or a newer one. PATH selects the program of the run to replace, by its path in
+    /// the guest (`--program`) or, for a world, by the host or group of hosts.
     #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = OtherBuild::parse)]
     on: Vec<OtherBuild>,
-    /// Replay on the builds that check every memory access, even where a finding does not need them.
+    /// Replay on the builds that check every memory access, even
+    /// where a finding does not need them.
     #[arg(long)]
     checked: bool,
 }

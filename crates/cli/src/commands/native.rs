@@ -22,12 +22,13 @@ pub struct NativeArgs {
     /// Seed of all choices: schedules and failures.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Run this many times, with this seed and the following ones, and report how the runs ended. By default, threads
-    /// are scheduled at random before system calls; with --preempt atomics or memory also at accesses.
+    /// Run this many times, with this seed and the following ones, and report how the runs
+    /// ended. By default, threads are scheduled at random before system calls; with --preempt
+    /// atomics or memory also at accesses.
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroU32>,
-    /// With --runs and --preempt atomics or memory: depth of the random schedules (PCT). Threads are preempted at one
-    /// random event less. Default: 3.
+    /// With --runs and --preempt atomics or memory: depth of the random schedules (PCT). Threads
+    /// are preempted at one random event less. Default: 3.
     #[arg(long, value_name = "N", requires = "runs")]
     depth: Option<NonZeroU32>,
     /// Folder for what many runs find; default: the next number below everett-out/.

@@ -16,7 +16,8 @@ use crate::session::session;
 pub struct ShrinkArgs {
     /// A trace, or the folder of a finding.
     path: PathBuf,
-    /// Write the simpler trace to this file; default: in place, with the original kept beside it (.original.trace).
+    /// Write the simpler trace to this file; default: in place, with the original
+    /// kept beside it (.original.trace).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Stop after this time and keep the best trace so far.

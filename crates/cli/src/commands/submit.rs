@@ -28,7 +28,8 @@ pub struct SubmitArgs {
 
 #[derive(clap::Args)]
 struct SizeArgs {
-    /// Instructions that a job executes before it is divided, if a worker is idle; default: 20000000.
+    /// Instructions that a job executes before it is divided, if a
+    /// worker is idle; default: 20000000.
     #[arg(long, value_name = "N")]
     job_work: Option<u64>,
     /// Total instruction limit of all workers, not counting rematerialisation of states.

@@ -35,8 +35,8 @@ pub struct TrojansArgs {
     /// Also explore paths of the server on which no Trojan message is possible.
     #[arg(long)]
     no_prune: bool,
-    /// Compare each path of the server with all client messages, also those that an earlier prefix of the path
-    /// excludes.
+    /// Compare each path of the server with all client messages, also those that an
+    /// earlier prefix of the path excludes.
     #[arg(long)]
     no_drop: bool,
     /// Do not exclude client messages by comparing single fields.

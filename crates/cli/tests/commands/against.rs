@@ -1,5 +1,6 @@
-//! Two builds against each other (`everett run --against`): where they differ there is an input that shows it natively
-//! on both, and builds that do the same are said to be equivalent only if everything was explored.
+//! Two builds against each other (`everett run --against`): where they differ there is an
+//! input that shows it natively on both, and builds that do the same are said to be equivalent
+//! only if everything was explored.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -27,7 +28,8 @@ fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], co
         // Each trace is one of its own build.
         expect(everett(&folder).args(["replay", "--on", "old", &trace]), 0);
     }
-    // Tests and differences of the build under test replay on it; traces of the other build are not taken for its own.
+    // Tests and differences of the build under test replay on it; traces of the other
+    // build are not taken for its own.
     expect(everett(&folder).args(["test", "out"]), 0);
     against
 }
@@ -40,7 +42,8 @@ fn first(against: &Value) -> (Vec<&str>, &str, &str) {
     (aspects, end("new"), end("old"))
 }
 
-/// Clamps an index. The old build did not; what it does is changed by the fix where it was right, too.
+/// Clamps an index. The old build did not; what it does is changed by
+/// the fix where it was right, too.
 const CLAMP: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -173,7 +176,8 @@ fn inputs_are_shared_by_name_as_far_as_both_have_them() {
     assert_eq!(first(&against).2, "exits with 2");
 }
 
-/// A server that gets its request in pieces, and loses its place when they are cut at certain points.
+/// A server that gets its request in pieces, and loses its place when
+/// they are cut at certain points.
 const PIECES: &str = r#"
 #include <assert.h>
 #include <stdio.h>

@@ -402,7 +402,8 @@ fn traces_that_are_damaged() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
 }
 
-/// The folder of a run may come from anybody: a pipe where a file should be, which nobody writes to, blocks no command.
+/// The folder of a run may come from anybody: a pipe where a file should be, which
+/// nobody writes to, blocks no command.
 #[test]
 fn a_pipe_in_the_folder_of_a_run_blocks_nothing() {
     let folder = folder("input-pipe");

@@ -1,12 +1,13 @@
-//! Worlds that one program boots with the functions of `netklee.h`: from a run of the program to worlds that are followed and happen
-//! again natively, and what is said where that fails.
+//! Worlds that one program boots with the functions of `netklee.h`: from a run of the program to
+//! worlds that are followed and happen again natively, and what is said where that fails.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// The program of listing 6 of the paper, with an echo server that changes one byte and a client that sends any.
+/// The program of listing 6 of the paper, with an echo server that changes one
+/// byte and a client that sends any.
 const LISTING_6: &str = r#"
 #include <netinet/in.h>
 #include <netklee.h>
@@ -176,7 +177,8 @@ fn an_invariant_over_hosts_is_broken() {
     );
 }
 
-/// A server on one network, a client on another, a router between them that the program declares for all, over IPv4 and IPv6.
+/// A server on one network, a client on another, a router between them that the program
+/// declares for all, over IPv4 and IPv6.
 const ROUTED: &str = r#"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -597,7 +599,8 @@ fn the_command_line_reaches_all_hosts() {
     assert!(list.contains("file 0600 /copy (1 byte)"), "{list}");
 }
 
-/// A network stack of its own, made of events as in listing 11 of the paper: a connection, then a byte on it.
+/// A network stack of its own, made of events as in listing 11 of the paper:
+/// a connection, then a byte on it.
 const EVENTS: &str = r#"
 #include <netklee.h>
 #include <assert.h>

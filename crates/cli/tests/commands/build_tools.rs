@@ -1,4 +1,5 @@
-//! Builds that call the tools by names of their own: `everett-cc` and its like, and CMake with Everett's toolchain file.
+//! Builds that call the tools by names of their own: `everett-cc` and its like, and
+//! CMake with Everett's toolchain file.
 
 use crate::common::{everett, expect, folder, text};
 use std::fs;

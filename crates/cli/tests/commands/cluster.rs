@@ -1,6 +1,6 @@
-//! A search on several machines reaches what a search on one does: with any number of workers, whoever dies and
-//! whatever comes late or twice. Most of it is simulated, with a broker in the process whose clock is logical; the
-//! rest runs the program over real brokers.
+//! A search on several machines reaches what a search on one does: with any number of workers,
+//! whoever dies and whatever comes late or twice. Most of it is simulated, with a broker in the
+//! process whose clock is logical; the rest runs the program over real brokers.
 
 #[path = "../common/mortal.rs"]
 mod mortal;
@@ -272,8 +272,7 @@ int main(void) {
 }
 "#;
 
-/// A worker dies before each operation in turn, which is after the one before has taken effect. Returns how often
-/// jobs were lost, until a worker put them back.
+/// A worker dies before each operation in turn. Returns how often jobs were lost for a while.
 fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
     build(folder, "few", FEW, &[]);
     let whole = whole(folder, "whole", &["few"]);
@@ -309,7 +308,8 @@ fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
     losses
 }
 
-/// One worker goes on with a run after another has died. Returns how many jobs had fallen out of the queue.
+/// One worker goes on with a run after another has died. Returns how many
+/// jobs had fallen out of the queue.
 fn finish_alone(shared: &SharedMemory, run: &RunId, session: &Session) -> (Status, u64) {
     let mut slot = Slot::new(shared, session, 1);
     let mut lost = 0;
@@ -330,7 +330,8 @@ fn a_worker_may_die_at_any_operation() {
     assert_eq!(die_at_each_operation(&folder, false), 0);
 }
 
-/// The test can tell: a worker that acknowledges a job before it has handed out what is left loses jobs when it dies.
+/// The test can tell: a worker that acknowledges a job before it has handed out what
+/// is left loses jobs when it dies.
 #[test]
 fn acknowledging_too_early_is_noticed() {
     let folder = folder("cluster-hasty");
@@ -567,7 +568,7 @@ fn a_cancelled_run_can_be_finished_on_one_machine() {
     assert_eq!(endings(&dir), whole.endings);
 }
 
-/// A broker of `everett cluster up`. It is interrupted at the end of the test: killed, it could not end its server.
+/// A broker of `everett cluster up`, interrupted at the end: killed, it could not end its server.
 pub(crate) struct Up(pub(crate) Child);
 
 impl Drop for Up {
@@ -618,8 +619,8 @@ pub(crate) fn status_of(folder: &Path, url: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Waits until a worker counts as many jobs as the run has from it. It may count more: of two workers that explored a
-/// job the first one counts for the run.
+/// Waits until a worker counts as many jobs as the run has from it. It may count more: of two
+/// workers that explored a job the first one counts for the run.
 fn expect_metrics(folder: &Path, name: &str, status: &Value) {
     let log = fs::read_to_string(folder.join(format!("{name}.log"))).expect("a log");
     let address = log.split_once("metrics: http://").expect("its address").1;
@@ -733,7 +734,8 @@ fn a_killed_worker_costs_nothing_over_nats() {
     assert!(up.0.wait().expect("its end").success());
 }
 
-/// A command of PostgreSQL. Its server refuses to run as root, so it runs as the user that the package made then.
+/// A command of PostgreSQL. Its server refuses to run as root, so it runs as the
+/// user that the package made then.
 pub(crate) fn postgres(program: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL (./setup installs it)");
     let mut programs = versions.map(|version| {

@@ -1,5 +1,5 @@
-//! Workers, brokers and machines come and go: a run that was begun on one machine goes on with the workers of a cluster,
-//! and comes back; a hundred workers die; the broker restarts.
+//! Workers, brokers and machines come and go: a run that was begun on one machine goes on with the
+//! workers of a cluster, and comes back; a hundred workers die; the broker restarts.
 
 use crate::cluster::{
     CLEAN, FINDINGS, Slot, Trouble, Up, simulate, start_server, start_worker, status_of,
@@ -35,7 +35,8 @@ fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
     (endings(out), values)
 }
 
-/// Stops a run early, hands it over, and returns its folder. Some of it was explored, and some is left.
+/// Stops a run early, hands it over, and returns its folder. Some of it
+/// was explored, and some is left.
 fn stopped(spec: &RunSpec, limit: u64) {
     let spec = RunSpec {
         max_forks: Some(limit),
@@ -204,7 +205,8 @@ fn resume_submits_a_run_to_a_broker() {
     assert_eq!(seen["paths"], summary(&folder.join("whole"))["paths"]);
 }
 
-/// In one run, workers die a hundred times, at any operation, while jobs are delivered twice and leases expire.
+/// In one run, workers die a hundred times, at any operation, while jobs are
+/// delivered twice and leases expire.
 #[test]
 fn a_hundred_deaths_change_nothing() {
     let folder = folder("elastic-deaths");

@@ -1,5 +1,5 @@
-//! Limits of a whole run on several machines: they are kept by all workers together, and what they cut is not counted as
-//! explored.
+//! Limits of a whole run on several machines: they are kept by all workers together, and what they
+//! cut is not counted as explored.
 
 use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};

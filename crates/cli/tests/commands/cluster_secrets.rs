@@ -95,7 +95,8 @@ fn openssl(dir: &Path, arguments: &str) {
     expect(&mut command, 0);
 }
 
-/// A server that accepts encrypted connections only, and its port. The port may be taken meanwhile: then another is tried.
+/// A server that accepts encrypted connections only, and its port. The port may be taken
+/// meanwhile: then another is tried.
 fn start_postgres(dir: &Path, log: &Path) -> (Process, u16) {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());

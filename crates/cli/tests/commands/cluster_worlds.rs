@@ -1,5 +1,5 @@
-//! Worlds on several machines are those of one machine: with any number of workers, under every mapping, whoever dies and
-//! whatever comes late or twice.
+//! Worlds on several machines are those of one machine: with any number of workers, under every
+//! mapping, whoever dies and whatever comes late or twice.
 
 use crate::cluster::{
     CLEAN, FINDINGS, Slot, Trouble, simulate, start_server, start_worker, status_of, submitted,
@@ -24,7 +24,8 @@ struct Example {
     settings: &'static [(&'static str, &'static str)],
 }
 
-/// One with losses, one with findings, and one with several hosts, messages that come twice, restarts and a finding.
+/// One with losses, one with findings, and one with several hosts, messages that
+/// come twice, restarts and a finding.
 const EXAMPLES: [Example; 3] = [
     Example {
         folder: "echo",
@@ -86,7 +87,8 @@ struct Reached {
     figures: Vec<Value>,
 }
 
-/// What is chosen in the worlds of a run and how hosts end in them, and how many worlds look like that.
+/// What is chosen in the worlds of a run and how hosts end in them, and
+/// how many worlds look like that.
 fn worlds(out: &Path) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for bytes in files(&out.join("tests")).into_values() {
@@ -315,7 +317,8 @@ fn worlds_are_limited_for_all_workers_together() {
     assert_eq!(reached(&folder.join("by-30")), whole);
 }
 
-/// Without `--all-tests`, there are tests that execute all that the worlds do, and each ends as it says.
+/// Without `--all-tests`, there are tests that execute all that the
+/// worlds do, and each ends as it says.
 #[test]
 fn tests_of_worlds_execute_what_the_worlds_do() {
     let (folder, example) = (folder("cluster-worlds-tests"), &EXAMPLES[2]);

@@ -1,4 +1,5 @@
-//! The folder of a run: one run at a time writes to it, and a full disk loses as little as possible.
+//! The folder of a run: one run at a time writes to it, and a full
+//! disk loses as little as possible.
 
 use crate::common::samples::{FORKS, WORDS};
 use crate::common::{build, everett, expect, folder, summary, text};

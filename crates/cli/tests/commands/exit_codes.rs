@@ -37,7 +37,8 @@ int main(int argc, char **argv) {
     return 0;
 }"#;
 
-/// Runs Everett with these words, which must end with a code. The program and its arguments come last.
+/// Runs Everett with these words, which must end with a code. The
+/// program and its arguments come last.
 fn check(folder: &Path, words: &str, code: i32) {
     let output = everett(folder)
         .args(words.split_whitespace())
@@ -195,7 +196,8 @@ fn interrupts() {
     interrupted("native --runs 1000000 --out many ./odd", "many", 1);
 }
 
-/// Two interrupts while a checkpoint is written end the run at once, and the checkpoint before stays.
+/// Two interrupts while a checkpoint is written end the run at once,
+/// and the checkpoint before stays.
 #[test]
 fn a_second_interrupt_leaves_the_last_checkpoint() {
     let folder = folder("codes-twice");

@@ -258,7 +258,8 @@ esac
 
 #[test]
 fn no_program_can_stop_the_search_or_change_the_machine() {
-    // All that ends does so by itself, or is ended at a limit of processes or output, or never ends.
+    // All that ends does so by itself, or is ended at a limit of
+    // processes or output, or never ends.
     let text = "space = \"kind : { parent, flood, disk, forks, outside, words };\"\ninjector = \"script\"\n\
                 test = \"sh ./harmful.sh\"\nrepetitions = 1\n[limits]\ntimeout = \"100s\"\noutput = \"64K\"\n\
                 disk = \"8M\"\nprocesses = 60\n";
@@ -427,7 +428,8 @@ fn scripts_run_without_faults_first() {
         assert!(said.contains("the test fails without any fault"), "{said}");
         assert!(said.contains("EVERETT_FAULT_FREE=1"), "{said}");
     }
-    // The run without faults has no arguments and empty attributes; the others have no EVERETT_FAULT_FREE.
+    // The run without faults has no arguments and empty attributes; the
+    // others have no EVERETT_FAULT_FREE.
     let good = "if [ -n \"$EVERETT_FAULT_FREE\" ]; then \
                 [ $# = 0 ] && [ -z {clients} ] && [ \"${EVERETT_FAULT_CLIENTS-unset}\" = \"\" ]; \
                 else [ \"$*\" != \"clients 20\" ]; fi; : $@";
@@ -616,7 +618,8 @@ fn commands_whose_output_nobody_reads_do_their_work() {
     }
 }
 
-/// A folder that has mounts below it, as /tmp may have, can be written to by tests all the same, and nothing stays.
+/// A folder that has mounts below it, as /tmp may have, can be written to by tests
+/// all the same, and nothing stays.
 #[test]
 fn folders_with_mounts_below_them_are_written_to() {
     let place = Place::new("mounts", &[]);

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Stores what it gets in a file and answers. Where a file cannot be opened the second time, it writes to a null pointer;
-/// where a write fails, it answers as if it had not.
+/// Stores what it gets in a file and answers. Where a file cannot be opened the second time, it
+/// writes to a null pointer; where a write fails, it answers as if it had not.
 const SERVER: &str = r#"
 #include <everett.h>
 #include <fcntl.h>
@@ -255,8 +255,9 @@ fn mistakes_in_searches_of_worlds_are_told() {
     }
 }
 
-/// Reads a file of ten bytes and sends one byte to its peer, which waits for it. If there is no file, it takes memory without
-/// end; if there is no socket, it sleeps without end; if it reads too little, it exits with 4.
+/// Reads a file of ten bytes and sends one byte to its peer, which waits for it. If there is
+/// no file, it takes memory without end; if there is no socket, it sleeps without end; if it
+/// reads too little, it exits with 4.
 const SENDER: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>

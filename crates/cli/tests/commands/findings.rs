@@ -1,4 +1,5 @@
-//! What findings say, so that they can be checked: values, places, injected failures, and what confirmed them.
+//! What findings say, so that they can be checked: values, places, injected
+//! failures, and what confirmed them.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use std::fs;

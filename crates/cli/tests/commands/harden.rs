@@ -1,4 +1,5 @@
-//! `everett harden`: builds with chosen checks compute the same as the program, and stop where something is wrong.
+//! `everett harden`: builds with chosen checks compute the same as the program,
+//! and stop where something is wrong.
 
 use crate::common::{build, everett, expect, folder};
 use serde_json::{Value, json};
@@ -51,10 +52,12 @@ fn activate(folder: &Path, program: &str, kept: &[usize], output: &str) {
     );
 }
 
-/// Whatever can confuse a runtime: threads, fork, signals that longjmp away, callbacks, variable frames, large blocks.
+/// Whatever can confuse a runtime: threads, fork, signals that longjmp away,
+/// callbacks, variable frames, large blocks.
 const VARIED: &str = include_str!("../../../../tests/harden/varied.c");
 
-/// Small programs of another kind: arithmetic in loops without optimisation, and C++ with exceptions.
+/// Small programs of another kind: arithmetic in loops without
+/// optimisation, and C++ with exceptions.
 const LOOPS: &str = include_str!("../../../../tests/harden/loops.c");
 
 const CXX: &str = include_str!("../../../../tests/harden/cxx.cc");
@@ -121,8 +124,8 @@ fn exceptions_are_the_same_with_any_selection() {
 /// A server with a hot command, and rare ones with mistakes after the vulnerabilities of §5.5.2.
 const SERVER: &str = include_str!("../../../../tests/harden/server.c");
 
-/// Inputs that trigger each of them, and what the full build says. The third overwrites a member of the same object,
-/// which red zones do not see, in the paper neither.
+/// Inputs that trigger each of them, and what the full build says. The third overwrites a member of
+/// the same object, which red zones do not see, in the paper neither.
 const VULNERABILITIES: [(&str, Option<&str>); 9] = [
     ("event -3", Some("out of bounds")),
     ("diag 200", Some("out of bounds")),
@@ -164,7 +167,8 @@ fn vulnerabilities_in_rare_code_are_stopped() {
         "./bench.sh",
         "server",
     ]);
-    // Times vary on a loaded machine; what never runs in the workload costs nothing, and is kept in any case.
+    // Times vary on a loaded machine; what never runs in the workload costs
+    // nothing, and is kept in any case.
     let output = harden.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let made = read_json(&folder.join("server.hard.json"));
@@ -222,11 +226,13 @@ fn the_heap_keeps_bounded_memory() {
         .trim()
         .parse()
         .expect("a number");
-    // A million blocks of half a kibibyte are 500 MiB; 64 live ones and the quarantine are 50 at most.
+    // A million blocks of half a kibibyte are 500 MiB; 64 live ones
+    // and the quarantine are 50 at most.
     assert!(kib < 128 << 10, "{kib} KiB");
 }
 
-/// A check on a line that a complete exploration has passed is worth less than one that it never reached.
+/// A check on a line that a complete exploration has passed is worth less
+/// than one that it never reached.
 #[test]
 fn explorations_lower_the_benefit_of_what_they_reach() {
     const PROGRAM: &str = r#"
@@ -328,7 +334,8 @@ int main(void) {
     assert_eq!(run(&folder, "main", "").stdout, b"2 1 1\n");
 }
 
-/// Handles requests by a table of functions. The request `far` reads behind a block, which native code survives.
+/// Handles requests by a table of functions. The request `far` reads behind a
+/// block, which native code survives.
 const REQUESTS: &str = include_str!("../../../../tests/harden/requests.c");
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every limit, for programs and worlds: it is kept, listed in `limits_hit`, and a run that it cut is not complete.
+//! Every limit, for programs and worlds: it is kept, listed in `limits_hit`, and a
+//! run that it cut is not complete.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text, watched};
 use everett::{OPTIONS, RunOption};
@@ -66,7 +67,8 @@ int main(int argc, char **argv) {
 /// Who reaches the limit.
 const WHO: [&str; 3] = ["main", "thread", "child"];
 
-/// A limit: its option, its value, how a program reaches it, and whether runs of programs have it, too.
+/// A limit: its option, its value, how a program reaches it, and
+/// whether runs of programs have it, too.
 struct Limit {
     option: &'static str,
     value: &'static str,
@@ -114,8 +116,8 @@ const LIMITS: &[Limit] = &[
     limit("max-virtual-time", "50ms", "wait").of_worlds(),
 ];
 
-/// Limits that cut nothing: states are spilled, larger blocks are explored in parts, and the calls of native runs are
-/// counted only there.
+/// Limits that cut nothing: states are spilled, larger blocks are explored in parts, and the calls
+/// of native runs are counted only there.
 const CUT_NOTHING: [&str; 3] = ["max-memory", "max-symbolic-size", "max-calls"];
 
 fn is_limit(option: &&RunOption) -> bool {
@@ -426,7 +428,8 @@ fn what_pipes_hold_is_within_the_memory_limit() {
     assert!(said.contains("more memory than 150 MiB"), "{said}");
 }
 
-/// The time is over at its first call. It makes less calls than there are between two looks at its memory.
+/// The time is over at its first call. It makes less calls than there are
+/// between two looks at its memory.
 #[test]
 fn the_time_of_a_native_run_is_looked_at_before_every_call() {
     let folder = folder("limits-calls");

@@ -1,7 +1,9 @@
-//! Modules of a crate are in layers: none uses, by way of others, what uses it. A newcomer can read the floor first.
+//! Modules of a crate are in layers: none uses, by way of others, what uses it. A
+//! newcomer can read the floor first.
 //!
-//! A module is a file. It uses what its `use` lines and its paths name, wherever that is defined: re-exports are followed.
-//! What the root of a folder uses of its own files does not count, since it puts them together. Tests do not count.
+//! A module is a file. It uses what its `use` lines and its paths name, wherever that is defined:
+//! re-exports are followed. What the root of a folder uses of its own files does not count, since
+//! it puts them together. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -156,7 +158,8 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Reads the paths of a `use` tree that begins at a token, each with the name that it has here. Returns the token after.
+/// Reads the paths of a `use` tree that begins at a token, each with the name that it
+/// has here. Returns the token after.
 fn use_tree(
     tokens: &[Token],
     mut i: usize,

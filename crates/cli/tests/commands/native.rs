@@ -108,7 +108,8 @@ fn native_processes_die_with_their_master() {
     let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", master.id());
     let started = || fs::read_to_string(&children).unwrap_or_default();
-    // The program, the process that is copied for every program, and perhaps the first one of a namespace.
+    // The program, the process that is copied for every program, and
+    // perhaps the first one of a namespace.
     let runs = |child: &PathBuf| {
         let program = fs::read_link(child.join("exe")).unwrap_or_default();
         program.ends_with("spins")

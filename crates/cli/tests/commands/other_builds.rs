@@ -1,5 +1,5 @@
-//! Findings on builds of the same source that are not Everett's: by the compiler of the system, with its own libc, static
-//! and dynamic.
+//! Findings on builds of the same source that are not Everett's: by the compiler of the system,
+//! with its own libc, static and dynamic.
 
 use crate::common::{build, everett, expect, folder, text};
 use std::path::Path;

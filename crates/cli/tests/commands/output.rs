@@ -224,7 +224,8 @@ int main(int count, char **words) {
     ] {
         assert!(lcov.contains(record), "{lcov}");
     }
-    // Where the condition held, its other side was not taken, though the code behind it was executed.
+    // Where the condition held, its other side was not taken, though
+    // the code behind it was executed.
     let sides: Vec<&str> = lcov
         .lines()
         .filter(|line| line.starts_with("BRDA:11,0,"))

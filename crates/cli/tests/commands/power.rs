@@ -1,5 +1,6 @@
-//! Losses of power: what was not synchronised with the disk may be gone, or there in part. Runs are killed, their folders
-//! are made as a disk may have them then, and resumed runs reach what undisturbed ones do.
+//! Losses of power: what was not synchronised with the disk may be gone, or there in part.
+//! Runs are killed, their folders are made as a disk may have them then, and resumed runs
+//! reach what undisturbed ones do.
 
 use crate::common::generator::Numbers;
 use crate::common::samples::FORKS;
@@ -51,7 +52,8 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// What a file may hold: what was synchronised, and where it is still there, what was written since in whole or part.
+    /// What a file may hold: what was synchronised, and where it is still there, what was
+    /// written since in whole or part.
     fn contents(&self, name: &str, real: Option<&Path>) -> Vec<Vec<u8>> {
         let synced = fs::read(self.synced.join(name)).unwrap_or_default();
         let mut contents = vec![synced];
@@ -130,8 +132,9 @@ impl Disk<'_> {
     }
 }
 
-/// Loses the power at a moment of a run into the folder `name`, resumes it from three disks as they may be then, and
-/// returns how many of these had something to resume. All of them reach what the undisturbed run did.
+/// Loses the power at a moment of a run into the folder `name`, resumes it from three disks
+/// as they may be then, and returns how many of these had something to resume. All of them
+/// reach what the undisturbed run did.
 fn lose_power(
     (folder, library): (&Path, &Path),
     mut run: Command,

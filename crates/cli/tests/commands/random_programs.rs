@@ -1,4 +1,5 @@
-//! The interpreter against native code on random programs, and exploration against trying all inputs.
+//! The interpreter against native code on random programs, and
+//! exploration against trying all inputs.
 
 use crate::common::branching::{DOMAIN, branching_file};
 use crate::common::generator::random_file;
@@ -65,7 +66,8 @@ fn brute_force(folder: &Path, which: &str) -> BTreeSet<i64> {
         .collect()
 }
 
-/// Explores one function: every test ends natively as recorded, and no exit code is missing or made up.
+/// Explores one function: every test ends natively as recorded, and no
+/// exit code is missing or made up.
 fn explore(folder: &Path, which: &str, label: &str) {
     let out = folder.join(format!("out-{which}"));
     let mut run = everett(folder);

@@ -1,5 +1,6 @@
-//! Random worlds: hosts that send, wait, branch on symbolic data and lose things in random order. Every state mapping has to reach the same worlds;
-//! each world is followed in a simulation of one world, and on native programs, and has to end as it ended.
+//! Random worlds: hosts that send, wait, branch on symbolic data and lose things in random order.
+//! Every state mapping has to reach the same worlds; each world is followed in a simulation of one
+//! world, and on native programs, and has to end as it ended.
 
 use crate::cluster::{Trouble, simulate, submitted};
 use crate::common::generator::Numbers;
@@ -15,7 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a host does is its first argument, a letter and perhaps a host each; what it got to know is its exit code.
+/// What a host does is its first argument, a letter and perhaps a host each; what
+/// it got to know is its exit code.
 const NODE: &str = r#"
 #include <arpa/inet.h>
 #include <everett.h>
@@ -140,7 +142,8 @@ fn scenario(seed: u64) -> String {
     text
 }
 
-/// What is chosen in the worlds of a run and how hosts end in them, and how many worlds look like that.
+/// What is chosen in the worlds of a run and how hosts end in them, and
+/// how many worlds look like that.
 fn worlds(out: &Path) -> BTreeMap<String, usize> {
     let tests = files(&out.join("tests")).into_values();
     let told = tests.map(|bytes| {
@@ -186,7 +189,8 @@ fn check_bounds(out: &Path, scenario: &str) {
     }
 }
 
-/// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100, or EVERETT_RANDOM_SEEDS=59-59 for some of them.
+/// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100, or
+/// EVERETT_RANDOM_SEEDS=59-59 for some of them.
 fn seeds() -> RangeInclusive<u64> {
     let asked = std::env::var("EVERETT_RANDOM_SEEDS").unwrap_or("8".to_owned());
     let number = |text: &str| text.parse().expect("a number");
@@ -261,8 +265,8 @@ fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
     }
 }
 
-/// An account by which the memory is nearly full whenever it is asked, until something was freed. It stops the run when it
-/// was asked often enough.
+/// An account by which the memory is nearly full whenever it is asked, until something was freed.
+/// It stops the run when it was asked often enough.
 #[derive(Debug)]
 struct Full {
     is_freed: AtomicBool,
@@ -366,7 +370,8 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
                     "seed {seed}: {summary:#}\n{text}"
                 );
                 check_weights(&summary);
-                // Copy on write copies more where dstates are brought to their end one after the other.
+                // Copy on write copies more where dstates are brought
+                // to their end one after the other.
                 let states = (mapping != "cow").then(|| summary["states_total"].to_string());
                 (states, worlds(&out))
             };

@@ -534,7 +534,8 @@ fn time_goes_by_as_on_the_clock_of_the_replay() {
     assert!(start.elapsed().as_secs_f64() >= 1.0);
 }
 
-/// Stands in for gdb: says how it was called, and whether the process is there and traced by nobody.
+/// Stands in for gdb: says how it was called, and whether the process
+/// is there and traced by nobody.
 const DEBUGGER: &str = r#"#!/bin/sh
 echo "called: $*"
 for word; do

@@ -1,4 +1,5 @@
-//! Runs as a whole: the same twice, the same by every searcher, stopped at limits and taken up again.
+//! Runs as a whole: the same twice, the same by every searcher,
+//! stopped at limits and taken up again.
 
 use crate::common::samples::{FORK_FOR_EVER, FORKS, FORKS_PATHS, LARGE_STATES, SPIN, WORDS};
 use crate::common::{
@@ -235,7 +236,8 @@ fn the_time_limit_is_kept() {
 fn check_time(out: &Path, name: &str, took: Duration) {
     let summary = summary(out);
     assert_eq!(limits(&summary), ["max-time"], "{name}");
-    // Two per cent, and as much as a busy machine may take away: writing without a limit took half a minute.
+    // Two per cent, and as much as a busy machine may take away: writing
+    // without a limit took half a minute.
     let seconds = took.as_secs_f64();
     assert!((0.5..2.04 + 8.0).contains(&seconds), "{name}: {seconds} s");
 }

@@ -1,4 +1,5 @@
-//! `everett trojans`: who sends the unknown message, what clients do not choose, greetings, and how classes are told.
+//! `everett trojans`: who sends the unknown message, what clients do not choose,
+//! greetings, and how classes are told.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -29,7 +30,8 @@ static int open_socket(int kind, const char *address) {
 }
 "#;
 
-/// A server over UDP that accepts where this holds of the message `m`, its size `n` and its sender `from`.
+/// A server over UDP that accepts where this holds of the message `m`, its
+/// size `n` and its sender `from`.
 fn udp_server(accepts: &str) -> String {
     format!(
         "{HEAD}int main(void) {{
@@ -128,7 +130,8 @@ fn the_message_is_tried_from_each_client() {
     contains(&folder, "5206", "no", 1);
 }
 
-/// A client whose bytes come from something that it does not choose, and a server that takes any of them.
+/// A client whose bytes come from something that it does not choose, and
+/// a server that takes any of them.
 fn nothing_with(test: &str, makes: &str, accepts: &str, length: &str) {
     let (server, client) = (udp_server(accepts), udp_client(makes));
     let table = format!("clients = [\"client\"]\nlength = {length}\n");

@@ -1,4 +1,5 @@
-//! `everett trojans`: the examples, streams, cut-off clients, and what is said about scenarios that cannot be analysed.
+//! `everett trojans`: the examples, streams, cut-off clients, and what is said about
+//! scenarios that cannot be analysed.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -67,7 +68,8 @@ fn a_read_with_a_negative_address_is_all_there_is() {
         }
         assert!(!trojans(&summary).is_empty());
     }
-    // READ at -1 and at 7, with checksums; WRITE at -1, which the server refuses; a checksum that is wrong.
+    // READ at -1 and at 7, with checksums; WRITE at -1, which the server
+    // refuses; a checksum that is wrong.
     let message = |request: u8, address: i16| {
         let [low, high] = address.to_le_bytes();
         let mut bytes = vec![5, request, low, high, 0, 0];
@@ -220,7 +222,8 @@ fn a_stream_has_messages_too() {
     contains(&folder, "4135", "no", 1); // A5: the server rejects it
 }
 
-/// A server that takes a proposal and then acceptances, and a client that proposes and accepts the same value.
+/// A server that takes a proposal and then acceptances, and a client that
+/// proposes and accepts the same value.
 fn proposals() -> [String; 2] {
     let server = "int main(void) {
   struct sockaddr_in here = at(\"0.0.0.0\"), from;
@@ -256,7 +259,8 @@ fn a_server_in_a_later_state_accepts_other_messages() {
     for (name, source) in ["server", "client"].into_iter().zip(proposals()) {
         build(&folder, name, &source, &["-O1"]);
     }
-    // Before anything was proposed, any other proposal is one that no client makes, and nothing can be accepted.
+    // Before anything was proposed, any other proposal is one that no client
+    // makes, and nothing can be accepted.
     let summary = analysed(&folder, &["scenario.toml", "--no-confirm"], 1);
     assert_eq!(
         (&summary["complete"], trojans(&summary).len()),

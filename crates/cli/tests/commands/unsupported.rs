@@ -1,4 +1,5 @@
-//! What the kernel model refuses although Linux would do it is said: in the summary, and at the end of every command.
+//! What the kernel model refuses although Linux would do it is said: in the summary,
+//! and at the end of every command.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use std::fs;

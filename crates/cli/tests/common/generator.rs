@@ -1,5 +1,5 @@
-//! Random C functions whose behaviour is defined: every division, shift and conversion is guarded, signed
-//! arithmetic is done unsigned, and every loop has a bound.
+//! Random C functions whose behaviour is defined: every division, shift and conversion is guarded,
+//! signed arithmetic is done unsigned, and every loop has a bound.
 
 use std::fmt::Write;
 
@@ -107,7 +107,8 @@ pub struct File<'n> {
     helpers: Vec<(Int, Vec<Int>)>,
 }
 
-/// The source of a file with this many functions `f0`, `f1`, …; prints a line for each and each input.
+/// The source of a file with this many functions `f0`, `f1`, …; prints
+/// a line for each and each input.
 pub fn random_file(seed: u64, count: usize) -> String {
     let mut numbers = Numbers(seed);
     let mut file = File {

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
-/// An empty folder of this name for a test. Tests run at once, so that each name may be asked for once.
+/// An empty folder of this name for a test. Tests run at once, so that
+/// each name may be asked for once.
 pub fn folder(name: &str) -> PathBuf {
     static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let is_new = TAKEN.lock().expect("no poison").insert(name.to_owned());
@@ -29,7 +30,8 @@ pub fn folder(name: &str) -> PathBuf {
 /// Everett, to be started in a folder.
 pub fn everett(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
-    // Which tests are written, and in which order, depends on who comes first where there are several workers.
+    // Which tests are written, and in which order, depends on who comes first
+    // where there are several workers.
     command.current_dir(folder).env("EVERETT_WORKERS", "1");
     command
 }
@@ -130,7 +132,8 @@ pub fn endings(out: &Path) -> Vec<String> {
     endings
 }
 
-/// Runs a command and kills it with a signal when so many tests are in a folder, if it has not ended before.
+/// Runs a command and kills it with a signal when so many tests are in a
+/// folder, if it has not ended before.
 pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize) -> Option<i32> {
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
@@ -144,7 +147,8 @@ pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize)
     child.wait().expect("its end").code()
 }
 
-/// A run has come to its end. One that is killed between its summary and the removal of its checkpoint is resumed again.
+/// A run has come to its end. One that is killed between its summary and the removal of
+/// its checkpoint is resumed again.
 pub fn is_at_its_end(out: &Path) -> bool {
     out.join("summary.json").exists() && !out.join("checkpoint.json").exists()
 }

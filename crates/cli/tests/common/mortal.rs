@@ -15,7 +15,8 @@ pub struct Mortal {
     pub after: bool,
     /// It has broken.
     pub is_dead: bool,
-    /// It makes the mistake of taking a job from the queue before it has handed out what the job left.
+    /// It makes the mistake of taking a job from the queue before it
+    /// has handed out what the job left.
     pub is_hasty: bool,
 }
 

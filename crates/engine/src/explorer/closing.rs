@@ -1,13 +1,14 @@
-//! Estimates how long it takes to close a run (to spill the frontier and write the results), so that the search stops
-//! early enough to meet its time limit.
+//! Estimates how long it takes to close a run (to spill the frontier and write the results), so
+//! that the search stops early enough to meet its time limit.
 
 use super::memory::live_states;
 use super::*;
 use crate::spill::BUNDLE;
 
 impl Explorer<'_> {
-    /// Estimates how long [`Explorer::save`] takes by spilling samples of neighbouring states, which share most. The first
-    /// states of a sample are not timed: they write what all others share.
+    /// Estimates how long [`Explorer::save`] takes by spilling samples of
+    /// neighbouring states, which share most. The first states of a sample are not
+    /// timed: they write what all others share.
     fn leaving_time(&mut self) -> Duration {
         const RUNS: usize = 4;
         const FIRST: usize = 32;
@@ -78,8 +79,8 @@ impl Explorer<'_> {
     }
 }
 
-/// Margin for states that are added after the measurement, and for a machine that is slower by then: states for which
-/// there is no time are not saved.
+/// Margin for states that are added after the measurement, and for a machine that is slower by
+/// then: states for which there is no time are not saved.
 const CLOSING_MARGIN: f64 = 1.5;
 /// Fewer states take no time worth mentioning.
 const CLOSING_FEW_STATES: usize = 512;

@@ -128,7 +128,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// What ends a path only cuts it off: a limit was reached, or Everett cannot go on. What lies behind it is not known.
+    /// What ends a path only cuts it off: a limit was reached, or Everett cannot go on.
+    /// What lies behind it is not known.
     pub(crate) fn is_cut_by(&mut self, state: &State, bug: &Bug) -> bool {
         if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
             self.note_limit("unsupported");
@@ -163,7 +164,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Failures that hosts are to have (`--fault`, `fault_calls`), and that none of these hosts had.
+    /// Failures that hosts are to have (`--fault`, `fault_calls`),
+    /// and that none of these hosts had.
     pub fn failures_never_injected(&self) -> Vec<String> {
         let mut all: Vec<(&FaultFilter, bool)> = Vec::new();
         for (host, number) in self.config.hosts.iter().zip(0..) {

@@ -9,7 +9,8 @@ use crate::spill::{BUNDLE, SpillId};
 use crate::weight::Weight;
 
 impl Explorer<'_> {
-    /// Near the memory limit, spills states and frees unused terms. Returns `false` if that is not enough.
+    /// Near the memory limit, spills states and frees unused terms.
+    /// Returns `false` if that is not enough.
     pub(super) fn enforce_memory_limit(&mut self) -> bool {
         let Some(limit) = self.config.limits.max_memory else {
             return true;
@@ -83,8 +84,8 @@ impl Explorer<'_> {
         made_bytes() - self.made_at_check > self.room
     }
 
-    /// An instruction of the state that runs takes more memory than there is. Spills all other states. Returns `false`
-    /// if there are none.
+    /// An instruction of the state that runs takes more memory than there is. Spills all other
+    /// states. Returns `false` if there are none.
     pub(crate) fn clear_room(&mut self) -> bool {
         let before = self.room.saturating_sub(made_bytes() - self.made_at_check);
         let live: Vec<StateId> = match self.spill {
@@ -104,8 +105,8 @@ impl Explorer<'_> {
         !live.is_empty() || self.room > before + ROOM_TO_SPILL || self.narrow_team()
     }
 
-    /// Where several workers have too much memory together, all but the lead leave. Returns `false` if that has not
-    /// helped.
+    /// Where several workers have too much memory together, all but the lead leave. Returns
+    /// `false` if that has not helped.
     fn narrow_team(&mut self) -> bool {
         match &self.member {
             Some(member) if !self.is_world() => member.narrow(),
@@ -113,8 +114,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Whether what cannot be spilled is within the limit: the table of a world, or single states of a program. For
-    /// programs small limits leave room for what is no state.
+    /// Whether what cannot be spilled is within the limit: the table of a world, or single states
+    /// of a program. For programs small limits leave room for what is no state.
     fn fits(&self) -> bool {
         let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
         let most = if self.is_world() {
@@ -196,7 +197,8 @@ impl Explorer<'_> {
         usize::try_from(limit / MEMORY_AN_ENTRY).unwrap_or(usize::MAX)
     }
 
-    /// If the frontier has more than this number of spilled states, moves all but half of it to the backlog.
+    /// If the frontier has more than this number of spilled states, moves
+    /// all but half of it to the backlog.
     fn fill_backlog(&mut self, most: usize) {
         if self.frontier.spilled() <= most {
             return;
@@ -298,7 +300,8 @@ impl Explorer<'_> {
 const LEAST: u64 = 128 << 20;
 /// Memory is checked again after this part of what is left was used.
 const GROWTH_PART: u64 = 8;
-/// The most memory that an instruction takes: two pages and what is kept about them. Those that write more ask first.
+/// The most memory that an instruction takes: two pages and what is kept about them.
+/// Those that write more ask first.
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
 /// The least instructions between two checks.
 const SHORT_SLICE: u64 = 1000;

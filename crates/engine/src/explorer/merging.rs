@@ -1,9 +1,10 @@
 //! Merging of paths between `klee_open_merge` and `klee_close_merge`.
 //!
-//! Where a program opens a region, all its paths to the close are explored at once, and those that can be merged go on
-//! as one state. So a region is a single answer on the path of a merged state, which is a function of the state that
-//! opens it: a pending trace notes which regions were merged, and to follow it means to explore them again. A finished
-//! trace needs no note, because its inputs take one of the merged paths.
+//! Where a program opens a region, all its paths to the close are explored at once, and those that
+//! can be merged go on as one state. So a region is a single answer on the path of a merged state,
+//! which is a function of the state that opens it: a pending trace notes which regions were
+//! merged, and to follow it means to explore them again. A finished trace needs no note, because
+//! its inputs take one of the merged paths.
 
 use everett_expr::ExprId;
 use everett_vm::Merge;
@@ -64,8 +65,9 @@ fn is_mergeable(path: &Path, since: &Path) -> bool {
 }
 
 impl Explorer<'_> {
-    /// Whether a search merges paths. Worlds have states of several hosts, also those that a program boots; a second
-    /// build depends on the first one's path; and some checks are about single paths.
+    /// Whether a search merges paths. Worlds have states of several hosts, also
+    /// those that a program boots; a second build depends on the first one's path;
+    /// and some checks are about single paths.
     pub(super) fn merges_paths(config: &ExplorerConfig, images: &[Image]) -> bool {
         let vm = &config.vm;
         let checks = vm.check_races || vm.check_uninitialised || vm.log_writes;

@@ -1,6 +1,6 @@
-//! The explorer: picks states, runs them, forks them, and accounts for every path. A single program is a world of one
-//! host without a network: it needs no mapping and no order of clocks (`program`). Worlds of several hosts are in
-//! `crate::world`.
+//! The explorer: picks states, runs them, forks them, and accounts for every path. A single program
+//! is a world of one host without a network: it needs no mapping and no order of clocks
+//! (`program`). Worlds of several hosts are in `crate::world`.
 
 mod closing;
 mod endings;
@@ -54,9 +54,9 @@ pub trait Listener {
     fn difference(&mut self, _difference: &Difference) {}
     /// A world ended with these traces of its hosts. Called only if a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
-    /// A dstate settled, which means that nothing will happen in it any more: all combinations of one of these states
-    /// per host are worlds that ended. States are named by digests of their answers. Called only if
-    /// [`Listener::wants_settled`].
+    /// A dstate settled, which means that nothing will happen in it any more: all combinations of
+    /// one of these states per host are worlds that ended. States are named by digests of their
+    /// answers. Called only if [`Listener::wants_settled`].
     fn settled(&mut self, _hosts: Vec<Vec<u64>>) {}
     /// Whether [`Listener::settled`] is called.
     fn wants_settled(&self) -> bool {
@@ -70,8 +70,8 @@ pub trait Listener {
     fn narrowed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// All threads of a host are blocked, at least one of them on an event from outside. Called only if
-    /// [`Listener::wants_waits`].
+    /// All threads of a host are blocked, at least one of them on an event from outside. Called
+    /// only if [`Listener::wants_waits`].
     fn waits(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
@@ -91,7 +91,8 @@ pub trait Listener {
     fn keeps_sent(&self) -> bool {
         false
     }
-    /// A host sends a packet to others. Its payload may be symbolic, under the sender's path condition.
+    /// A host sends a packet to others. Its payload may be symbolic,
+    /// under the sender's path condition.
     fn sent(
         &mut self,
         _sender: &mut StateView<'_, '_>,
@@ -114,7 +115,8 @@ pub trait Listener {
     }
     /// Called often, for instance to show progress.
     fn tick(&mut self, explorer: &Explorer<'_>);
-    /// How long it would take to write the results if the search stopped now; the time limit includes it.
+    /// How long it would take to write the results if the search stopped
+    /// now; the time limit includes it.
     fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
         Duration::ZERO
     }
@@ -135,10 +137,11 @@ pub enum Start {
     Beginning,
     /// Where this trace of a program leads.
     Trace(Trace),
-    /// The same, followed loosely: what the trace leaves out takes its default. Inputs are matched by name and choices by
-    /// site. The solver is not queried.
+    /// The same, followed loosely: what the trace leaves out takes its default. Inputs are matched
+    /// by name and choices by site. The solver is not queried.
     Loosely(Trace),
-    /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are logged.
+    /// In one world, along these traces of its hosts, followed loosely.
+    /// Messages between hosts are logged.
     World(BTreeMap<String, Trace>),
     /// With an empty frontier: states come from other workers.
     Nothing,
@@ -187,7 +190,8 @@ pub struct Explorer<'a> {
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
     pub(crate) limits_hit: Vec<&'static str>,
-    /// Requests that kernels refused, by call, request and location, with the largest count on one path.
+    /// Requests that kernels refused, by call, request and location,
+    /// with the largest count on one path.
     refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
     /// The same for the run that this one resumes.
     pub(crate) earlier_refusals: Vec<Unsupported>,
@@ -448,7 +452,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Records that spilled states cannot be read. Their weight never becomes finished, so the run is not complete.
+    /// Records that spilled states cannot be read. Their weight never becomes
+    /// finished, so the run is not complete.
     pub(crate) fn note_lost(&mut self, states: u64, error: &str) {
         self.warn(match states {
             1 => format!("a spilled state is lost: {error}"),

@@ -1,5 +1,6 @@
-//! Explores two builds of a program (`--against`): when a path of the build under test ends, the other build starts
-//! under the same path condition. When that ends too, the explorer compares what the two did.
+//! Explores two builds of a program (`--against`): when a path of the build under test
+//! ends, the other build starts under the same path condition. When that ends too, the
+//! explorer compares what the two did.
 
 use everett_linux::{Host, Stream};
 use everett_solver::Verdict;
@@ -13,7 +14,8 @@ use crate::second::{Behaviour, Second};
 use crate::trace::TraceEnd;
 
 impl Explorer<'_> {
-    /// Lets the other build go on where a path of the first one has ended, if there is one and the end can be compared.
+    /// Lets the other build go on where a path of the first one has ended, if there is
+    /// one and the end can be compared.
     pub(super) fn goes_on(&mut self, id: StateId, state: &State, ending: &Ending) -> bool {
         if self.config.against.is_none() {
             return false;
@@ -28,7 +30,8 @@ impl Explorer<'_> {
         path.second = Some(Box::new(Second::after(made, first, instructions)));
         path.names = Names::default();
         path.takes_one_side = false;
-        // The start of the second run counts as an answer, so that a trace says whether it has begun.
+        // The start of the second run counts as an answer, so that a
+        // trace says whether it has begun.
         path.answer(Answer::Bool(true));
         path.tape.clear();
         next.host = None;
@@ -92,7 +95,8 @@ impl Explorer<'_> {
         self.hear(&state, 0);
     }
 
-    /// Reports an input of the path on which the builds differ, if there is one. `false` if the solver does not know.
+    /// Reports an input of the path on which the builds differ, if there is one.
+    /// `false` if the solver does not know.
     fn compare(
         &mut self,
         path: &mut Path,

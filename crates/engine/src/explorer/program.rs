@@ -7,7 +7,8 @@ use crate::oracle::Fork;
 use crate::worker::{Other, RunFor};
 
 impl Explorer<'_> {
-    /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it does.
+    /// Runs the state that the searcher picks for a batch. Returns
+    /// why the search stops, if it does.
     pub(super) fn run_program(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
         let Some(id) = self.select() else {
             return Some(Stopped::Finished);
@@ -22,8 +23,8 @@ impl Explorer<'_> {
         None
     }
 
-    /// Picks the next state. A spilled one must be rematerialised from the start, so it is passed over while there are
-    /// others, unless little was spent on that.
+    /// Picks the next state. A spilled one must be rematerialised from the start, so it is passed
+    /// over while there are others, unless little was spent on that.
     fn select(&mut self) -> Option<StateId> {
         /// Part of all instructions that may be spent.
         const PART: u64 = 20;
@@ -137,13 +138,15 @@ impl Explorer<'_> {
         self.searcher.updated(&self.frontier, id);
     }
 
-    /// A state that may not end any more, because another worker's path was the last: it will end another time.
+    /// A state that may not end any more, because another worker's path was the
+    /// last: it will end another time.
     fn before_its_end(&self, state: &State) -> Box<State> {
         let trace = state.path.pending_trace(&mut Sharing::default());
         Box::new(State::starting(Path::following(Arc::new(trace))))
     }
 
-    /// Checks the clock now and then, so that states that fork all the time do not run past the limit.
+    /// Checks the clock now and then, so that states that fork all the
+    /// time do not run past the limit.
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
         self.ticks.is_multiple_of(64) && self.is_late()
@@ -166,7 +169,8 @@ impl Explorer<'_> {
             .run(state, host, None, RunFor::Budget(budget), deadline)
     }
 
-    /// Whether the program wants one side of this fork only. The run is not complete then, and says why.
+    /// Whether the program wants one side of this fork only. The run is
+    /// not complete then, and says why.
     pub(crate) fn takes_one_side(&mut self, state: &State, fork: &Fork) -> bool {
         let one_side = state.path.takes_one_side && fork.is_of_data();
         if one_side {
@@ -210,7 +214,8 @@ impl Explorer<'_> {
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
     }
 
-    /// The solver could not decide whether a side of a fork is feasible: its weight is neither finished nor pending.
+    /// The solver could not decide whether a side of a fork is feasible: its weight
+    /// is neither finished nor pending.
     fn give_up(&mut self, state: &State, reason: &str, listener: &mut dyn Listener) {
         self.statistics.unknown.add(state.path.weight);
         self.count_partial();

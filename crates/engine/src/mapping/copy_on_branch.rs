@@ -1,5 +1,5 @@
-//! Copy on branch (COB): a fork of one state copies all states of its world, so a dstate is always one world. It is
-//! simple, and the tests compare the other mappings with it.
+//! Copy on branch (COB): a fork of one state copies all states of its world, so a dstate is always
+//! one world. It is simple, and the tests compare the other mappings with it.
 
 use super::{Copier, Mapping, MemberId, Table};
 

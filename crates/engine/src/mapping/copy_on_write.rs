@@ -1,5 +1,5 @@
-//! Copy on write (COW): a fork copies no other state. When a state sends a packet and other states of its host do not,
-//! all states of the other hosts are copied.
+//! Copy on write (COW): a fork copies no other state. When a state sends a packet and other states
+//! of its host do not, all states of the other hosts are copied.
 
 use super::{Copier, Mapping, MemberId, Table};
 

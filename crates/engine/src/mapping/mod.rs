@@ -1,9 +1,10 @@
 //! State mapping: which states of different hosts belong together.
 //!
-//! A *dstate* (distributed state) is a set of states with at least one state of every host. States of one host in a dstate have the same
-//! communication history, so every choice of one state per host is a world. A mapping preserves this when states fork
-//! and when they send. It knows nothing of the contents of states: it decides which states to copy, and gets the ids
-//! of the copies. A mapping is one file with one type, and one row in [`MAPPINGS`].
+//! A *dstate* (distributed state) is a set of states with at least one state of every host. States
+//! of one host in a dstate have the same communication history, so every choice of one state per
+//! host is a world. A mapping preserves this when states fork and when they send. It knows nothing
+//! of the contents of states: it decides which states to copy, and gets the ids of the copies. A
+//! mapping is one file with one type, and one row in [`MAPPINGS`].
 
 mod copy_on_branch;
 mod copy_on_write;
@@ -50,12 +51,12 @@ pub trait Mapping {
         table.put_beside(child, parent);
     }
 
-    /// Prepares a state to send: separates it from the other states of its host. Afterwards it is the only state of its
-    /// host in each of its dstates.
+    /// Prepares a state to send: separates it from the other states of its host. Afterwards it is
+    /// the only state of its host in each of its dstates.
     fn part(&mut self, table: &mut Table, sender: MemberId, copy: Copier<'_>);
 
-    /// The states of a host that receive a packet from a state prepared by [`Mapping::part`]. Afterwards, each of them
-    /// receives the packet in all of its worlds.
+    /// The states of a host that receive a packet from a state prepared by [`Mapping::part`].
+    /// Afterwards, each of them receives the packet in all of its worlds.
     fn receivers(
         &mut self,
         table: &mut Table,
@@ -75,8 +76,9 @@ pub trait Mapping {
         false
     }
 
-    /// Merges two equal states of a host: `other` replaces `one` in all its dstates, and `one` is removed. Returns
-    /// `false` if a state cannot be in several dstates, or if both are in the same one.
+    /// Merges two equal states of a host: `other` replaces `one` in all its dstates,
+    /// and `one` is removed. Returns `false` if a state cannot be in several dstates,
+    /// or if both are in the same one.
     fn merge(&mut self, _table: &mut Table, _one: MemberId, _other: MemberId) -> bool {
         false
     }
@@ -117,8 +119,8 @@ impl fmt::Display for UnknownMapping {
     }
 }
 
-/// The weight of all worlds that choose one of these states per host. The weight of a world is the product of the
-/// weights of its states.
+/// The weight of all worlds that choose one of these states per host. The weight of a world is the
+/// product of the weights of its states.
 pub fn weight_of<'s>(
     hosts: impl IntoIterator<Item = (HostIndex, &'s [MemberId])>,
     of_state: impl Fn(MemberId) -> Weight,

@@ -1,5 +1,5 @@
-//! Reference implementation of the table and of the three mappings, for tests: B-trees of B-trees that are searched in
-//! full. Tests run it beside the real implementation and compare the results.
+//! Reference implementation of the table and of the three mappings, for tests: B-trees of B-trees
+//! that are searched in full. Tests run it beside the real implementation and compare the results.
 
 use everett_net::HostIndex;
 use proptest::prelude::*;
@@ -150,7 +150,8 @@ impl Model {
         self.forget()
     }
 
-    /// Takes the first worlds out that have settled. Returns these and the states that are gone, in order.
+    /// Takes the first worlds out that have settled. Returns these and the
+    /// states that are gone, in order.
     fn finish_next(&mut self) -> Option<(Members, Vec<MemberId>)> {
         for (id, members) in &self.dstates {
             let is_live = |state: &&MemberId| !self.quiescent.contains(*state);

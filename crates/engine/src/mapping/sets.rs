@@ -1,5 +1,6 @@
-//! Sets of states of one host, shared by dstates. Dstates in which a host has the same states link to the same set. So
-//! a dstate costs one link per host, and a change to a set takes effect in all dstates that share it.
+//! Sets of states of one host, shared by dstates. Dstates in which a host has the same states
+//! link to the same set. So a dstate costs one link per host, and a change to a set takes
+//! effect in all dstates that share it.
 
 use everett_net::HostIndex;
 use std::collections::HashMap;
@@ -121,8 +122,8 @@ impl Hasher for Digested {
     }
 }
 
-/// All sets, and which one has which states. Of two sets with the same digest one is found at most: then less is
-/// shared, and nothing is wrong.
+/// All sets, and which one has which states. Of two sets with the same digest one is found at most:
+/// then less is shared, and nothing is wrong.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sets {
     sets: Slab<StateSet>,
@@ -165,7 +166,8 @@ impl Sets {
         self.sets.iter().map(|(at, set)| (SetId(at), set))
     }
 
-    /// Changes the states of a set. Returns the set that has the same states now, if there is another one.
+    /// Changes the states of a set. Returns the set that has the same
+    /// states now, if there is another one.
     pub fn substitute(&mut self, id: SetId, out: &[MemberId], into: &[MemberId]) -> Option<SetId> {
         self.unregister(id);
         self.sets[id.0].substitute(out, into);

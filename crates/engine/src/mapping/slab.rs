@@ -1,10 +1,12 @@
-//! Dense containers for the table: a slab, which reuses indices, and a map from state ids, which are never reused.
+//! Dense containers for the table: a slab, which reuses indices, and a map from
+//! state ids, which are never reused.
 
 use std::ops::{Index, IndexMut};
 
 use super::MemberId;
 
-/// Values by index. An index that was removed is given to the next value, so nothing may be ordered by it.
+/// Values by index. An index that was removed is given to the next value,
+/// so nothing may be ordered by it.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Option<T>>,
@@ -80,8 +82,8 @@ struct Page<T> {
     used: usize,
 }
 
-/// Values by state. Ids of states only grow, so the map is an array of pages: a lookup is two loads, iteration is in
-/// the order of ids, and a page whose states are all gone takes no room.
+/// Values by state. Ids of states only grow, so the map is an array of pages: a lookup is two
+/// loads, iteration is in the order of ids, and a page whose states are all gone takes no room.
 #[derive(Clone, Debug)]
 pub(super) struct MemberMap<T> {
     pages: Vec<Option<Box<Page<T>>>>,

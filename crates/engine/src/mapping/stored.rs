@@ -1,4 +1,5 @@
-//! The table of states and dstates as a checkpoint stores it: each set is written once, however many dstates share it.
+//! The table of states and dstates as a checkpoint stores it: each set is written
+//! once, however many dstates share it.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};
@@ -49,8 +50,8 @@ impl StoredTable {
             .map(move |dstate| dstate.iter().map(set))
     }
 
-    /// Adds its dstates to a table, where the states have these ids and are of these hosts. `None` if a set has states of
-    /// another host, or a state is nowhere.
+    /// Adds its dstates to a table, where the states have these ids and are of these hosts. `None`
+    /// if a set has states of another host, or a state is nowhere.
     pub fn add_to(&self, table: &mut Table, states: &[(MemberId, HostIndex)]) -> Option<()> {
         let mut is_used = vec![false; states.len()];
         for (id, host) in states {

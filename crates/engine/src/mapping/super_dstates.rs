@@ -1,5 +1,6 @@
-//! Super dstates (SDS): a state may be in several dstates, so a split of a dstate does not copy states that neither
-//! send nor receive. A state is copied, once, only if it receives a packet in some of its worlds and not in others.
+//! Super dstates (SDS): a state may be in several dstates, so a split of a dstate does not copy
+//! states that neither send nor receive. A state is copied, once, only if it receives a packet in
+//! some of its worlds and not in others.
 
 use everett_net::HostIndex;
 
@@ -60,8 +61,8 @@ impl Mapping for SuperDstates {
     ) -> Vec<MemberId> {
         let covered = Covered::by(table, sender, to);
         let targets = covered.members(table);
-        // In dstates that have another state of the sender's host a target does not receive: there a copy takes its
-        // place.
+        // In dstates that have another state of the sender's host a target does not
+        // receive: there a copy takes its place.
         let mut elsewhere: Vec<SetId> = Vec::new();
         let mut copies: Vec<(MemberId, MemberId)> = Vec::new();
         for target in &targets {

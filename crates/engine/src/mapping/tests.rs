@@ -1,5 +1,5 @@
-//! Property tests with random protocols: what a host does is a function of its history, so all mappings must reach the
-//! same worlds.
+//! Property tests with random protocols: what a host does is a function of its history, so all
+//! mappings must reach the same worlds.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,8 @@ fn mix(mut z: u64) -> u64 {
 
 fn digest(seed: u64, host: HostIndex, local: &Local) -> u64 {
     let start = mix(seed ^ u64::from(host.0) << 32 ^ u64::from(local.step));
-    // What is on its way counts, so that what two states send is never the same: packets are told apart.
+    // What is on its way counts, so that what two states send is never
+    // the same: packets are told apart.
     let all = local.history.iter().chain(local.arriving.values());
     all.fold(start, |sum, one| mix(sum ^ one))
 }
@@ -251,7 +252,8 @@ proptest! {
         let distinct = |run: &Run| run.locals().into_iter().collect::<BTreeSet<_>>();
         prop_assert_eq!(distinct(&sds), distinct(&cow));
         prop_assert_eq!(distinct(&sds), distinct(&cob));
-        // No two states are the same under the one that shares most, and it needs no more than the others.
+        // No two states are the same under the one that shares most, and
+        // it needs no more than the others.
         prop_assert_eq!(sds.locals().len(), distinct(&sds).len());
         prop_assert!(sds.states.len() <= cow.states.len());
         prop_assert!(cow.states.len() <= cob.states.len());

@@ -1,12 +1,12 @@
-//! The coverage searcher: picks states at random, and prefers states near code that was never executed and states that
-//! covered new code recently.
+//! The coverage searcher: picks states at random, and prefers states near code that was never
+//! executed and states that covered new code recently.
 
 use super::Searcher;
 use crate::frontier::{Frontier, StateId, StateInfo};
 use crate::random::Random;
 
-/// Chooses at random, in proportion to a weight for each state. Sums over ranges of states are kept in a
-/// Fenwick tree, so that choosing and changing take logarithmic time.
+/// Chooses at random, in proportion to a weight for each state. Sums over ranges of states are kept
+/// in a Fenwick tree, so that choosing and changing take logarithmic time.
 #[derive(Default)]
 pub struct CoverageGuided {
     weights: Vec<f64>,

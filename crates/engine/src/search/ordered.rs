@@ -1,4 +1,5 @@
-//! Searchers that pick the state with the least key, such as the fewest faults; among equals the oldest.
+//! Searchers that pick the state with the least key, such as the fewest
+//! faults; among equals the oldest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Searchers that use only the age of states or a random number: DFS, BFS, random path, random state.
+//! Searchers that use only the age of states or a random number: DFS,
+//! BFS, random path, random state.
 
 use std::collections::VecDeque;
 
@@ -57,7 +58,8 @@ impl Searcher for BreadthFirst {
     }
 }
 
-/// A random walk down the tree of forks: states high up are as likely as all that is below their sibling.
+/// A random walk down the tree of forks: states high up are as likely as
+/// all that is below their sibling.
 pub struct RandomPath;
 
 impl Searcher for RandomPath {

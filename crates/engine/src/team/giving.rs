@@ -11,7 +11,8 @@ const MOST_LOOKED_AT: usize = 4096;
 const MOST_DSTATES: usize = 1024;
 
 impl Explorer<'_> {
-    /// Gives states to idle workers: those with the largest weight, because most of the search lies below them.
+    /// Gives states to idle workers: those with the largest weight, because
+    /// most of the search lies below them.
     pub(super) fn share_work(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
         if wanted == 0 || self.frontier.len() < 2 {
@@ -152,7 +153,8 @@ impl Explorer<'_> {
         self.take_states().into_iter().map(Job::state).collect()
     }
 
-    /// Takes all states of a program out of the search, as pending traces. The frontier is empty afterwards.
+    /// Takes all states of a program out of the search, as pending traces.
+    /// The frontier is empty afterwards.
     pub fn take_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();

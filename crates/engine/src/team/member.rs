@@ -1,5 +1,5 @@
-//! The data that the workers of one search share: jobs, counters, phases, and messages to the lead (the worker whose
-//! explorer the caller runs). Must not know the explorer, which acts on it.
+//! The data that the workers of one search share: jobs, counters, phases, and messages to the lead
+//! (the worker whose explorer the caller runs). Must not know the explorer, which acts on it.
 
 use everett_linux::{Refusal, Setup};
 use everett_net::FaultIndex;
@@ -109,9 +109,11 @@ pub(crate) struct Team {
     pub(super) growth: AtomicUsize,
     /// States of workers other than the lead, as last reported.
     pub(super) elsewhere: AtomicUsize,
-    /// Instructions that exploring everything is expected to take, by what the explored part took; 0 if that is not known.
+    /// Instructions that exploring everything is expected to take, by what the explored
+    /// part took; 0 if that is not known.
     pub(super) expected: AtomicU64,
-    /// Paths that ended and forks of all workers. Each is counted before it happens, so that no limit is exceeded.
+    /// Paths that ended and forks of all workers. Each is counted before it
+    /// happens, so that no limit is exceeded.
     pub(super) paths: AtomicU64,
     pub(super) forks: AtomicU64,
     /// Whether workers must check the phase.
@@ -152,7 +154,8 @@ pub(crate) struct Member {
     /// Whether the coverage has grown here since the last exchange.
     pub(crate) has_grown: bool,
     pub(super) rounds: u32,
-    /// The round of the next check whether idle workers want dstates, and the rounds between two checks.
+    /// The round of the next check whether idle workers want dstates,
+    /// and the rounds between two checks.
     pub(super) look_at: u32,
     pub(super) pause: u32,
     /// Solver counters that were reported.
@@ -352,13 +355,14 @@ impl Member {
 /// How long a worker waits for jobs before it checks the clock and the stop flag.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// A state is given away if the work below it is expected to be this many times the cost of rematerialising it.
+/// A state is given away if the work below it is expected to be this many times
+/// the cost of rematerialising it.
 const WORTH: f64 = 16.0;
 
-/// Dstates are given away for the first time after the instructions of a batch divided by this, in rounds: a shorter
-/// search ends before another worker has begun.
+/// Dstates are given away for the first time after the instructions of a batch divided by this, in
+/// rounds: a shorter search ends before another worker has begun.
 const FIRST_ROUNDS_PART: u64 = 10;
 
-/// Rounds between two checks whether idle workers want dstates: a round of a world is short. The number doubles if no
-/// dstate was worth giving.
+/// Rounds between two checks whether idle workers want dstates: a round of a world is short. The
+/// number doubles if no dstate was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;

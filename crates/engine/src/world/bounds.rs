@@ -1,8 +1,9 @@
-//! Bounds on the number of faults in a whole world. A host knows only its causal past, so two hosts that have not
-//! heard of each other may each use up a fault that may happen only once. So each state counts the faults of its own
-//! host, and a choice of one state per host is a world only if the sum of the counts is within the bounds. The
-//! questions that a host is asked depend on its causal past alone, so states are shared as without bounds and no world
-//! within the bounds is lost.
+//! Bounds on the number of faults in a whole world. A host knows only its causal past, so
+//! two hosts that have not heard of each other may each use up a fault that may happen only
+//! once. So each state counts the faults of its own host, and a choice of one state per host
+//! is a world only if the sum of the counts is within the bounds. The questions that a host
+//! is asked depend on its causal past alone, so states are shared as without bounds and no
+//! world within the bounds is lost.
 
 use everett_net::{FaultCounters, FaultIndex, Faults, HostIndex, Scope};
 use smallvec::smallvec;
@@ -79,7 +80,8 @@ pub fn least<'u>(all: impl IntoIterator<Item = &'u [u32]>) -> FaultUse {
     least
 }
 
-/// What is used at least by hosts from each one on, where these are the least counts of each host; 0 behind the last.
+/// What is used at least by hosts from each one on, where these are the least counts
+/// of each host; 0 behind the last.
 pub fn least_from(hosts: impl DoubleEndedIterator<Item = FaultUse>) -> Vec<FaultUse> {
     let mut sums = vec![FaultUse::default()];
     for least in hosts.rev() {
@@ -169,7 +171,8 @@ impl Bounds {
         }
     }
 
-    /// Combinations of some hosts with the states of one more. The weight of those that exceed a bound goes `beyond`.
+    /// Combinations of some hosts with the states of one more. The weight of those
+    /// that exceed a bound goes `beyond`.
     fn joined(&self, some: &ByUse, more: &ByUse, beyond: &mut WeightSum) -> ByUse {
         let mut joined = ByUse::new();
         for (used, part) in some {
@@ -264,7 +267,8 @@ mod tests {
 
     #[test]
     fn packets_and_one_loss_make_one_world_more_than_packets() {
-        // Five hosts that receive 20 packets each: one state without a loss, one for each packet that is lost.
+        // Five hosts that receive 20 packets each: one state without a loss,
+        // one for each packet that is lost.
         let mut host: Vec<(u32, [u32; 2])> = (1..=20).map(|packet| (packet, [1, 0])).collect();
         host.push((20, [0, 0]));
         let tally = tally(&bounds([1, 0]), &vec![host; 5]);

@@ -1,5 +1,5 @@
-//! Chooses one state per host such that the states form a world: their path conditions do not contradict each other,
-//! and together they are within the bounds on faults.
+//! Chooses one state per host such that the states form a world: their path conditions do not
+//! contradict each other, and together they are within the bounds on faults.
 
 use everett_expr::ExprId;
 use everett_solver::Verdict;
@@ -23,7 +23,8 @@ struct Lists<'l> {
 type Visit<'v, 'e> = &'v mut dyn FnMut(&mut Explorer<'e>, &Path, &[StateId]) -> bool;
 
 impl<'e> Explorer<'e> {
-    /// One state of each list, so that all can be together and something holds; and their joined path.
+    /// One state of each list, so that all can be together and
+    /// something holds; and their joined path.
     pub(super) fn choose(
         &mut self,
         lists: &[Vec<StateId>],
@@ -40,8 +41,8 @@ impl<'e> Explorer<'e> {
         found
     }
 
-    /// Visits every world of one state of each list that can be together, until `visit` returns `false`. With
-    /// `must_know`, worlds are left out of which the solver cannot tell.
+    /// Visits every world of one state of each list that can be together, until `visit` returns
+    /// `false`. With `must_know`, worlds are left out of which the solver cannot tell.
     pub(super) fn each_world(
         &mut self,
         lists: &[Vec<StateId>],
@@ -68,7 +69,8 @@ impl<'e> Explorer<'e> {
         self.visit_from(&lists, Path::default(), nothing, &mut Vec::new(), visit);
     }
 
-    /// The same for worlds that begin with the chosen states, whose joined path this is. Returns whether to go on.
+    /// The same for worlds that begin with the chosen states, whose joined path
+    /// this is. Returns whether to go on.
     fn visit_from(
         &mut self,
         lists: &Lists<'_>,

@@ -1,4 +1,5 @@
-//! The end of hosts in worlds: reports findings, each with one world in which it happens, and checks expectations.
+//! The end of hosts in worlds: reports findings, each with one world in which it
+//! happens, and checks expectations.
 
 use everett_expr::ExprId;
 use everett_linux::Ending;
@@ -71,8 +72,8 @@ impl Explorer<'_> {
         dstates.filter_map(|id| table.dstate(id)).collect()
     }
 
-    /// Reports a finding, which may be about one process, if it is the first at its place and one of these dstates has a
-    /// feasible world with it in which `wanted` holds.
+    /// Reports a finding, which may be about one process, if it is the first at its place and one
+    /// of these dstates has a feasible world with it in which `wanted` holds.
     fn report_in_world(
         &mut self,
         id: StateId,

@@ -13,7 +13,8 @@ impl Explorer<'_> {
         &self.world.host_status
     }
 
-    /// Notes what every host is doing, where one world is followed; one of them may not be in the table of states at the moment.
+    /// Notes what every host is doing, where one world is followed; one of them may not be in
+    /// the table of states at the moment.
     pub(super) fn note_host_status(&mut self, own: Option<(StateId, &State)>) {
         if self.world.messages.is_none() {
             return;

@@ -1,5 +1,5 @@
-//! The initial states of worlds: one state per host, for each combination of outcomes of the faults that are decided
-//! once per world, such as partitions.
+//! The initial states of worlds: one state per host, for each combination of outcomes of the faults
+//! that are decided once per world, such as partitions.
 
 use everett_net::FaultIndex;
 use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};
@@ -38,8 +38,8 @@ impl Explorer<'_> {
 
     /// Makes the initial states of the next worlds. Returns `false` if all have begun.
     ///
-    /// Each fault of a whole world doubles the number of worlds, so they begin a part at a time: the next ones when the
-    /// others are done. Those with few faults come first.
+    /// Each fault of a whole world doubles the number of worlds, so they begin a part at a time:
+    /// the next ones when the others are done. Those with few faults come first.
     pub(crate) fn begin_more_worlds(&mut self) -> bool {
         const AT_A_TIME: u64 = 1 << 10;
         if self.world.next_world.is_none() {

@@ -116,7 +116,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Evaluates invariants of worlds that are at their end: at later times their data stays as it is.
+    /// Evaluates invariants of worlds that are at their end: at later
+    /// times their data stays as it is.
     pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
         let times: Vec<u64> = self.world.times.range(..=most).copied().collect();
@@ -240,7 +241,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// States of these groups, and of the hosts behind them, may be in a world within the bounds on faults.
+    /// States of these groups, and of the hosts behind them, may be in a
+    /// world within the bounds on faults.
     fn may_be_together<T>(&self, groups: &Groups<T>, chosen: &[usize]) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -318,7 +320,8 @@ impl Explorer<'_> {
         Some(self.worker.arena.not(verdict.holds))
     }
 
-    /// An invariant that is also evaluated after changes was reported then; it is not reported again at the end.
+    /// An invariant that is also evaluated after changes was reported then; it
+    /// is not reported again at the end.
     fn is_known(&self, question: &Question<'_>) -> bool {
         let (kind, start, line, name) = self.key(question, "");
         let mut known = self.findings.all().into_iter().map(|(key, _)| key);
@@ -328,7 +331,8 @@ impl Explorer<'_> {
             })
     }
 
-    /// Findings of one invariant are the same if the same host has broken it, or if it is found broken at the same time.
+    /// Findings of one invariant are the same if the same host has broken it, or if it
+    /// is found broken at the same time.
     fn key(&self, question: &Question<'_>, host: &str) -> (String, String, u32, String) {
         let place = match question.when {
             When::At { time_ns } => format!("{}: at {time_ns}", question.file),
@@ -385,7 +389,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// The data that an invariant reads in a world of these states, under a model of their path conditions.
+    /// The data that an invariant reads in a world of these states, under a
+    /// model of their path conditions.
     fn values_read(
         &mut self,
         invariant: &Invariant,

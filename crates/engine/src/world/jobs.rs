@@ -1,5 +1,6 @@
-//! Worlds that another machine explores, as plain data: dstates with their states, and worlds that have not begun. The
-//! explorer that continues them does not trust the data: it checks everything first.
+//! Worlds that another machine explores, as plain data: dstates with their states, and
+//! worlds that have not begun. The explorer that continues them does not trust the
+//! data: it checks everything first.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::config::ExplorerConfig;
 use crate::mapping::DstateId;
 use crate::weight::Weight;
 
-/// Most forks of a state, and of the states of a world together. The sum of weights has as many digits.
+/// Most forks of a state, and of the states of a world together. The
+/// sum of weights has as many digits.
 const MOST_HALVINGS: u32 = 1 << 20;
 const MOST_HALVINGS_TOGETHER: u64 = 1 << 22;
 
@@ -18,7 +20,8 @@ const MOST_HALVINGS_TOGETHER: u64 = 1 << 22;
 pub struct Worlds {
     /// Dstates with their states.
     part: WorldPart,
-    /// Times at which invariants are still to be evaluated in these: all of them have passed the others.
+    /// Times at which invariants are still to be evaluated in these: all
+    /// of them have passed the others.
     times: Vec<u64>,
     /// Worlds that have not begun.
     not_begun: Option<NotBegun>,
@@ -47,7 +50,8 @@ impl Worlds {
         self.part.states()
     }
 
-    /// Their weight under this configuration. `None` if they are not worlds of it: the data is not trusted.
+    /// Their weight under this configuration. `None` if they are not worlds
+    /// of it: the data is not trusted.
     pub fn weight(&self, config: &ExplorerConfig) -> Option<WeightSum> {
         let weights = self.part.checked_weights(config.hosts.len())?;
         let is_deep = |halvings: &u32| *halvings > MOST_HALVINGS;
@@ -76,8 +80,8 @@ impl Worlds {
         Some(sum)
     }
 
-    /// Whether one search can continue all of them: no world has passed a time at which invariants of others are still
-    /// to be evaluated.
+    /// Whether one search can continue all of them: no world has passed a time at which invariants
+    /// of others are still to be evaluated.
     pub fn can_be_together(all: &[Worlds]) -> bool {
         let mut with_states = all.iter().filter(|worlds| worlds.states() > 0);
         let first = with_states.next().map(|worlds| &worlds.times);

@@ -60,7 +60,8 @@ impl Machine for Explored<'_, '_> {
 
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<Ending>, Option<Fork>> {
         if let Some(begin) = self.config.begin.as_ref().filter(|_| restarts > 0) {
-            // It is the same machine: its program gets the inputs again that it set the host up with.
+            // It is the same machine: its program gets the inputs
+            // again that it set the host up with.
             self.state.path.again = 0..begin.inputs.len();
         }
         self.execute(disk)

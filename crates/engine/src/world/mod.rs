@@ -1,9 +1,9 @@
-//! Worlds of several hosts: the states of each host fork on their own and run in the order of their clocks. A mapping
-//! tracks which states form worlds together.
+//! Worlds of several hosts: the states of each host fork on their own and run in the order of their
+//! clocks. A mapping tracks which states form worlds together.
 //!
-//! A state runs when no other state has an earlier clock (unless a searcher is chosen, or memory is short: `order`), and
-//! only to its horizon: the time before which nothing can still arrive. So no packet arrives in a host's past, and what
-//! a host does depends only on what it has received.
+//! A state runs when no other state has an earlier clock (unless a searcher is chosen, or memory is
+//! short: `order`), and only to its horizon: the time before which nothing can still arrive. So no
+//! packet arrives in a host's past, and what a host does depends only on what it has received.
 
 mod bounds;
 mod choose;
@@ -187,15 +187,17 @@ impl Explorer<'_> {
         }
     }
 
-    /// Steps a state until it blocks or the time of the run is over. Returns `false` if it is in no world any more.
+    /// Steps a state until it blocks or the time of the run is over. Returns
+    /// `false` if it is in no world any more.
     fn run_to_horizon(
         &mut self,
         id: StateId,
         state: &mut State,
         listener: &mut dyn Listener,
     ) -> bool {
-        /// Steps before a request to stop is heeded here: a state that stops on its way changes the order in which
-        /// others go on, so a resumed run would merge other states than an undisturbed one.
+        /// Steps before a request to stop is heeded here: a state that stops on its way
+        /// changes the order in which others go on, so a resumed run would merge other
+        /// states than an undisturbed one.
         const PATIENCE: u32 = 10_000;
         let mut batch_end = u64::MAX;
         if self.world.order.is_by_searcher() {
@@ -268,7 +270,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Notifies a listener that a state is blocked, if it wants that. Returns `false` if the state is pruned.
+    /// Notifies a listener that a state is blocked, if it wants that. Returns
+    /// `false` if the state is pruned.
     fn tell_wait(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) -> bool {
         let waits = matches!(state.sim().run_state, RunState::Waiting(_))
             && state.host.as_ref().is_some_and(Host::awaits_others);
@@ -402,8 +405,8 @@ impl Explorer<'_> {
         result
     }
 
-    /// Checks a host that follows a trace to its initial state, because its program sets it up. Returns `false` if it
-    /// diverges from the trace; it is then cut off.
+    /// Checks a host that follows a trace to its initial state, because its program sets it up.
+    /// Returns `false` if it diverges from the trace; it is then cut off.
     fn is_on_its_way(&mut self, id: StateId, state: &mut State) -> bool {
         if !state.sim().is_setting_up(state.host.as_ref()) {
             return true;
@@ -418,8 +421,8 @@ impl Explorer<'_> {
         false
     }
 
-    /// Ends a state that exceeds the limit on forks, or that would exceed that on instructions. Returns `false` if it
-    /// has ended.
+    /// Ends a state that exceeds the limit on forks, or that would exceed that on instructions.
+    /// Returns `false` if it has ended.
     fn is_within_limits(
         &mut self,
         id: StateId,
@@ -527,8 +530,8 @@ impl Explorer<'_> {
         sum
     }
 
-    /// Removes a state and all states that are in no world without it. Returns those. The caller has already counted
-    /// its weight.
+    /// Removes a state and all states that are in no world without it. Returns those. The caller
+    /// has already counted its weight.
     fn forget(&mut self, id: StateId) -> Vec<StateId> {
         let gone = self.world.table.remove(id);
         self.drop_states(&gone);
@@ -575,7 +578,8 @@ impl Explorer<'_> {
         self.drop_states(&all);
     }
 
-    /// The solver gave no answer: it reached its limit, or the run is being stopped and the query stays open.
+    /// The solver gave no answer: it reached its limit, or the run is being
+    /// stopped and the query stays open.
     fn note_unknown(&mut self, reason: &str) {
         match self.is_stopping() {
             true => self.world.has_open_questions = true,

@@ -1,7 +1,7 @@
-//! The search order of worlds. By default, the state with the least clock runs next. With a searcher, the searcher
-//! picks a state, and one dstate of that state runs to its end: before each of its states, those that may still send
-//! to it run. Near the memory limit, if the mapping does not share states between dstates, one dstate after the other
-//! runs to its end.
+//! The search order of worlds. By default, the state with the least clock runs next. With a
+//! searcher, the searcher picks a state, and one dstate of that state runs to its end: before each
+//! of its states, those that may still send to it run. Near the memory limit, if the mapping does
+//! not share states between dstates, one dstate after the other runs to its end.
 
 use everett_net::HostIndex;
 
@@ -15,7 +15,8 @@ pub(super) enum By {
     Clock,
     /// A searcher picks a state, and one of its dstates is brought to its end.
     Searcher,
-    /// One dstate is brought to its end after the other, the newest first, so that few states are needed at a time.
+    /// One dstate is brought to its end after the other, the newest first, so that
+    /// few states are needed at a time.
     Dstate,
 }
 

@@ -1,4 +1,5 @@
-//! Unfinished worlds as values: an explorer can name, store and send them, and another one can continue them exactly.
+//! Unfinished worlds as values: an explorer can name, store and send them, and
+//! another one can continue them exactly.
 
 use everett_sim::StoredReceived;
 

@@ -1,5 +1,6 @@
-//! Rematerialises spilled states of worlds. The answers of a host and what it received determine its state, so the
-//! host runs again from its start, alone. What it sends and exposes on the way is known already and is discarded.
+//! Rematerialises spilled states of worlds. The answers of a host and what it received determine
+//! its state, so the host runs again from its start, alone. What it sends and exposes on the way is
+//! known already and is discarded.
 
 use everett_sim::{Received, RunState, Step};
 
@@ -8,7 +9,8 @@ use super::*;
 use crate::frontier::Spilled;
 use crate::state::Identity;
 
-/// Steps that change nothing that can be seen, such as asking whether a fault hits at a call, before a state may run further.
+/// Steps that change nothing that can be seen, such as asking whether a fault hits at a call,
+/// before a state may run further.
 const IDLE_STEPS: u32 = 4;
 /// The same before it may run on to what arrives next.
 const MORE_IDLE_STEPS: u32 = 2 * IDLE_STEPS;
@@ -16,7 +18,8 @@ const MORE_IDLE_STEPS: u32 = 2 * IDLE_STEPS;
 const MOST_IDLE_STEPS: u32 = 3 * IDLE_STEPS;
 
 impl Explorer<'_> {
-    /// Brings a state back to memory, if it is in the spill file. Returns `false` if it is lost, and its worlds with it.
+    /// Brings a state back to memory, if it is in the spill file. Returns `false` if it
+    /// is lost, and its worlds with it.
     pub(super) fn load(&mut self, id: StateId) -> bool {
         if self.frontier.spilled_net(id).is_none() {
             return true;
@@ -59,7 +62,8 @@ impl Explorer<'_> {
             received.extend(part.map_err(|error| error.to_string())?);
         }
         let mut state = self.at_its_start(&stored)?;
-        // It had room before, and others that are needed at the same time must not be spilled for it.
+        // It had room before, and others that are needed at the same
+        // time must not be spilled for it.
         let most = std::mem::replace(&mut self.worker.vm.most_made, u64::MAX);
         let run_again = self.run_again(&mut state, &stored.net.position, &received);
         self.worker.vm.most_made = most;
@@ -223,7 +227,8 @@ impl Position {
             || in_last_boot && is_past
     }
 
-    /// How far a state here may run so that it does not pass the target; the last `idle` steps changed nothing.
+    /// How far a state here may run so that it does not pass the target; the
+    /// last `idle` steps changed nothing.
     fn horizon(&self, target: &Position, idle: u32) -> u64 {
         if self.restarts < target.restarts {
             return u64::MAX;

@@ -39,7 +39,8 @@ impl Explorer<'_> {
         while let Some(earlier) = self.first_beside(next.2).filter(|other| *other < next) {
             next = earlier;
         }
-        // No state passes a time at which invariants are evaluated or a host starts, nor the last one.
+        // No state passes a time at which invariants are evaluated or
+        // a host starts, nor the last one.
         let looked_at = self.world.times.first().copied();
         let last = [
             self.config.limits.max_virtual_ns,

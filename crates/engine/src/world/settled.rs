@@ -1,5 +1,6 @@
-//! Settled worlds: dstates in which nothing will happen any more. As soon as one settles, the explorer evaluates its
-//! invariants and expectations for the last time, counts its worlds, reports those that become tests, and drops it.
+//! Settled worlds: dstates in which nothing will happen any more. As soon as one settles, the
+//! explorer evaluates its invariants and expectations for the last time, counts its worlds, reports
+//! those that become tests, and drops it.
 
 use everett_linux::Ending;
 
@@ -18,7 +19,8 @@ impl Explorer<'_> {
             if !self.report_settled(&part, listener) {
                 return;
             }
-            // Worlds with a spilled state that could not be read are cut off; what is left of the part settles again.
+            // Worlds with a spilled state that could not be read are cut off; what is
+            // left of the part settles again.
             if part.members().any(|id| self.frontier.get(id).is_none()) {
                 continue;
             }
@@ -28,8 +30,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Reports settled worlds: findings and tests. Returns `false` if the run is stopped meanwhile; a resumed run
-    /// reports them.
+    /// Reports settled worlds: findings and tests. Returns `false` if the run is stopped
+    /// meanwhile; a resumed run reports them.
     fn report_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
         if self.tally(&hosts).worlds > 0 {
@@ -65,8 +67,8 @@ impl Explorer<'_> {
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
     }
 
-    /// Counts worlds in which hosts are blocked forever. This is not always wrong: a server waits after its clients
-    /// have ended.
+    /// Counts worlds in which hosts are blocked forever. This is not always wrong: a server
+    /// waits after its clients have ended.
     fn count_stalled(&mut self, hosts: &[HostStates<'_>], tally: &Tally) {
         let of = |waits: bool| -> Vec<(HostIndex, Vec<StateId>)> {
             let hosts = hosts.iter().map(|(host, states)| {

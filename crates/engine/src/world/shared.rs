@@ -1,5 +1,5 @@
-//! The data of a search of worlds besides its states: mapping, table, queues, caches. Must not know the explorer,
-//! which acts on it.
+//! The data of a search of worlds besides its states: mapping, table, queues, caches. Must not know
+//! the explorer, which acts on it.
 
 use everett_invariant::Invariants;
 use everett_net::{FaultIndex, HostIndex, StartTime};
@@ -58,7 +58,8 @@ pub struct World {
     /// The number of the next world that has not begun, and how many have.
     pub(crate) next_world: Option<u64>,
     pub(crate) begun: u64,
-    /// Whether the run was stopped while it evaluated invariants. A resumed run evaluates them again.
+    /// Whether the run was stopped while it evaluated invariants. A
+    /// resumed run evaluates them again.
     pub(crate) has_open_questions: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Notifies hosts that start when all hosts before them are blocked (`start = "blocked"`). A notification passes
-//! through the mapping like a packet.
+//! Notifies hosts that start when all hosts before them are blocked (`start = "blocked"`). A
+//! notification passes through the mapping like a packet.
 
 use everett_sim::Incoming;
 
@@ -34,8 +34,8 @@ impl Explorer<'_> {
         starting.any(|other| self.is_awaited(id, other))
     }
 
-    /// Notifies the hosts that have not started if a state has blocked or goes on. Returns `false` if the state turns out to be
-    /// in no world.
+    /// Notifies the hosts that have not started if a state has blocked or goes on. Returns `false`
+    /// if the state turns out to be in no world.
     pub(super) fn notify_blocked(
         &mut self,
         id: StateId,
@@ -80,7 +80,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// The first time at which a host may still start: until it has, no other host goes beyond that.
+    /// The first time at which a host may still start: until it has,
+    /// no other host goes beyond that.
     pub(super) fn next_start_ns(&self) -> Option<u64> {
         let mut next = self.world.not_started.iter();
         // The state that is being executed does not wait for itself.

@@ -1,5 +1,5 @@
-//! A state of a world as it is spilled: its position, what it received, and its path condition. Its own inputs and
-//! choices are in its trace.
+//! A state of a world as it is spilled: its position, what it received, and its path condition. Its
+//! own inputs and choices are in its trace.
 
 use everett_expr::{Arena, codec};
 use everett_net::HostIndex;
@@ -15,8 +15,8 @@ use crate::state::{Identity, State};
 use crate::trace::Trace;
 use crate::weight::Weight;
 
-/// The position of a state on its path. The run of a host does not depend on its horizons, so these counters identify
-/// the position.
+/// The position of a state on its path. The run of a host does not depend on its horizons, so these
+/// counters identify the position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Position {
     /// Questions that were answered.
@@ -65,7 +65,8 @@ impl Position {
     }
 }
 
-/// The stored form of a state of a world, besides its trace. Data that many states share is stored separately.
+/// The stored form of a state of a world, besides its trace. Data that many
+/// states share is stored separately.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredNet {
     /// The host.
@@ -197,7 +198,8 @@ pub struct StoredWorldState {
     pub conditions: StoredConditions,
 }
 
-/// An unfinished world: the state of each host with everything that determines it. It is self-contained.
+/// An unfinished world: the state of each host with everything that
+/// determines it. It is self-contained.
 #[derive(Serialize, Deserialize)]
 pub struct PendingWorld {
     /// In the order of the hosts.

@@ -1,5 +1,5 @@
-//! Applies the bounds on faults to the states of the search: which choices of one state per host are worlds, how many
-//! there are, and what they weigh.
+//! Applies the bounds on faults to the states of the search: which choices of one state per host
+//! are worlds, how many there are, and what they weigh.
 
 use std::collections::HashMap;
 
@@ -40,8 +40,8 @@ impl Explorer<'_> {
         self.statistics.excluded.add_sum(&tally.beyond);
     }
 
-    /// Notes what has happened on the host of a state that is being executed. Returns `false` if that is too much in
-    /// all of its worlds: then it is gone.
+    /// Notes what has happened on the host of a state that is being executed. Returns `false` if
+    /// that is too much in all of its worlds: then it is gone.
     pub(super) fn note_used(&mut self, id: StateId, state: &State) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -55,7 +55,8 @@ impl Explorer<'_> {
         self.leave_beyond(id)
     }
 
-    /// A state may be in a world within the bounds, although others may have used up what it has used.
+    /// A state may be in a world within the bounds, although others
+    /// may have used up what it has used.
     pub(super) fn is_within(&self, id: StateId) -> bool {
         let mut used = self.frontier.used(id).iter();
         if self.world.bounds.is_empty() || used.all(|used| *used == 0) {
@@ -66,7 +67,8 @@ impl Explorer<'_> {
         dstates.any(|dstate| self.is_within_in(id, dstate, &mut known))
     }
 
-    /// The same in one dstate. The least counts of its sets are `known` as long as the table does not change.
+    /// The same in one dstate. The least counts of its sets are `known` as
+    /// long as the table does not change.
     fn is_within_in(
         &self,
         id: StateId,
@@ -87,8 +89,8 @@ impl Explorer<'_> {
         self.world.bounds.allow(&sum)
     }
 
-    /// Takes dstates out that have no other state of the host and no world within the bounds. Returns `false` if the
-    /// state is in no world that is: then it is gone.
+    /// Takes dstates out that have no other state of the host and no world within the bounds.
+    /// Returns `false` if the state is in no world that is: then it is gone.
     pub(super) fn leave_beyond(&mut self, id: StateId) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -114,7 +116,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// Takes all worlds with a state out: they exceed a bound. Returns the states that are gone with that.
+    /// Takes all worlds with a state out: they exceed a bound. Returns the
+    /// states that are gone with that.
     pub(super) fn exclude_worlds_with(&mut self, id: StateId) -> Vec<StateId> {
         if self.world.messages.is_some() {
             let message = "it has more faults than the scenario allows in a world";
@@ -126,8 +129,8 @@ impl Explorer<'_> {
         self.forget(id)
     }
 
-    /// Sender and receiver may be in one world within the bounds: what both know of, and what is on its way to the
-    /// receiver.
+    /// Sender and receiver may be in one world within the bounds: what both know of, and
+    /// what is on its way to the receiver.
     pub(super) fn are_within(&self, receiver: &State, sender: &State) -> bool {
         if self.world.bounds.is_empty() {
             return true;

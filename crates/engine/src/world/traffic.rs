@@ -1,6 +1,7 @@
-//! Transmission between states of different hosts. The mapping determines which states receive a packet; the path
-//! condition of the sender is joined into that of each receiver. A pair whose conditions contradict each other, or
-//! that together exceeds a bound on faults, is in no common world.
+//! Transmission between states of different hosts. The mapping determines which states
+//! receive a packet; the path condition of the sender is joined into that of each
+//! receiver. A pair whose conditions contradict each other, or that together exceeds a
+//! bound on faults, is in no common world.
 
 use everett_expr::ExprId;
 use everett_net::HostIndex;
@@ -11,8 +12,9 @@ use super::*;
 use crate::state::Identity;
 
 impl Explorer<'_> {
-    /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that
-    /// need not be split. Returns `false` if its state turns out to be in no world.
+    /// Puts what a host has sent in transit, as soon as all others have come as far:
+    /// worlds that settle before that need not be split. Returns `false` if its
+    /// state turns out to be in no world.
     pub(super) fn transmit(
         &mut self,
         id: StateId,
@@ -78,8 +80,8 @@ impl Explorer<'_> {
         self.reach((id, state), target, everybody, receive, listener)
     }
 
-    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the state, and in no
-    /// others. Returns `false` if the state turns out to be in no world.
+    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the
+    /// state, and in no others. Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(
         &mut self,
         (id, state): (StateId, &State),
@@ -155,13 +157,14 @@ impl Explorer<'_> {
         live.or_else(|| Some(self.frontier.spilled_net(id)?.identity))
     }
 
-    /// Joins the sender's path condition into the receiver's. Returns `false` if they contradict each other.
+    /// Joins the sender's path condition into the receiver's. Returns
+    /// `false` if they contradict each other.
     fn meets(&mut self, receiver: &mut State, sender: &State) -> bool {
         self.join(&mut receiver.path, &sender.path, false)
     }
 
-    /// Adds the condition of one path to that of another. Returns `false` if they contradict each other, or, with
-    /// `must_know`, if the solver cannot tell.
+    /// Adds the condition of one path to that of another. Returns `false` if they contradict each
+    /// other, or, with `must_know`, if the solver cannot tell.
     pub(super) fn join(&mut self, path: &mut Path, other: &Path, must_know: bool) -> bool {
         if path.is_loose() || other.is_loose() {
             // All values are given; the receiver needs those that the packet is made of.
@@ -198,8 +201,8 @@ impl Explorer<'_> {
         self.add_conditions(path, new, must_know)
     }
 
-    /// Adds conditions to a path, with a model of all. Where the run is being stopped, they are added as they are: the
-    /// model is looked for when the run goes on ([`Explorer::settle`]).
+    /// Adds conditions to a path, with a model of all. Where the run is being stopped, they are
+    /// added as they are: the model is looked for when the run goes on ([`Explorer::settle`]).
     fn add_conditions(&mut self, path: &mut Path, new: Vec<ExprId>, must_know: bool) -> bool {
         for condition in new {
             let worker = &mut self.worker;
@@ -213,7 +216,8 @@ impl Explorer<'_> {
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
                     self.note_unknown(&reason);
-                    // Too many worlds are better than too few; a finding must be known to be feasible.
+                    // Too many worlds are better than too few; a
+                    // finding must be known to be feasible.
                     if must_know || !self.is_stopping() {
                         return !must_know;
                     }
@@ -224,8 +228,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// Looks for a model of a path condition that was joined while a run was being stopped. Returns `false` if there is
-    /// none: the states that met never did.
+    /// Looks for a model of a path condition that was joined while a run was being stopped. Returns
+    /// `false` if there is none: the states that met never did.
     pub(crate) fn settle(&mut self, path: &mut Path) -> bool {
         let worker = &mut self.worker;
         let conditions: Vec<ExprId> = path.constraints.iter().collect();

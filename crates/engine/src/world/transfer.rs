@@ -1,5 +1,6 @@
-//! Moves worlds to another worker: dstates with all of their states. Dstates are disjoint sets of worlds, so no other
-//! worker explores what one worker gives away. A state that is also in dstates that stay is copied.
+//! Moves worlds to another worker: dstates with all of their states. Dstates are disjoint
+//! sets of worlds, so no other worker explores what one worker gives away. A state that is
+//! also in dstates that stay is copied.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,9 @@ pub(crate) struct WorldSnapshot {
 }
 
 impl Explorer<'_> {
-    /// The worlds can be explored by several workers. Those with invariants at fixed times cannot: all worlds pass such a
-    /// time together. Where one world is followed, its messages are logged in their order.
+    /// The worlds can be explored by several workers. Those with invariants at fixed times
+    /// cannot: all worlds pass such a time together. Where one world is followed, its
+    /// messages are logged in their order.
     pub(crate) fn can_divide_worlds(&self) -> bool {
         let limits = &self.config.limits;
         let is_limited = limits.max_paths.is_some() || limits.max_forks.is_some();
@@ -166,7 +168,8 @@ impl WorldPart {
         self.states.len()
     }
 
-    /// The host of each state, and how often its weight was halved. `None` if states, hosts and table do not match.
+    /// The host of each state, and how often its weight was halved. `None` if
+    /// states, hosts and table do not match.
     pub(super) fn checked_weights(&self, hosts: usize) -> Option<Vec<(HostIndex, u32)>> {
         self.table.check(self.states.len(), hosts).ok()?;
         let states = self.states.iter().map(|(stored, facts)| {

@@ -1,5 +1,5 @@
-//! The cache of invariant evaluations: interned exposed data, and the result for each combination of it. Both are
-//! bounded; an evicted result is computed again.
+//! The cache of invariant evaluations: interned exposed data, and the result for each combination
+//! of it. Both are bounded; an evicted result is computed again.
 
 use everett_expr::ExprId;
 use everett_linux::ExposedData;
@@ -38,7 +38,8 @@ impl Verdicts {
         data.clone()
     }
 
-    /// The cached result: the condition under which the invariant is broken, or `None` where it could not be evaluated.
+    /// The cached result: the condition under which the invariant is broken, or `None`
+    /// where it could not be evaluated.
     pub fn known(
         &self,
         invariant: (usize, usize),

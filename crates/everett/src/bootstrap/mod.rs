@@ -1,5 +1,6 @@
-//! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts. This module turns them into a
-//! scenario, which is then explored like any other. Must not know how it is explored.
+//! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts.
+//! This module turns them into a scenario, which is then explored like any other.
+//! Must not know how it is explored.
 
 pub(crate) mod text;
 
@@ -53,7 +54,8 @@ impl SetUp {
         }
     }
 
-    /// The trace that the host of the world starts from. Its weight and counters restart with the world.
+    /// The trace that the host of the world starts from. Its weight and
+    /// counters restart with the world.
     fn begin(&self) -> Trace {
         let pending = self.trace.pending.clone().unwrap_or_default();
         Trace {
@@ -202,8 +204,8 @@ pub(crate) fn begin_file(host: &str) -> String {
     format!("{host}.begin")
 }
 
-/// Writes the scenario of the world that a program boots, and the traces that its hosts begin with. Returns the spec of
-/// its run.
+/// Writes the scenario of the world that a program boots, and the traces that its hosts begin
+/// with. Returns the spec of its run.
 pub(crate) fn write_world(args: &RunSpec, folder: &Folder, booted: &Booted) -> Result<RunSpec> {
     let world = World::of(booted)?;
     let scenario = folder.path().join(WORLD);

@@ -53,7 +53,8 @@ fn no_program() -> Error {
     Error::Program("there is no program".to_owned())
 }
 
-/// Refuses tables of hosts, networks and routers: the program declares these, and TOML allows each table only once.
+/// Refuses tables of hosts, networks and routers: the program declares these, and
+/// TOML allows each table only once.
 fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     for (line, number) in said.lines().zip(1..) {
         let Some(name) = line.trim_start().strip_prefix('[') else {
@@ -72,8 +73,8 @@ fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     Ok(())
 }
 
-/// When a host starts: servers one after the other, each when those before it are blocked, and behind them all others
-/// together.
+/// When a host starts: servers one after the other, each when those before it are blocked, and
+/// behind them all others together.
 fn start(before: Option<&&SetUp>, host: &SetUp) -> &'static str {
     match before {
         None => "0ms",

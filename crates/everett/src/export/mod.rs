@@ -127,7 +127,8 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-/// Inputs and choices of a trace, handed out in the order in which the host asks for them at its start.
+/// Inputs and choices of a trace, handed out in the order in which the
+/// host asks for them at its start.
 pub(crate) struct Given {
     inputs: Vec<TraceInput>,
     choices: BTreeMap<ChoiceSite, VecDeque<u32>>,
@@ -152,7 +153,8 @@ impl Given {
         queue.and_then(VecDeque::pop_front).unwrap_or(0)
     }
 
-    /// The next input with a name. If a name is requested again, its inputs carry a number after the name.
+    /// The next input with a name. If a name is requested again, its
+    /// inputs carry a number after the name.
     pub(crate) fn input(&mut self, name: &str) -> Result<Vec<u8>> {
         let is_same = |input: &TraceInput| match input.name.strip_prefix(name) {
             Some("") => true,
@@ -176,8 +178,8 @@ impl Given {
         })
     }
 
-    /// The inputs that the program requests by its own calls, as a file that its native build reads; `None` if there
-    /// are none.
+    /// The inputs that the program requests by its own calls, as a file that its native build
+    /// reads; `None` if there are none.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
         // Packets come from other hosts.
         let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
@@ -369,8 +371,8 @@ pub(crate) struct HostStart<'s> {
 }
 
 impl HostStart<'_> {
-    /// Creates files and inputs, and makes the program with its arguments and environment the positional parameters.
-    /// Returns what further processes of the host start with.
+    /// Creates files and inputs, and makes the program with its arguments and environment the
+    /// positional parameters. Returns what further processes of the host start with.
     pub(crate) fn write<'f>(
         self,
         files: impl Iterator<Item = &'f FileSpec>,
@@ -498,8 +500,9 @@ impl Sign {
     }
 }
 
-/// What Rust prints at a panic, at one of the places of a stack: which of them it names depends on where the panic
-/// says that its callers are to blame. The place may be missing if none of them is the user's.
+/// What Rust prints at a panic, at one of the places of a stack: which of them it names
+/// depends on where the panic says that its callers are to blame. The place may be
+/// missing if none of them is the user's.
 fn panic_message(end: Option<&TraceEnd>) -> String {
     let frames = end.map_or(&[][..], |end| &end.stack);
     let is_whole = frames.iter().any(|frame| !frame.is_library());

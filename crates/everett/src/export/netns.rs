@@ -1,5 +1,5 @@
-//! `export` of a world: a shell script that builds the world's network with Linux network namespaces and runs its
-//! programs there, without Everett. Time is that of the real machine.
+//! `export` of a world: a shell script that builds the world's network with Linux network
+//! namespaces and runs its programs there, without Everett. Time is that of the real machine.
 
 use everett_engine::{Trace, TraceChoice};
 use everett_linux::PacketKind;

@@ -16,8 +16,8 @@ pub(super) fn build_with(program: &Path, checks: Option<Checks>) -> Result<PathB
     Ok(std::path::absolute(build.as_deref().unwrap_or(program))?)
 }
 
-/// Puts the programs that `execve` can start where the host finds them: below its start directory. `natives` has the
-/// native programs by image.
+/// Puts the programs that `execve` can start where the host finds them: below its start directory.
+/// `natives` has the native programs by image.
 pub(super) fn place(
     host: &HostConfig,
     natives: &[PathBuf],
@@ -53,7 +53,8 @@ pub(super) fn place(
     Ok(())
 }
 
-/// Makes a further process of a host the positional parameters, in its working directory; its input is in `stdin`.
+/// Makes a further process of a host the positional parameters, in its working
+/// directory; its input is in `stdin`.
 pub(super) fn further_process(
     (host, other): (&HostConfig, &ProcessConfig),
     program: &Path,

@@ -1,4 +1,5 @@
-//! Describes classes of Trojan messages for people: fields, the nearest message of a client, groups, hints.
+//! Describes classes of Trojan messages for people: fields, the nearest
+//! message of a client, groups, hints.
 
 use everett_engine::{SourceFrame, principal};
 use everett_report::counted;
@@ -44,8 +45,8 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Where the user's own code accepts: the innermost frame outside of the C library and of Everett's headers. Calls that
-/// the compiler has merged have no line.
+/// Where the user's own code accepts: the innermost frame outside of the C library and of Everett's
+/// headers. Calls that the compiler has merged have no line.
 fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
     const NOT_OWN: [&str; 2] = ["/musl/", "/everett.h"];
     let is_own = |frame: &&SourceFrame| {
@@ -57,7 +58,8 @@ fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
     with_line.or(own().next()).or(principal(stack))
 }
 
-/// Adds a class, unless another one accepts the same messages for the same reason at the same place.
+/// Adds a class, unless another one accepts the same messages for the
+/// same reason at the same place.
 pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class) {
     let terms = |search: &mut Search, class: &Class| {
         let mut terms = search.stored(&class.accepted.path).unwrap_or_default();
@@ -227,8 +229,8 @@ fn hint(
     }
 }
 
-/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all fields that a
-/// client's message can differ in alone.
+/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all
+/// fields that a client's message can differ in alone.
 fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
     let fields = layout.unmasked(message.len() as u32);
     let (mut first, mut alone) = (None, Vec::new());
@@ -281,8 +283,8 @@ fn without(
     })
 }
 
-/// The group of a message: a length that is not that of its string, or the fields in which it differs from what clients
-/// send.
+/// The group of a message: a length that is not that of its string, or the fields in which it
+/// differs from what clients send.
 fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
     let length = message.len() as u32;
     for field in &layout.fields {

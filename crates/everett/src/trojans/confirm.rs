@@ -1,5 +1,5 @@
-//! Sends the example message of each class to the native server, and writes the folder of the class: trace, message,
-//! description.
+//! Sends the example message of each class to the native server, and writes the folder of the
+//! class: trace, message, description.
 
 use everett_engine::{Trace, TraceInput};
 use everett_net::HostIndex;
@@ -115,7 +115,8 @@ fn one(
     here.write("message.bin", message)?;
     here.write("message.pcap", &packets)?;
     here.write("trojan.json", &serde_json::to_vec_pretty(&entry)?)?;
-    // The folder is one of a run, so `everett test` works on it: a message that was accepted must be rejected later.
+    // The folder is one of a run, so `everett test` works on it: a message that was
+    // accepted must be rejected later.
     let confirmed = entry.confirmed.split(' ').next().unwrap_or_default();
     let finding = json!({ "dir": "", "kind": kind, "confirmed": confirmed });
     let summary = json!({ "findings": [finding] });

@@ -1,6 +1,6 @@
-//! Checks whether the messages of a client depend on environment values that are concrete during the exploration:
-//! process ids, `AT_RANDOM`, monotonic clocks, ephemeral ports. The client is explored again with other values, and
-//! must send the same messages.
+//! Checks whether the messages of a client depend on environment values that are concrete during
+//! the exploration: process ids, `AT_RANDOM`, monotonic clocks, ephemeral ports. The client is
+//! explored again with other values, and must send the same messages.
 
 use everett_engine::ExplorerConfig;
 use everett_linux::HostConfig;
@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use super::Analysis;
 use crate::error::{Error, Result};
 
-/// An environment value that is concrete during the exploration, and how to give a host another one.
+/// An environment value that is concrete during the exploration, and
+/// how to give a host another one.
 struct EnvironmentValue {
     name: &'static str,
     change: fn(&mut HostConfig),
@@ -55,8 +56,8 @@ impl Environment {
 }
 
 impl Analysis<'_> {
-    /// The environment values on which the unmasked bytes of a client's messages depend, or why this is unknown: the
-    /// client was cut off with other values.
+    /// The environment values on which the unmasked bytes of a client's messages depend, or why
+    /// this is unknown: the client was cut off with other values.
     pub(super) fn depends_on(
         &self,
         client: HostIndex,

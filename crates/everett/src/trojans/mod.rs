@@ -1,5 +1,6 @@
-//! `trojans` and `contains`: messages that a server accepts and no client sends. Owns the phases of the analysis, from
-//! a scenario with `[trojans]` to its summary. The crate `trojans` decides what is a Trojan message.
+//! `trojans` and `contains`: messages that a server accepts and no client sends. Owns the
+//! phases of the analysis, from a scenario with `[trojans]` to its summary. The crate `trojans`
+//! decides what is a Trojan message.
 
 mod classes;
 mod confirm;
@@ -165,7 +166,8 @@ pub fn trojans(
     analysis.run(observer)
 }
 
-/// Where the scenario names a C struct, the fields are its members: in the server's program, or in that of a client.
+/// Where the scenario names a C struct, the fields are its members: in the server's
+/// program, or in that of a client.
 fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
     let Some(of) = &setup.fields_of else {
         return Ok(());
@@ -349,8 +351,8 @@ impl Analysis<'_> {
             // It never starts.
             config.hosts[other.index()].start = StartTime::At(u64::MAX);
         }
-        // What it draws, when it runs and what memory held before are no choices of ours: a client sends what it sends
-        // with any of them.
+        // What it draws, when it runs and what memory held before are no choices of ours: a client
+        // sends what it sends with any of them.
         let host = &mut config.hosts[client.index()].config;
         host.options.symbolic_draws = true;
         environment.apply(host);
@@ -487,7 +489,8 @@ fn set_length(config: &mut ExplorerConfig, run: &RunSpec, client: HostIndex, len
     }
 }
 
-/// The configuration of a search that writes nothing. States keep what they sent, so they are not spilled.
+/// The configuration of a search that writes nothing. States keep what
+/// they sent, so they are not spilled.
 fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
     ExplorerConfig {
         no_tests: true,

@@ -1,4 +1,5 @@
-//! `trojans.json`: the result of an analysis, kept so that `contains` can later decide whether a message is a Trojan.
+//! `trojans.json`: the result of an analysis, kept so that `contains` can later
+//! decide whether a message is a Trojan.
 
 use everett_report::Folder;
 use everett_report::counted;

@@ -17,7 +17,8 @@ pub struct ClientFigures {
     /// Why not, otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
-    /// Values that it does not choose, of which one each was tried, and which what it sends depends on.
+    /// Values that it does not choose, of which one each was tried, and
+    /// which what it sends depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
 }
@@ -143,7 +144,8 @@ pub struct TrojanGroup {
 /// The summary of an analysis.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TrojansSummary {
-    /// Clients and server were explored to their ends, and nothing is undecided: there are no other Trojan messages.
+    /// Clients and server were explored to their ends, and nothing is undecided:
+    /// there are no other Trojan messages.
     pub complete: bool,
     /// The server.
     pub server: String,

@@ -65,7 +65,8 @@ fn picture(names: &[String], messages: &[Message]) -> String {
     sequence_chart(names, &arrows)
 }
 
-/// The final state of each host, as text. The finding itself tells the injected failures of the host that it is on.
+/// The final state of each host, as text. The finding itself tells the injected
+/// failures of the host that it is on.
 pub(crate) fn host_status_text(host_status: &[HostStatus], own: &str) -> String {
     let mut text = String::new();
     for host in host_status {

@@ -1,4 +1,5 @@
-//! Tests of worlds as `.dtest` files: a test in KLEE's format for each host, and a file that composes them.
+//! Tests of worlds as `.dtest` files: a test in KLEE's format for each
+//! host, and a file that composes them.
 
 use everett_engine::{Trace, WorldHost};
 use everett_linux::Argument;

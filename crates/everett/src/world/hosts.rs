@@ -144,7 +144,8 @@ fn expected(setup: &HostSetup) -> Vec<Expected> {
     processes.filter_map(expected).collect()
 }
 
-/// Hosts of which the scenario says nothing must end: waiting for ever is a finding (`--check-deadlocks`).
+/// Hosts of which the scenario says nothing must end: waiting for ever is
+/// a finding (`--check-deadlocks`).
 pub(crate) fn expect_ends(scenario: &mut Scenario) {
     let hosts = scenario.hosts.iter_mut();
     let silent = hosts.filter(|host| {
@@ -185,8 +186,8 @@ fn host(
     let mut start = start;
     let begin = match &setup.begin {
         Some(path) => {
-            // It runs alone from time zero to the point where it waits for its start, or begins with that when the hosts
-            // that it waits for are blocked.
+            // It runs alone from time zero to the point where it waits for its start, or begins
+            // with that when the hosts that it waits for are blocked.
             let at_ns = match &mut start {
                 StartTime::At(at_ns) => std::mem::take(at_ns),
                 StartTime::Blocked(_) => 0,
@@ -268,8 +269,8 @@ fn config(
     Ok(config)
 }
 
-/// A program as the scenario names it. What programs are told must not depend on where the scenario lies and from where
-/// it is run: a run is resumed and replayed from any folder.
+/// A program as the scenario names it. What programs are told must not depend on where the scenario
+/// lies and from where it is run: a run is resumed and replayed from any folder.
 fn name_in(scenario: &Scenario, program: &Path) -> Vec<u8> {
     let path = program.as_os_str().as_bytes();
     let folder = scenario.folder.as_os_str().as_bytes();

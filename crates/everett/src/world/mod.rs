@@ -22,7 +22,8 @@ use crate::watched;
 use checks::invariants;
 use hosts::{Programs, expect_ends, hosts};
 
-/// Refuses parts of a scenario that the engine cannot explore yet; ignoring them silently would be wrong.
+/// Refuses parts of a scenario that the engine cannot explore yet;
+/// ignoring them silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     /// Worlds are numbered by which of them happen.
     const MOST: usize = 62;

@@ -1,4 +1,5 @@
-//! `mapping.csv` and `mapping.svg`: the number of states and dstates of a search of worlds over time.
+//! `mapping.csv` and `mapping.svg`: the number of states and dstates
+//! of a search of worlds over time.
 
 use everett_engine::Explorer;
 use everett_report::{Curve, Folder, Panel, plot};

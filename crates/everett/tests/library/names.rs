@@ -1,10 +1,12 @@
-//! The types inside errors, events and results can be named through the library alone, without the crates below it.
+//! The types inside errors, events and results can be named through the library
+//! alone, without the crates below it.
 
 use everett::Error;
 use libtest_mimic::Failed;
 use std::fs;
 
-/// The kind of an error, as a caller would tell them apart: each payload has the type that is named here.
+/// The kind of an error, as a caller would tell them apart: each payload
+/// has the type that is named here.
 fn kind(error: &Error) -> &'static str {
     fn is<T>(_payload: &T, kind: &'static str) -> &'static str {
         kind

@@ -1,4 +1,5 @@
-//! Values of specs that are not possible: every operation refuses them with an error that names the field.
+//! Values of specs that are not possible: every operation refuses them
+//! with an error that names the field.
 
 use everett::{Error, ExecSpec, HostSpec, NativeSpec, NoWatcher, RunSpec, Session, Silent};
 use libtest_mimic::Failed;

@@ -1,5 +1,5 @@
-//! Sums and products of more than 64 bits whose results have at most 64, because the operands are small: overflow checks
-//! compute such ones.
+//! Sums and products of more than 64 bits whose results have at most 64, because the operands are
+//! small: overflow checks compute such ones.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
@@ -100,7 +100,8 @@ fn fitting(width: u32, extent: Extent) -> Option<Extent> {
     (least <= extent.0 && extent.1 <= greatest).then_some(extent)
 }
 
-/// The extent of a result that is not taken modulo anything. Those of the operands have at most 65 bits.
+/// The extent of a result that is not taken modulo anything. Those of
+/// the operands have at most 65 bits.
 fn combined(op: BinaryOp, (a, b): Extent, (c, d): Extent) -> Option<Extent> {
     match op {
         BinaryOp::Add => Some((a + c, b + d)),

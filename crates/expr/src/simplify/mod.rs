@@ -86,9 +86,10 @@ impl Arena {
         }
     }
 
-    /// Whether the operands of a commutative operator are to be exchanged. By content, so that the shape of what is
-    /// built does not depend on what the arena held before; the id only separates terms whose digests collide.
-    /// Constants go last. High terms go after low ones, so that rules meet the parts of a chain in the same order.
+    /// Whether the operands of a commutative operator are to be exchanged. By content, so that the
+    /// shape of what is built does not depend on what the arena held before; the id only separates
+    /// terms whose digests collide. Constants go last. High terms go after low ones, so that rules
+    /// meet the parts of a chain in the same order.
     #[inline]
     pub(crate) fn goes_after(&self, a: ExprId, b: ExprId) -> bool {
         let key = |e: ExprId| {

@@ -118,7 +118,8 @@ impl Arena {
         None
     }
 
-    /// The remainder that belongs to a product of a quotient and its divisor: operator, dividend and divisor.
+    /// The remainder that belongs to a product of a quotient and its divisor:
+    /// operator, dividend and divisor.
     fn multiple(&self, e: ExprId) -> Option<(BinaryOp, ExprId, ExprId)> {
         let Node::Binary {
             op: BinaryOp::Mul,

@@ -1,4 +1,5 @@
-//! Selection from tables of constants: the constructor, and rules that fold operations into the table.
+//! Selection from tables of constants: the constructor, and rules that
+//! fold operations into the table.
 
 use crate::arena::Arena;
 use crate::node::{CompareOp, ExprId, Node, TableId};
@@ -15,7 +16,8 @@ impl Arena {
         let last = entries.len() as u64 - 1;
         let (min, max) = self.unsigned_range(index);
         let differing = u64::BITS - (min ^ max).leading_zeros();
-        // All values share the bits above: only the entries that these leave are kept, and the bits below.
+        // All values share the bits above: only the entries that these
+        // leave are kept, and the bits below.
         let base = min & u64::MAX.checked_shl(differing).unwrap_or(0);
         if differing == 0 || base >= last {
             return self.constant(width, entries[base.min(last) as usize]);
@@ -87,8 +89,8 @@ impl Arena {
         self.select(width, &entries, index)
     }
 
-    /// A comparison of an entry with a constant: a comparison of the index where the entries for which it holds lie side
-    /// by side, else a table of truth values.
+    /// A comparison of an entry with a constant: a comparison of the index where the entries for
+    /// which it holds lie side by side, else a table of truth values.
     pub(super) fn compare_selected(
         &mut self,
         op: CompareOp,

@@ -421,7 +421,8 @@ fn run_step<M: Machine>(machine: &mut M, values: &[M::Value], step: &Step) -> M:
     }
 }
 
-/// An entry of a table, some of them like those of programs: in order, alike, or few different ones.
+/// An entry of a table, some of them like those of programs: in
+/// order, alike, or few different ones.
 fn select<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
     let step = operands.step;
     let index = match machine.width(a) {

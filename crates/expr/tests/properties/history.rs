@@ -37,7 +37,8 @@ fn cases() -> ProptestConfig {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Unrelated terms came before and some of them were swept, so that ids are reused in any order.
+    /// Unrelated terms came before and some of them were swept, so
+    /// that ids are reused in any order.
     #[test]
     fn unrelated_terms_make_no_difference(
         steps in program(24),
@@ -78,8 +79,8 @@ proptest! {
         expect_same((&fresh, &expected), (&wide.1, &wide.0))?;
     }
 
-    /// Nearly the same program ran before, so that nearly the same terms are there, also inner ones. Where rules run
-    /// out of fuel, they do so at the same place, whatever is known already.
+    /// Nearly the same program ran before, so that nearly the same terms are there, also inner
+    /// ones. Where rules run out of fuel, they do so at the same place, whatever is known already.
     #[test]
     fn similar_terms_make_no_difference(
         steps in program(32),

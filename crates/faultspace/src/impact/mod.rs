@@ -1,4 +1,5 @@
-//! Impact: one number that measures how much a fault hurt in a run. Relevance: how likely the fault is.
+//! Impact: one number that measures how much a fault hurt in a run.
+//! Relevance: how likely the fault is.
 
 mod pattern;
 
@@ -30,7 +31,8 @@ pub struct Measured {
     pub new_lines: Vec<String>,
 }
 
-/// Measures a run against the same test without faults, and against the lines that are covered already.
+/// Measures a run against the same test without faults, and against the
+/// lines that are covered already.
 pub fn measure(
     weights: &Impact,
     seen: &Seen,
@@ -215,8 +217,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The last number that a test prints behind a word: `latency 12.5`, `latency: 12.5` or `latency=12.5`. Lines of a world begin
-/// with the names of hosts.
+/// The last number that a test prints behind a word: `latency 12.5`, `latency: 12.5` or
+/// `latency=12.5`. Lines of a world begin with the names of hosts.
 fn printed(text: &str, word: &str, is_world: bool) -> Option<f64> {
     let number = |line: &str| {
         let of_host = line.split_once(": ").filter(|_| is_world);
@@ -246,8 +248,9 @@ fn of_log(weights: &Impact, seen: &Seen, measured: &mut Measured) {
     }
 }
 
-/// How likely the faults of a scenario are, by a model: the most specific entry counts (`NAME VALUE`, then the value,
-/// then the family of a function, then `default`). Without an entry it is 1.
+/// How likely the faults of a scenario are, by a model: the most specific entry
+/// counts (`NAME VALUE`, then the value, then the family of a function, then
+/// `default`). Without an entry it is 1.
 pub fn relevance(model: &BTreeMap<String, f64>, scenario: &Scenario) -> f64 {
     let default = model.get("default").copied().unwrap_or(1.0);
     let of_fault = |attributes: &[(String, Value)]| {

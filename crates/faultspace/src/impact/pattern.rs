@@ -1,4 +1,5 @@
-//! A small pattern language for logs: that of `grep -E` without repetition counts and back references.
+//! A small pattern language for logs: that of `grep -E` without
+//! repetition counts and back references.
 
 /// A pattern.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,4 +1,5 @@
-//! The table of libc functions that `preload` can fail: their return values on failure, and their errnos.
+//! The table of libc functions that `preload` can fail: their return
+//! values on failure, and their errnos.
 
 /// A libc function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! Injectors: how the faults of a scenario are injected. One file each, and one row in [`INJECTORS`].
+//! Injectors: how the faults of a scenario are injected. One file
+//! each, and one row in [`INJECTORS`].
 
 pub mod functions;
 mod model;
@@ -130,7 +131,8 @@ pub trait Injector: Sync {
     /// Checks a scenario and says what is injected.
     fn plan(&self, scenario: &Scenario, means: &Means) -> Result<Injection, String>;
 
-    /// Attributes that describe the fault. The others are about the test, and a run without faults keeps them.
+    /// Attributes that describe the fault. The others are about the test, and
+    /// a run without faults keeps them.
     fn attributes(&self) -> &'static [&'static str];
 
     /// Whether the commands get the scenario in their arguments.

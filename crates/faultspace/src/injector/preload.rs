@@ -1,5 +1,5 @@
-//! `preload`: fails libc functions of dynamically linked programs, with a library that is built for the run and loaded
-//! into their processes. Each process counts its calls on its own.
+//! `preload`: fails libc functions of dynamically linked programs, with a library that is built for
+//! the run and loaded into their processes. Each process counts its calls on its own.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
-//! The manager of a test: a separate process that runs the commands of one scenario, injects its faults, and measures
-//! their impact.
+//! The manager of a test: a separate process that runs the commands of one scenario, injects its
+//! faults, and measures their impact.
 //!
-//! The explorer starts a manager for each test and gets one answer from it. The system under test can harm its manager
-//! at most, and a manager that dies costs only its test. If the machine has namespaces, the commands see no process
-//! but their own, and what they write is discarded after the test.
+//! The explorer starts a manager for each test and gets one answer from it. The system
+//! under test can harm its manager at most, and a manager that dies costs only its test. If
+//! the machine has namespaces, the commands see no process but their own, and what they
+//! write is discarded after the test.
 
 mod child;
 mod coverage;

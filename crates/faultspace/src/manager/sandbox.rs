@@ -1,5 +1,6 @@
-//! Isolates a test from the machine with PID and mount namespaces, if the machine has them. All writes of the commands
-//! go to an in-memory file system overlaid on the real ones, and are discarded after the test.
+//! Isolates a test from the machine with PID and mount namespaces, if the machine has
+//! them. All writes of the commands go to an in-memory file system overlaid on the real
+//! ones, and are discarded after the test.
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
@@ -236,8 +237,8 @@ fn mounted(job: &Job) -> Step<Place> {
     })
 }
 
-/// The folders of the root, which are laid over one by one: a user namespace may not copy a mount that has others
-/// below it. Links are made again.
+/// The folders of the root, which are laid over one by one: a user namespace may not copy a mount
+/// that has others below it. Links are made again.
 fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
     let mut folders = Vec::new();
     let Ok(entries) = fs::read_dir("/") else {
@@ -263,7 +264,8 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Files up to this size are copied where their folder cannot be laid over; larger ones are read-only.
+/// Files up to this size are copied where their folder cannot be laid
+/// over; larger ones are read-only.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Memory that is laid over folders.
@@ -294,8 +296,8 @@ impl Layers<'_> {
         }
     }
 
-    /// A user namespace may not copy a mount that has others below it: memory is laid over what lies in the folder, one by
-    /// one, and the folder itself is made of memory.
+    /// A user namespace may not copy a mount that has others below it: memory is laid over what
+    /// lies in the folder, one by one, and the folder itself is made of memory.
     fn divide(&mut self, point: &Path, target: &Path) -> Step<()> {
         make_folder(target)?;
         if let Ok(seen) = fs::metadata(point) {

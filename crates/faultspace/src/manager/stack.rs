@@ -1,5 +1,6 @@
-//! Stacks of threads at an injection point, unwound by `.eh_frame`, which all distributions leave in their binaries.
-//! Frames are the same from run to run: the file, and the function with an offset or the offset in the file.
+//! Stacks of threads at an injection point, unwound by `.eh_frame`, which all distributions leave
+//! in their binaries. Frames are the same from run to run: the file, and the function with an
+//! offset or the offset in the file.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,

@@ -245,8 +245,9 @@ impl<'j> Supervisor<'j> {
         }
     }
 
-    /// Whether all processes together have more memory than they may. Pages that several share are counted once; as
-    /// that is slow, it is looked at only where the sum of what each has is too much.
+    /// Whether all processes together have more memory than they may. Pages that
+    /// several share are counted once; as that is slow, it is looked at only where the
+    /// sum of what each has is too much.
     fn is_out_of_memory(&self) -> bool {
         let most = self.job.limits.memory;
         let sum = |of: fn(i32) -> u64| self.tracer.processes().map(of).sum::<u64>();

@@ -1,4 +1,5 @@
-//! Traces all processes of a test: knows their programs, counts and fails their system calls, and detects crashes.
+//! Traces all processes of a test: knows their programs, counts and fails their
+//! system calls, and detects crashes.
 
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -13,8 +14,8 @@ use crate::injector::{CallFault, is_shell};
 /// A process: a program and its own counts of calls.
 #[derive(Clone, Default)]
 struct Process {
-    /// The names under which its program is known: file, name of the process, first argument. Empty before it has
-    /// executed one.
+    /// The names under which its program is known: file, name of the process, first argument.
+    /// Empty before it has executed one.
     names: Vec<String>,
     /// Calls so far that each fault is about.
     counts: Vec<u64>,
@@ -75,7 +76,8 @@ impl Tracer {
         }
     }
 
-    /// Begins to trace a child that has stopped itself. It and all that it starts die with the manager.
+    /// Begins to trace a child that has stopped itself. It and all that
+    /// it starts die with the manager.
     pub(super) fn seize(&mut self, child: Pid) -> nix::Result<()> {
         let options = Options::PTRACE_O_TRACECLONE
             | Options::PTRACE_O_TRACEFORK

@@ -1,6 +1,7 @@
-//! Everett's own search: it learns the fitness of each value of an axis and of each pair of values of two axes, and
-//! tries the most promising of several candidates. Unlike Algorithm 1, it does not need an order in which neighbours
-//! are similar; it exploits one if there is one, because half of its candidates are neighbours.
+//! Everett's own search: it learns the fitness of each value of an axis and of each pair of values
+//! of two axes, and tries the most promising of several candidates. Unlike Algorithm 1, it does
+//! not need an order in which neighbours are similar; it exploits one if there is one, because
+//! half of its candidates are neighbours.
 
 use std::collections::HashMap;
 

@@ -19,8 +19,8 @@ struct Parent {
     retires_at: f64,
 }
 
-/// The guided search. Pending tests are those that were proposed and not learned yet; the history is all that was
-/// proposed.
+/// The guided search. Pending tests are those that were proposed and not learned yet; the
+/// history is all that was proposed.
 pub(super) struct GuidedSearch {
     settings: Guided,
     numbers: Numbers,

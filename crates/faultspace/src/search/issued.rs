@@ -1,4 +1,5 @@
-//! The scenarios that a search has proposed: no scenario is proposed twice, and a search can draw from the rest.
+//! The scenarios that a search has proposed: no scenario is proposed twice, and
+//! a search can draw from the rest.
 
 use std::collections::HashSet;
 

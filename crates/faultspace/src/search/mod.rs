@@ -1,5 +1,5 @@
-//! Searches of a fault space: pick the next scenario, given the fitness of the earlier ones. Must not know how a
-//! scenario is run.
+//! Searches of a fault space: pick the next scenario, given the fitness of the earlier ones. Must
+//! not know how a scenario is run.
 
 mod adaptive;
 mod exhaustive;
@@ -21,7 +21,8 @@ pub trait Search: Send {
     /// Learns the fitness of a scenario. Called once for each, in the order of their proposal.
     fn learn(&mut self, space: &Space, point: &Point, fitness: f64);
 
-    /// What it has learned about each axis, in the order of [`Space::names`]; empty if it learns nothing.
+    /// What it has learned about each axis, in the order of
+    /// [`Space::names`]; empty if it learns nothing.
     fn sensitivity(&self) -> Vec<f64> {
         Vec::new()
     }

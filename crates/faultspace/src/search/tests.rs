@@ -128,7 +128,8 @@ fn the_adaptive_search_needs_no_order() {
     assert!(adaptive > 2.5 * random, "{adaptive} against {random}");
 }
 
-/// The corruption of MACs of Fig. 3.9: most correct clients suffer where all MACs of a message are wrong.
+/// The corruption of MACs of Fig. 3.9: most correct clients suffer where
+/// all MACs of a message are wrong.
 #[test]
 fn masks_in_gray_code_are_climbed() {
     let space =

@@ -1,5 +1,5 @@
-//! Counts the scenarios of a space exactly, however large it is: values of an axis that lie in the same holes are
-//! counted together.
+//! Counts the scenarios of a space exactly, however large it is: values of an axis that lie in the
+//! same holes are counted together.
 
 use super::{Subspace, Values};
 

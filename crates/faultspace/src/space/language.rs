@@ -1,5 +1,6 @@
-//! The fault space language of AFEX, extended with sets of one element, negative numbers, quoted words, comments,
-//! steps, Gray code, holes and several faults at once. Errors point at line and column.
+//! The fault space language of AFEX, extended with sets of one element, negative
+//! numbers, quoted words, comments, steps, Gray code, holes and several faults at once.
+//! Errors point at line and column.
 
 use super::values::{Interval, ranges};
 use super::{Axis, Hole, Space, Subspace, Value, Values};

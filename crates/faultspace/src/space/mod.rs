@@ -1,5 +1,5 @@
-//! Fault spaces: unions of products of axes, with holes. Owns the points and their order; must not know what a fault
-//! does.
+//! Fault spaces: unions of products of axes, with holes. Owns the points and their order;
+//! must not know what a fault does.
 
 mod count;
 mod language;

@@ -1,4 +1,5 @@
-//! Scenarios: the faults at one point of a space, as text (in the form of AFEX), as JSON and as variables.
+//! Scenarios: the faults at one point of a space, as text (in the form of
+//! AFEX), as JSON and as variables.
 
 use serde_json::{Map, json};
 use std::fmt;
@@ -99,7 +100,8 @@ impl Scenario {
         json!({ "scenario": self.to_string(), "subtype": self.subtypes, "faults": faults })
     }
 
-    /// Its attributes as environment variables: `EVERETT_FAULT_NAME`, those of a second fault `EVERETT_FAULT2_NAME`.
+    /// Its attributes as environment variables: `EVERETT_FAULT_NAME`, those of a
+    /// second fault `EVERETT_FAULT2_NAME`.
     pub fn variables(&self) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         for (number, fault) in self.faults.iter().enumerate() {

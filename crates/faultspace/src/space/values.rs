@@ -160,7 +160,8 @@ fn before(count: u64, from: u64) -> u64 {
     (from * count - from * from.saturating_sub(1) / 2) as u64
 }
 
-/// The sub-interval at an index: they are ordered by their begin; their ends go up and down in turn.
+/// The sub-interval at an index: they are ordered by their begin;
+/// their ends go up and down in turn.
 fn range_at(count: u64, index: u64) -> (u64, u64) {
     let (mut low, mut high) = (0, count);
     while high - low > 1 {

@@ -1,4 +1,5 @@
-//! The results of a survey: the distribution of popularity as a plot, and the popularity of a call as C code.
+//! The results of a survey: the distribution of popularity as a plot, and the
+//! popularity of a call as C code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

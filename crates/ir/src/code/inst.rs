@@ -511,7 +511,8 @@ pub enum Inst {
         /// Start and number of the operands.
         values: (u32, u32),
     },
-    /// Moves the exception (pointer and selector) that the unwinder left in the frame to `dst` and `dst + 1`.
+    /// Moves the exception (pointer and selector) that the unwinder left in
+    /// the frame to `dst` and `dst + 1`.
     LandingPad {
         /// Destination register.
         dst: Register,

@@ -709,7 +709,8 @@ impl<'a> Body<'a, '_> {
         Operand::register(dst)
     }
 
-    /// Operands of a value that needs exactly `count` registers, as consecutive registers or constants.
+    /// Operands of a value that needs exactly `count` registers, as
+    /// consecutive registers or constants.
     pub fn contiguous_exact(&mut self, ops: Ops, count: u32) -> Operand {
         if ops.len == count {
             return self.contiguous(ops);

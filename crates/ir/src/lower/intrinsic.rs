@@ -187,7 +187,8 @@ fn base_name(name: &str) -> &str {
     base
 }
 
-/// Whether a component of a name stands for a type: `i32`, `p0`, `f64`, `v4i32`, `nxv4i32`, `sl_...`.
+/// Whether a component of a name stands for a type: `i32`, `p0`,
+/// `f64`, `v4i32`, `nxv4i32`, `sl_...`.
 fn is_type(component: &str) -> bool {
     let scalar = lane_name(component).unwrap_or(component);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -281,8 +282,9 @@ impl Body<'_, '_> {
         Some(string)
     }
 
-    /// The rounding mode that an argument requests, unless it is to nearest or the one that the program has set
-    /// (`round.dynamic`). An operation that says to nearest is in a program that does not change the mode.
+    /// The rounding mode that an argument requests, unless it is to nearest or the one that
+    /// the program has set (`round.dynamic`). An operation that says to nearest is in a
+    /// program that does not change the mode.
     fn other_rounding(&self, args: &[Value]) -> Option<String> {
         let strings = args.iter().filter_map(|&arg| self.metadata_string(arg));
         let mut modes = strings.filter(|string| string.starts_with("round."));

@@ -276,8 +276,9 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Emits checks that indices stay in the arrays that they index. One behind the last element is an address, too,
-    /// but not one to load from or store to. An array of one element may stand for one of any length.
+    /// Emits checks that indices stay in the arrays that they index. One behind the last
+    /// element is an address, too, but not one to load from or store to. An array of one
+    /// element may stand for one of any length.
     fn check_indices(&mut self, source: TypeId, indices: &[Value], accessed: bool) {
         let mut walk = GepWalk::new(source);
         for &value in indices {

@@ -46,8 +46,8 @@ impl FsCredentials {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// `EACCES` unless all wanted permissions are granted. Root may read and write everything, and execute
-    /// what anyone may.
+    /// `EACCES` unless all wanted permissions are granted. Root may read and write
+    /// everything, and execute what anyone may.
     pub fn check(&self, inode: &Inode, wanted: u32) -> Result<(), Errno> {
         let granted = if self.is_root() {
             let executable = inode.is_directory() || inode.mode & 0o111 != 0;
@@ -99,8 +99,8 @@ impl FsCredentials {
         }
     }
 
-    /// Sets the owner of a new file: its creator, with the directory's group if that has the set-group-ID
-    /// bit.
+    /// Sets the owner of a new file: its creator, with the directory's group
+    /// if that has the set-group-ID bit.
     pub fn own(&self, directory: &Inode, inode: &mut Inode) {
         inode.uid = self.uid;
         inode.gid = self.gid;

@@ -81,7 +81,8 @@ pub struct Description {
     pub owner: Owner,
     /// Number of descriptors that refer to it.
     pub references: u32,
-    /// The directions in which the program lets calls on it fail, or none; `None` if it has said nothing.
+    /// The directions in which the program lets calls on it fail, or
+    /// none; `None` if it has said nothing.
     pub faults: Option<u8>,
     /// The most pieces in which the program wants its bytes to arrive.
     pub fragments: Option<u32>,
@@ -161,8 +162,8 @@ impl Descriptors {
         self.limit = Some(limit.min(MAX_DESCRIPTORS as u64) as u32);
     }
 
-    /// Size of the kernel's table, which limits `select`. It starts at 64 and doubles as needed; it does not
-    /// shrink when descriptors are closed.
+    /// Size of the kernel's table, which limits `select`. It starts at 64 and doubles as needed; it
+    /// does not shrink when descriptors are closed.
     pub fn table_size(&self) -> u64 {
         const AT_FIRST: usize = 64;
         self.entries.len().next_power_of_two().max(AT_FIRST) as u64

@@ -1,4 +1,5 @@
-//! Pages of mapped files that a process can write without a page fault, because it has written them before.
+//! Pages of mapped files that a process can write without a page fault,
+//! because it has written them before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use triomphe::Arc;

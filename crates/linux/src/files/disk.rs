@@ -1,5 +1,5 @@
-//! Persistence across power loss. Names, owners and permissions survive, as with a journal; the contents of a
-//! file survive only as far as they were synchronised.
+//! Persistence across power loss. Names, owners and permissions survive, as with a journal; the
+//! contents of a file survive only as far as they were synchronised.
 
 use everett_expr::ExprId;
 use std::collections::BTreeMap;

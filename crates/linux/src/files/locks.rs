@@ -1,5 +1,5 @@
-//! File locks: record locks of processes and of open file descriptions (`fcntl`), and locks on whole files
-//! (`flock`).
+//! File locks: record locks of processes and of open file descriptions (`fcntl`), and
+//! locks on whole files (`flock`).
 
 use triomphe::Arc;
 
@@ -81,8 +81,8 @@ impl Locks {
         others.map(|held| held.lock).min()
     }
 
-    /// Sets a lock, which replaces the owner's locks in the range; there must be no conflict. `None` unlocks
-    /// the range. Returns whether a waiting thread may now succeed.
+    /// Sets a lock, which replaces the owner's locks in the range; there must be no conflict.
+    /// `None` unlocks the range. Returns whether a waiting thread may now succeed.
     pub fn set(
         &mut self,
         inode: InodeId,
@@ -161,14 +161,15 @@ impl Locks {
         had
     }
 
-    /// Releases the record locks of a process on a file that it closes, or on all files when it exits.
-    /// Returns whether it had any.
+    /// Releases the record locks of a process on a file that it closes, or on all files when it
+    /// exits. Returns whether it had any.
     pub fn release_process(&mut self, pid: u32, inode: Option<InodeId>) -> bool {
         let owner = LockOwner::Process(pid);
         self.release(|held| held.lock.owner == owner && inode.is_none_or(|id| id == held.inode))
     }
 
-    /// Releases the locks of an open file description at its last close. Returns whether it had any.
+    /// Releases the locks of an open file description at its last
+    /// close. Returns whether it had any.
     pub fn release_description(&mut self, id: DescriptionId) -> bool {
         let had_whole = self.whole.iter().any(|held| held.owner == id);
         if had_whole {
@@ -199,8 +200,8 @@ impl Locks {
         }
     }
 
-    /// Whether waiting for this lock would deadlock the processes involved. `waits` says which threads are
-    /// blocked.
+    /// Whether waiting for this lock would deadlock the processes involved. `waits`
+    /// says which threads are blocked.
     pub fn would_deadlock(
         &self,
         inode: InodeId,

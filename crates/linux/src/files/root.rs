@@ -1,5 +1,5 @@
-//! The root directory that every host has: standard directories, devices, and the files in `/etc` that
-//! libraries read.
+//! The root directory that every host has: standard directories, devices, and the
+//! files in `/etc` that libraries read.
 
 use super::inode::{Device, Inode, InodeKind};
 use super::tree::{ROOT, Tree};

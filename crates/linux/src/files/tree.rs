@@ -278,8 +278,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, including what one
-    /// symbolic link leads to, and whether every host has it.
+    /// Calls `visit` with the path, relative to a directory, of everything below it, including what
+    /// one symbolic link leads to, and whether every host has it.
     pub fn for_each_name(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], bool)) {
         let mut waiting = vec![(directory, Vec::new(), false)];
         while let Some((at, prefix, linked)) = waiting.pop() {

@@ -133,8 +133,8 @@ impl<'t> Walk<'t> {
         self.only_directory(id, dentry.must_be_directory)
     }
 
-    /// Resolves all but the last component, after following symbolic links at its end. The file need not
-    /// exist.
+    /// Resolves all but the last component, after following symbolic links at
+    /// its end. The file need not exist.
     pub fn final_dentry(
         &mut self,
         from: InodeId,
@@ -169,8 +169,8 @@ impl Tree {
         Walk::new(self, &FsCredentials::ROOT).child(directory, name)
     }
 
-    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
-    /// is followed.
+    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as
+    /// its last component is followed.
     pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
         Walk::new(self, &FsCredentials::ROOT).lookup(from, path, follow)
     }

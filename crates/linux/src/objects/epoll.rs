@@ -1,8 +1,9 @@
 //! Epoll instances.
 //!
-//! An object announces new events with [`HostState::announce`]. That appends its watches to the ready list of
-//! each epoll instance, in the order of events: this implements edge triggering, and the order of results.
-//! The reported events are always those that hold when `epoll_wait` is called.
+//! An object announces new events with [`HostState::announce`]. That appends its watches
+//! to the ready list of each epoll instance, in the order of events: this implements
+//! edge triggering, and the order of results. The reported events are always those that
+//! hold when `epoll_wait` is called.
 
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
@@ -42,7 +43,8 @@ pub struct EpollWatch {
     pub events: u32,
     /// User data that is reported with the events.
     pub data: u64,
-    /// Sequence number in its set: of several watches of the same object, the latest is notified first.
+    /// Sequence number in its set: of several watches of the same
+    /// object, the latest is notified first.
     number: u64,
     /// It is in the ready list.
     listed: bool,
@@ -207,8 +209,8 @@ impl HostState {
         }
     }
 
-    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether one was new on
-    /// it.
+    /// Appends the watches of a source to the ready list of an epoll instance.
+    /// Returns whether one was new on it.
     fn list_watches_of(&mut self, id: ObjectId, source: ObjectId, events: u16) -> bool {
         let Some(watcher) = epoll(self, id) else {
             return false;
@@ -326,8 +328,8 @@ impl HostState {
         reported.take(most).collect()
     }
 
-    /// Records that events were reported: level-triggered watches go to the end of the ready list, others
-    /// leave it.
+    /// Records that events were reported: level-triggered watches go to the end of
+    /// the ready list, others leave it.
     pub fn mark_reported(&mut self, id: ObjectId, reported: &[EpollEvent], most: usize) {
         let Some(watcher) = epoll(self, id) else {
             return;
@@ -360,8 +362,8 @@ impl HostState {
         }
     }
 
-    /// Whether an epoll instance may be added to another one: this must not create a cycle or nest too
-    /// deeply.
+    /// Whether an epoll instance may be added to another one: this must not
+    /// create a cycle or nest too deeply.
     pub fn can_nest(&self, outer: ObjectId, inner: ObjectId) -> Result<(), Errno> {
         let depth = self.nesting(inner, outer, 0)?;
         let above = self.nesting_above(outer, 0)?;

@@ -1,7 +1,7 @@
 //! Inotify instances.
 //!
-//! File operations report events with [`HostState::notify`] and [`HostState::notify_name`], which cost
-//! nothing while nothing is watched.
+//! File operations report events with [`HostState::notify`] and [`HostState::notify_name`], which
+//! cost nothing while nothing is watched.
 
 use everett_vm::Buffer;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,5 +1,5 @@
-//! Kernel objects behind descriptors, besides files of the tree: pipes, sockets and so on. There is one file
-//! for each kind, with one table of its operations.
+//! Kernel objects behind descriptors, besides files of the tree: pipes, sockets and so on. There is
+//! one file for each kind, with one table of its operations.
 
 mod epoll;
 mod event_counter;
@@ -97,10 +97,11 @@ pub struct OpenObject<'d> {
 pub struct Operations {
     /// Type bits of `stat`'s mode, and permissions.
     pub mode: u32,
-    /// Reads at most so many bytes and consumes them. Blocks with [`Kernel::wait_for`] if there are none yet.
+    /// Reads at most so many bytes and consumes them. Blocks with
+    /// [`Kernel::wait_for`] if there are none yet.
     pub read: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64) -> Result<Buffer, Stop>,
-    /// Writes bytes and returns how many it took. Whatever changes the readiness of an object announces it
-    /// ([`HostState::announce`]), here as in all other operations.
+    /// Writes bytes and returns how many it took. Whatever changes the readiness of an object
+    /// announces it ([`HostState::announce`]), here as in all other operations.
     pub write: fn(&mut Kernel<'_, '_>, OpenObject<'_>, &[Buffer]) -> Result<u64, Stop>,
     /// A blocking write continues until everything is written.
     pub writes_whole: bool,
@@ -234,8 +235,9 @@ impl HostState {
         }
     }
 
-    /// Drops a reference to an open file description; the last one closes it. What was in transit over it goes too,
-    /// and so on: one after the other, since a program can make a chain of any length.
+    /// Drops a reference to an open file description; the last one closes it. What was
+    /// in transit over it goes too, and so on: one after the other, since a program
+    /// can make a chain of any length.
     pub fn release(&mut self, id: DescriptionId) {
         self.release_one(id);
         while let Some(id) = self.in_transit.pop() {
@@ -263,8 +265,8 @@ impl HostState {
         }
     }
 
-    /// Closes a descriptor of a process, which releases its record locks on the file, and its registration with a
-    /// message queue, whatever other descriptors it has.
+    /// Closes a descriptor of a process, which releases its record locks on the file, and its
+    /// registration with a message queue, whatever other descriptors it has.
     pub fn close(&mut self, pid: u32, id: DescriptionId) {
         let target = self
             .files

@@ -1,8 +1,8 @@
 //! Pipes and FIFOs: byte queues, symbolic bytes included.
 //!
-//! A pipe has a number of pages, as in Linux: a write starts a new page unless its part beyond whole pages
-//! fits behind the last one, and a page is free once all of it was read. This determines when a writer
-//! blocks, and how much of a large write fits.
+//! A pipe has a number of pages, as in Linux: a write starts a new page unless its part beyond
+//! whole pages fits behind the last one, and a page is free once all of it was read. This
+//! determines when a writer blocks, and how much of a large write fits.
 
 use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
@@ -144,8 +144,8 @@ impl Pipe {
         self.queue.append(parts, room)
     }
 
-    /// Inserts whole pages from elsewhere, the first of which begins at this offset. Returns how many bytes
-    /// fit; nothing is appended behind them.
+    /// Inserts whole pages from elsewhere, the first of which begins at this offset. Returns how
+    /// many bytes fit; nothing is appended behind them.
     pub fn put_pages(&mut self, bytes: &Buffer, offset: u64) -> u64 {
         let wanted = bytes.len() as u64;
         let mut room = 0;

@@ -1,7 +1,7 @@
 //! Pseudo-terminals with a line discipline.
 //!
-//! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`) is another
-//! one that refers to it.
+//! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`)
+//! is another one that refers to it.
 
 use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;

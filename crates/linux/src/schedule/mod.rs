@@ -1,5 +1,5 @@
-//! The scheduler of a host: which thread runs next. A policy is one file with one [`Policy`], and one row in
-//! [`SCHEDULERS`].
+//! The scheduler of a host: which thread runs next. A policy is one file with one
+//! [`Policy`], and one row in [`SCHEDULERS`].
 
 mod bounded;
 mod exhaustive;

@@ -1,5 +1,5 @@
-//! Calls by which a program declares the world that it becomes a host of. They are not Linux system calls:
-//! the functions of `netklee.h` make them. They return a C `int`: 0 or a negative errno.
+//! Calls by which a program declares the world that it becomes a host of. They are not Linux system
+//! calls: the functions of `netklee.h` make them. They return a C `int`: 0 or a negative errno.
 
 use everett_vm::{HYPERCALL_BASE, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -209,8 +209,8 @@ fn add_route(
     kernel.declare(|setup| setup.add_route(Route { to, via }, router.as_deref()))
 }
 
-/// Declares the host. If its world is not built yet, the path stops here; in its world it continues at its
-/// start time.
+/// Declares the host. If its world is not built yet, the path stops here; in its world
+/// it continues at its start time.
 fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
     let name = kernel.short_text(call.args[0])?;
     // Once it has waited for its start time it is declared already.

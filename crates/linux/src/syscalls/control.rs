@@ -91,7 +91,8 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, processes, pending signals, message queues, real-time processor time.
+        /// Processor time, data, stack, processes, pending signals, message
+        /// queues, real-time processor time.
         const NOT_ENFORCED: [usize; 7] = [0, 2, 3, 6, 11, 12, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;

@@ -11,8 +11,8 @@ use crate::process::RunState;
 use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {
-    /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds the other
-    /// closed before it had a chance to run.
+    /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds
+    /// the other closed before it had a chance to run.
     pub fn open_fifo(&mut self, fifo: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let pipe = self.host.files.pipe_of(fifo);
         if let (Some(pipe), true) = (pipe, self.task().woken) {

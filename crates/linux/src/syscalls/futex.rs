@@ -208,8 +208,8 @@ impl Kernel<'_, '_> {
         Ok(self.vm.concretize(value)? as u32)
     }
 
-    /// `FUTEX_WAKE_OP`: changes the second word, wakes waiters of the first, and those of the second if its
-    /// old value passes the comparison.
+    /// `FUTEX_WAKE_OP`: changes the second word, wakes waiters of the first, and those of the
+    /// second if its old value passes the comparison.
     fn futex_wake_op(&mut self, call: &Call, key: FutexKey) -> Answer {
         let encoded = self.vm.concretize(call.raw[5])? as u32;
         let most = self.vm.concretize(call.raw[2])? as u32;

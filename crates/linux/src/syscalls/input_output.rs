@@ -290,8 +290,8 @@ impl Kernel<'_, '_> {
         Ok(ranges)
     }
 
-    /// Concretizes the byte count of a read. All values beyond the available bytes are one case: they read
-    /// the same.
+    /// Concretizes the byte count of a read. All values beyond the available bytes
+    /// are one case: they read the same.
     pub fn count_to_read(&mut self, fd: i32, address: u64, count: Value) -> Result<u64, Stop> {
         if count.term.is_none() {
             return Ok(count.bits);
@@ -403,8 +403,8 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// Checks, before bytes are consumed, that their destination is writable. Only the bytes that are
-    /// available count: a count beyond the end of a buffer is harmless if fewer arrive.
+    /// Checks, before bytes are consumed, that their destination is writable. Only the bytes that
+    /// are available count: a count beyond the end of a buffer is harmless if fewer arrive.
     pub fn check_targets(
         &mut self,
         open: OpenObject<'_>,
@@ -501,7 +501,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes until everything is written, an error occurs, or it blocks; what was written so far counts.
+    /// Writes until everything is written, an error occurs, or it blocks;
+    /// what was written so far counts.
     pub fn write_all(
         &mut self,
         ranges: &[IoRange],

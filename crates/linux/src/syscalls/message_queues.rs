@@ -333,7 +333,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A message arrived at an empty queue without a blocked receiver: notifies the registered process, once.
+    /// A message arrived at an empty queue without a blocked receiver:
+    /// notifies the registered process, once.
     fn notify_arrival(&mut self, id: ObjectId) {
         let is_awaited = self.host.is_awaited(id);
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {

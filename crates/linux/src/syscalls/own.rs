@@ -1,5 +1,5 @@
-//! Everett's own calls, by which a program controls its host. They are not Linux system calls: the functions
-//! of `everett.h` and `cloud9.h` make them.
+//! Everett's own calls, by which a program controls its host. They are not Linux system calls: the
+//! functions of `everett.h` and `cloud9.h` make them.
 
 use everett_vm::{HYPERCALL_BASE, Value};
 use triomphe::Arc;
@@ -113,8 +113,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Marks a descriptor for `RD`, or takes the mark back for 0. What is written is not changed: the descriptor that
-    /// reads it can be marked.
+    /// Marks a descriptor for `RD`, or takes the mark back for 0. What is written is not changed:
+    /// the descriptor that reads it can be marked.
     fn mark_reads(
         &mut self,
         fd: i32,
@@ -157,7 +157,8 @@ fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// The longest text, such as the name of a state or key of exposed data.
 const MAX_NAME: u64 = 256;
 
-/// Exposes data to invariants: its current value replaces what was exposed under the same names before.
+/// Exposes data to invariants: its current value replaces what was
+/// exposed under the same names before.
 fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let state = kernel.short_text(call.args[0])?;
     show(kernel, state, &call.args[1..4])?;

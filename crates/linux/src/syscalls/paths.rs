@@ -286,8 +286,8 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
-    /// Where the run asks for it, a program that asks for the times of a file for the first time finds its own ones, old
-    /// ones or future ones. What it has changed itself has its own.
+    /// Where the run asks for it, a program that asks for the times of a file for the first time
+    /// finds its own ones, old ones or future ones. What it has changed itself has its own.
     fn choose_times(&mut self, target: Target) -> Result<(), Stop> {
         /// The second day of 1970, and the first of 2100.
         const OTHERS: [i64; 2] = [86_400_000_000_000, 4_102_444_800_000_000_000];

@@ -55,16 +55,16 @@ pub const ROWS: &[Row] = &[
     .without("paths relative to a descriptor"),
 ];
 
-/// Refuses flags of `clone` that are not known to be harmless, and combinations that Linux refuses. The call has 32 of
-/// them; the lowest byte is a signal.
+/// Refuses flags of `clone` that are not known to be harmless, and combinations that Linux refuses.
+/// The call has 32 of them; the lowest byte is a signal.
 fn check_clone_flags(flags: u64) -> Result<(), Errno> {
     const VM: u64 = 0x100;
     const SIGHAND: u64 = 0x800;
     const PIDFD: u64 = 0x1000;
     const THREAD: u64 = 0x1_0000;
-    /// `VM`, `FS`, `FILES`, `SIGHAND`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`, `PARENT_SETTID`,
-    /// `CHILD_CLEARTID`, `CHILD_SETTID`; and without an effect on this host, which nobody traces: `PTRACE`, `DETACHED`,
-    /// `UNTRACED`, `IO`.
+    /// `VM`, `FS`, `FILES`, `SIGHAND`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`,
+    /// `PARENT_SETTID`, `CHILD_CLEARTID`, `CHILD_SETTID`; and without an effect on this host, which
+    /// nobody traces: `PTRACE`, `DETACHED`, `UNTRACED`, `IO`.
     const ALLOWED: u64 = 0x81fd_efff;
     let flags = flags & 0xffff_ffff;
     let lacks = |flag: u64, needed: u64| flags & flag != 0 && flags & needed == 0;
@@ -126,7 +126,8 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.create_task(args)
 }
 
-/// Creates a process. What is more is refused as by kernels that do not have the call: programs use `clone` then.
+/// Creates a process. What is more is refused as by kernels that do not have the
+/// call: programs use `clone` then.
 fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     /// Sizes of the first and of the current `struct clone_args`.
     const SIZES: std::ops::RangeInclusive<u64> = 64..=88;
@@ -205,7 +206,8 @@ impl Kernel<'_, '_> {
         if args.flags & VFORK == 0 {
             return self.clone_task(args);
         }
-        // The first run creates the child; the second one finds that it has exited or called `execve`.
+        // The first run creates the child; the second one finds that
+        // it has exited or called `execve`.
         if let Some(child) = self.task_mut().vforked.take() {
             return Ok(Value::concrete(u64::from(child)));
         }
@@ -378,7 +380,8 @@ fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let base = kernel.vm.thread.fs_base;
             kernel.write_bytes(call.args[1], &base.to_le_bytes())?;
         }
-        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`; libraries also ask for what few kernels know.
+        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`; libraries
+        // also ask for what few kernels know.
         other @ (0x1001 | 0x1004 | 0x1011 | 0x1012) => {
             kernel.refuse("arch_prctl", format!("arch_prctl operation {other:#x}"));
             return Err(Errno::EINVAL.into());

@@ -134,7 +134,8 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Writes the ancillary data of a received message. Returns its length, and flags for what was truncated.
+    /// Writes the ancillary data of a received message. Returns its length,
+    /// and flags for what was truncated.
     pub(super) fn control_received(
         &mut self,
         socket: &OpenSocket,

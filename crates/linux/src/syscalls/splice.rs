@@ -81,7 +81,8 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let wanted = kernel.limit_transfer(call.args[3].min(MAX));
     let to_pipe = to.pipe(kernel);
-    // Both offsets advance with each piece, so that they are right when the call blocks or a signal arrives.
+    // Both offsets advance with each piece, so that they are right when the
+    // call blocks or a signal arrives.
     loop {
         let done = kernel.task().progress;
         let offset = kernel.offset_of(&from)?;

@@ -237,9 +237,10 @@ impl Kernel<'_, '_> {
         at_ns.saturating_sub(self.host.start_time_ns)
     }
 
-    /// Virtual time that the current system call takes. A thread that does nothing but look at the clock waits for the
-    /// time to pass: from its hundredth look on, each takes an eighth longer than the last, at most a millisecond (a
-    /// tenth of it on a host with a network), but never beyond what others wait for.
+    /// Virtual time that the current system call takes. A thread that does nothing but look at
+    /// the clock waits for the time to pass: from its hundredth look on, each takes an eighth
+    /// longer than the last, at most a millisecond (a tenth of it on a host with a network), but
+    /// never beyond what others wait for.
     pub(crate) fn time_taken(&mut self, looks: Option<bool>) -> u64 {
         const PATIENCE: u32 = 100;
         // Packets that arrive meanwhile are late by as much.
@@ -272,8 +273,8 @@ impl Kernel<'_, '_> {
         self.host.start_time_ns.saturating_add(self.host.clock_ns)
     }
 
-    /// Seconds and nanoseconds of the wall clock. Where it is symbolic, the host started at any second of 32 bits, and
-    /// at any nanosecond in it; what has passed since then is as always.
+    /// Seconds and nanoseconds of the wall clock. Where it is symbolic, the host started at any
+    /// second of 32 bits, and at any nanosecond in it; what has passed since then is as always.
     fn wall_clock(&mut self) -> (Value, Value) {
         if !self.host.options.symbolic_draws {
             let now = self.wall_clock_ns();
@@ -286,7 +287,8 @@ impl Kernel<'_, '_> {
         let bytes: Vec<ExprId> = (0..8).map(|at| arena.read(array, at)).collect();
         let start = arena.concat_bytes(&bytes[..4]);
         let start = arena.zext(start, 64);
-        // 30 bits, with what lies above a second folded down: each nanosecond of a second is among the values.
+        // 30 bits, with what lies above a second folded down: each nanosecond
+        // of a second is among the values.
         let drawn = arena.concat_bytes(&bytes[4..]);
         let drawn = arena.extract(drawn, 0, 30);
         let drawn = arena.zext(drawn, 64);

@@ -328,7 +328,8 @@ fn what_every_host_has_is_asked_about_at_once() {
         };
         object.store(&mut bench.arena, u64::from(at), 1, value);
     }
-    // Neither the file, nor root by one of its names, nor any that every host has; in canonical form.
+    // Neither the file, nor root by one of its names, nor any that
+    // every host has; in canonical form.
     bench.tape.answers.extend([0; 20]);
     let found = bench.call(&mut host, "access", &[path, 0]);
     assert_eq!(found, Err(Errno::ENOENT));

@@ -18,8 +18,8 @@ const OWN_PID: u64 = 1000;
 const SIGABRT: u64 = 6;
 const SIGTERM: u64 = 15;
 
-/// A program whose calls may use a block of memory with these bytes. The block's address is the same in every
-/// boot of the same script, so a first boot finds it.
+/// A program whose calls may use a block of memory with these bytes. The block's address is the
+/// same in every boot of the same script, so a first boot finds it.
 fn with_block(bytes: &[u8], script: impl Fn(u64) -> Script) -> (Bench, Host) {
     let mut address = 0;
     loop {

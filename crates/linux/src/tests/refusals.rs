@@ -1,5 +1,5 @@
-//! The model records what it refuses or ignores although Linux would do it, and does not record what Linux refuses
-//! too.
+//! The model records what it refuses or ignores although Linux would do it, and does
+//! not record what Linux refuses too.
 
 use super::*;
 

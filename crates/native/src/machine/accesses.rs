@@ -41,7 +41,8 @@ impl NativeConfig {
 }
 
 impl NativeThread {
-    /// Whether a system call is one of the allocator: the model's allocator makes none. Waiting is never internal.
+    /// Whether a system call is one of the allocator: the model's allocator makes
+    /// none. Waiting is never internal.
     pub(super) fn is_in_allocator(&self, call: u64) -> bool {
         self.allocator_call.is_some() && call != call_numbers::FUTEX
     }

@@ -39,8 +39,8 @@ impl NativeConfig {
             let all: Result<_, _> = programs.map(|program| Allocator::of(program)).collect();
             let _ = self.known_allocators.set(all?);
         }
-        // Where the order of threads is explored, system calls of allocators must be told from those of the program:
-        // the model has an allocator of its own, which makes none.
+        // Where the order of threads is explored, system calls of allocators must be told from
+        // those of the program: the model has an allocator of its own, which makes none.
         let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
         let all = self.known_allocators.get().filter(|_| watched);
         Ok(all.cloned().unwrap_or_default())
@@ -132,8 +132,8 @@ impl NativeConfig {
 }
 
 impl NativeMachine<'_> {
-    /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are excluded:
-    /// the model does not know them.
+    /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are
+    /// excluded: the model does not know them.
     pub(crate) fn ask_memory_call_fault(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));

@@ -1,5 +1,6 @@
-//! Dynamically linked programs, while their loader runs. The calls of the loader are not the program's own:
-//! the bitcode has no loader, so they take no time, are no scheduling points and cannot be made to fail.
+//! Dynamically linked programs, while their loader runs. The calls of the loader are not
+//! the program's own: the bitcode has no loader, so they take no time, are no scheduling
+//! points and cannot be made to fail.
 
 use everett_linux::{Stream, TaskName};
 
@@ -29,8 +30,8 @@ impl NativeMachine<'_> {
         native.is_some_and(|native| native.loading.is_some())
     }
 
-    /// A thread hit a breakpoint. Returns `true` if it is the entry point of its program, where it is stopped
-    /// now.
+    /// A thread hit a breakpoint. Returns `true` if it is the entry point of its
+    /// program, where it is stopped now.
     pub(super) fn finish_loading(&mut self, name: TaskName) -> Result<bool, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! Memory mappings of native processes: the real kernel holds them, the model holds the contents of files.
+//! Memory mappings of native processes: the real kernel holds them, the
+//! model holds the contents of files.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +33,8 @@ const WRITE: u64 = 2;
 /// End of the addresses of programs.
 const ADDRESSES: u64 = 0x8000_0000_0000;
 
-/// Whether `shmat` would put a segment over the gate. Addresses are rounded down where the call allows that.
+/// Whether `shmat` would put a segment over the gate. Addresses are rounded
+/// down where the call allows that.
 pub(super) fn shares_gate(host: &Host, call: &Call) -> bool {
     let size = host.shared_memory_size(call.args[0] as u32);
     size.is_some_and(|size| gate::overlaps(call.args[1], size))
@@ -115,7 +117,8 @@ impl NativeMachine<'_> {
         Ok(CallOutcome::Done(result, Vec::new()))
     }
 
-    /// Refuses memory to processes that have reached the limit. Reserved but unused memory is harmless.
+    /// Refuses memory to processes that have reached the limit.
+    /// Reserved but unused memory is harmless.
     fn memory_limit_error(
         &mut self,
         name: TaskName,
@@ -224,8 +227,8 @@ impl NativeMachine<'_> {
         })
     }
 
-    /// Checks the time always, since a single call can move much memory, and the rest from time to time, more often the
-    /// more memory could be used.
+    /// Checks the time always, since a single call can move much memory, and the rest from time to
+    /// time, more often the more memory could be used.
     pub(super) fn check_limits_periodically(&self) -> Option<NativeEnd> {
         if let Some(end) = self.check_time() {
             return Some(end);
@@ -259,8 +262,9 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// After a host of a world has run: notes its memory for the others, and whether it is too much. Looking at it takes
-    /// longer than many hosts run for, so that is done only after it had time to take much.
+    /// After a host of a world has run: notes its memory for the others, and whether it is
+    /// too much. Looking at it takes longer than many hosts run for, so that is done only
+    /// after it had time to take much.
     pub(crate) fn check_memory(&mut self) -> Option<NativeEnd> {
         const ENOUGH_FOR_MUCH: Duration = Duration::from_millis(2);
         let threads = self.threads.values();
@@ -282,7 +286,8 @@ impl NativeMachine<'_> {
         is_late.then(|| NativeEnd::Limit("takes longer than it may; see `max_time`".to_owned()))
     }
 
-    /// Resident memory of all processes, also of other hosts, and what the model has taken for them since the start.
+    /// Resident memory of all processes, also of other hosts, and what the model has
+    /// taken for them since the start.
     fn used_memory(&self) -> u64 {
         let threads = self.threads.values();
         let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
@@ -344,8 +349,8 @@ impl NativeMachine<'_> {
         Ok(CallOutcome::Done(result, Vec::new()))
     }
 
-    /// Maps a copy for a private mapping of a file that is never written: most of these are parts of
-    /// libraries.
+    /// Maps a copy for a private mapping of a file that is never written: most
+    /// of these are parts of libraries.
     fn map_copy(
         &mut self,
         name: TaskName,

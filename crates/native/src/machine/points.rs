@@ -1,5 +1,5 @@
-//! Preemption between system calls: runs a native thread to the point where the vm switched threads, and switches
-//! there.
+//! Preemption between system calls: runs a native thread to the point where the vm
+//! switched threads, and switches there.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::tracee::{Registers, Stopped, Tracee};
 const MAX_STEPS: u32 = 100_000;
 const BREAKPOINT: u8 = 0xcc;
 
-/// How far a thread has come on its way to a point. It may stop for other reasons in between, such as a call that only
-/// manages memory.
+/// How far a thread has come on its way to a point. It may stop for other reasons in between, such
+/// as a call that only manages memory.
 #[derive(Clone, Default)]
 pub(super) struct Progress {
     /// Number of the point.
@@ -46,8 +46,8 @@ impl NativeMachine<'_> {
         (point.task == name && point.calls == self.host.calls_made()).then_some(point)
     }
 
-    /// Consults the scheduler at points without a switch, up to one with a switch; `all` includes that one,
-    /// since the thread has passed it. Returns `false` if another thread runs now.
+    /// Consults the scheduler at points without a switch, up to one with a switch; `all` includes
+    /// that one, since the thread has passed it. Returns `false` if another thread runs now.
     pub(super) fn pass_points(&mut self, name: TaskName, all: bool) -> bool {
         while let Some(point) = self.next_point(name) {
             if point.switches && !all {
@@ -75,7 +75,8 @@ impl NativeMachine<'_> {
         true
     }
 
-    /// Passes points before a system call. Memory management calls are no landmarks: the vm makes others.
+    /// Passes points before a system call. Memory management calls are no
+    /// landmarks: the vm makes others.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
         const NO_LANDMARKS: [u64; 10] = [
             call_numbers::MMAP,
@@ -94,7 +95,8 @@ impl NativeMachine<'_> {
             || self.pass_points(name, true)
     }
 
-    /// Runs a thread to the next point at which it is preempted, if there is one before its next system call.
+    /// Runs a thread to the next point at which it is preempted, if there is
+    /// one before its next system call.
     pub(super) fn reach_point(&mut self, name: TaskName) -> Result<Option<Reached>, NativeError> {
         let Some(script) = &self.config.script else {
             return Ok(None);
@@ -120,7 +122,8 @@ impl NativeMachine<'_> {
             return Ok(None);
         }
         if self.progress.point != Some(self.points_passed) {
-            // The write of an instruction that was halfway executed was the access that the thread stopped at.
+            // The write of an instruction that was halfway executed was the
+            // access that the thread stopped at.
             let halfway = native.halfway_at.take();
             self.progress = Progress {
                 point: Some(self.points_passed),
@@ -144,7 +147,8 @@ impl NativeMachine<'_> {
                     progress.accesses += 1;
                 }
                 let stops = &mut progress.stops;
-                // A call that ends the line returns elsewhere: a thread that stopped there would never leave.
+                // A call that ends the line returns elsewhere: a thread that
+                // stopped there would never leave.
                 let back = instruction.as_ref().and_then(return_address);
                 let back = back.filter(|back| contains(&ranges, *back) && !stops.contains(back));
                 stops.extend(back);

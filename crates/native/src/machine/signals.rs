@@ -1,4 +1,5 @@
-//! Signals: the model decides which handlers a native thread runs, the real kernel builds their frames.
+//! Signals: the model decides which handlers a native thread runs, the
+//! real kernel builds their frames.
 
 use everett_linux::{CallOutcome, Injected, TaskName};
 use everett_vm::ExecContext;
@@ -11,8 +12,8 @@ use crate::events::EventKind;
 const NEAR_STACK: u64 = 1 << 20;
 
 impl NativeMachine<'_> {
-    /// Pushes signal frames onto the stack of a thread; the last one runs first. A frame that does not fit kills the
-    /// process.
+    /// Pushes signal frames onto the stack of a thread; the last one runs first. A frame that
+    /// does not fit kills the process.
     pub(super) fn inject(
         &mut self,
         name: TaskName,

@@ -21,7 +21,8 @@ impl NativeMachine<'_> {
         call: Call,
     ) -> Result<(), NativeError> {
         let is_thread = parent.pid == child.pid;
-        // The model has decided what the child is; of what the guest asks for, only the stack and the TLS base count.
+        // The model has decided what the child is; of what the guest asks for, only
+        // the stack and the TLS base count.
         let kind = match is_thread {
             true => sandbox::THREAD,
             false if self.host.borrows_memory(child.pid) => sandbox::BORROWER,
@@ -52,7 +53,8 @@ impl NativeMachine<'_> {
             return Err(NativeError::NotReplayable(message));
         };
         let mut tracee = native.tracee.child(created, is_thread)?;
-        // All registers but the stack pointer and the TLS base are as the program had them at its own call.
+        // All registers but the stack pointer and the TLS base are as the
+        // program had them at its own call.
         let own = tracee.registers()?;
         tracee.set_registers(Registers {
             rax: 0,
@@ -190,7 +192,8 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// The arguments of an `execve` where they are not those of the caller: a script passes words to its interpreter.
+    /// The arguments of an `execve` where they are not those of the caller: a script
+    /// passes words to its interpreter.
     fn changed_arguments(
         &mut self,
         native: &mut NativeThread,
@@ -212,8 +215,8 @@ impl NativeMachine<'_> {
         Some(args.collect())
     }
 
-    /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends the main
-    /// thread, whose tid it reassigns.
+    /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends
+    /// the main thread, whose tid it reassigns.
     fn end_other_threads(&mut self, name: TaskName, native: &NativeThread) {
         self.parked.remove(&name.pid);
         let others: Vec<TaskName> = self
@@ -254,8 +257,8 @@ impl NativeMachine<'_> {
                 dead.extend(self.parked.remove(&name.pid));
                 dead.push(native.tracee);
             } else if native.tracee.thread == native.tracee.process {
-                // The kernel reports the exit of a main thread only when all other threads are gone, and its
-                // tid is the pid.
+                // The kernel reports the exit of a main thread only when all other threads
+                // are gone, and its tid is the pid.
                 self.parked.insert(name.pid, native.tracee);
             } else {
                 let _ = native.tracee.inject_call(call_numbers::EXIT, [0; 6]);

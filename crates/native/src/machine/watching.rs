@@ -52,7 +52,8 @@ impl NativeMachine<'_> {
         });
     }
 
-    /// Where a run diverged from its trace: number of calls, the last call, and the thread that made it.
+    /// Where a run diverged from its trace: number of calls, the last
+    /// call, and the thread that made it.
     pub(super) fn position(&self) -> String {
         let thread = self.host.running().tid;
         let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);

@@ -1,17 +1,18 @@
-//! Signal handlers on native threads: the real kernel builds their frames, the model determines the contents.
+//! Signal handlers on native threads: the real kernel builds their frames,
+//! the model determines the contents.
 
 use everett_linux::Injected;
 use nix::sys::ptrace;
 
 use super::{Call, PTRACE_SYSEMU_SINGLESTEP, Stopped, Tracee};
 
-/// Offset of the signal mask in a signal frame: behind the return address, two words, three words about the
-/// stack, and the registers.
+/// Offset of the signal mask in a signal frame: behind the return address, two words, three words
+/// about the stack, and the registers.
 const FRAME_MASK: u64 = 8 + 16 + 24 + 256;
 
 impl Tracee {
-    /// Pushes a signal frame; the thread stops before the first instruction of the handler. Returns `false`
-    /// if it does not get there.
+    /// Pushes a signal frame; the thread stops before the first instruction of the handler. Returns
+    /// `false` if it does not get there.
     pub fn enter_handler(&mut self, injected: &Injected) -> std::io::Result<bool> {
         // The model decides which signals are blocked.
         self.unblock_all()?;
@@ -90,7 +91,8 @@ impl Tracee {
         let mut information = ptrace::getsiginfo(self.thread)?;
         information.si_signo = signal;
         information.si_code = code;
-        // SAFETY: `siginfo_t` is plain data of 128 bytes; the words follow three numbers and their padding.
+        // SAFETY: `siginfo_t` is plain data of 128 bytes; the words follow
+        // three numbers and their padding.
         unsafe {
             let place = (&raw mut information).cast::<[u64; 3]>();
             place.byte_add(16).write(words);

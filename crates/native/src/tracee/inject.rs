@@ -1,5 +1,6 @@
-//! Injected system calls: real ones that a native thread makes on our behalf, from the gate. What the thread is about
-//! to ask of the real kernel is checked at the entry of the call, before the kernel acts.
+//! Injected system calls: real ones that a native thread makes on our behalf, from the
+//! gate. What the thread is about to ask of the real kernel is checked at the entry of
+//! the call, before the kernel acts.
 
 use std::io;
 use std::time::Duration;
@@ -18,7 +19,8 @@ const CODE_64: u64 = 0x33;
 const DATA_64: u64 = 0x2b;
 /// The trap flag, by which a program single-steps itself.
 const TRAP_FLAG: u64 = 0x100;
-/// The most signals that may arrive before a call is entered. More of them mean that its instruction faults.
+/// The most signals that may arrive before a call is entered. More of them
+/// mean that its instruction faults.
 const MAX_SIGNALS: u32 = 64;
 
 /// A system call to inject.
@@ -30,8 +32,8 @@ struct Injected {
 }
 
 impl Tracee {
-    /// Executes a real system call instead of the one that the thread is stopped at. Returns the result and
-    /// the new thread or process, if any; registers are as the real kernel left them.
+    /// Executes a real system call instead of the one that the thread is stopped at. Returns the
+    /// result and the new thread or process, if any; registers are as the real kernel left them.
     pub fn inject_call(&mut self, number: u64, args: [u64; 6]) -> io::Result<(u64, Option<Pid>)> {
         self.inject_call_at(gate::GATE, number, args)
     }
@@ -95,9 +97,10 @@ impl Tracee {
         Ok((self.registers()?.rax, created))
     }
 
-    /// Executes a program instead of the call that the thread is stopped at; returns the result of `execve`. A program
-    /// that was just written may be busy for a moment: a process that another thread is starting has a copy of each of
-    /// our descriptors until its own `execve`, the one that the program was written through included.
+    /// Executes a program instead of the call that the thread is stopped at; returns the result of
+    /// `execve`. A program that was just written may be busy for a moment: a process that another
+    /// thread is starting has a copy of each of our descriptors until its own `execve`, the one
+    /// that the program was written through included.
     pub fn inject_exec(&mut self, args: [u64; 6]) -> io::Result<u64> {
         const BUSY: i64 = -(libc::ETXTBSY as i64);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -127,8 +130,8 @@ impl Tracee {
         }
     }
 
-    /// Kills a process that does something else than the injected call. A call that it has entered is not made:
-    /// a process that is about to die leaves the entry without it.
+    /// Kills a process that does something else than the injected call. A call that it has entered
+    /// is not made: a process that is about to die leaves the entry without it.
     fn kill_hijacked(&self, injected: &Injected) -> io::Error {
         let _ = nix::sys::signal::kill(self.process, Signal::SIGKILL);
         let number = injected.number;
@@ -162,8 +165,8 @@ impl Tracee {
         }
     }
 
-    /// After `execve`, waits for a stop of this thread or, if it succeeded, of the main thread, whose tid it
-    /// takes over.
+    /// After `execve`, waits for a stop of this thread or, if it succeeded, of the main
+    /// thread, whose tid it takes over.
     fn wait_for_either(&mut self) -> io::Result<()> {
         const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
         while self.thread != self.process {
@@ -186,8 +189,8 @@ impl Tracee {
     }
 }
 
-/// Makes every system call of a process and its threads raise SIGSYS from now on: it cannot reach the real
-/// machine once it is no longer traced.
+/// Makes every system call of a process and its threads raise SIGSYS from now on: it cannot reach
+/// the real machine once it is no longer traced.
 pub fn confine(tracee: &mut Tracee) -> io::Result<()> {
     const PRCTL: u64 = 157;
     const SET_PTRACER: u64 = 0x5961_6d61;

@@ -1,4 +1,5 @@
-//! The start of native processes: how they enter the sandbox, and what they see of the real machine.
+//! The start of native processes: how they enter the sandbox, and
+//! what they see of the real machine.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -35,8 +36,8 @@ const AT_SYSINFO_EHDR: u64 = 33;
 
 impl Tracee {
     /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
-    /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure to execute
-    /// another one could not be reported.
+    /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure
+    /// to execute another one could not be reported.
     pub fn spawn(channel: &OwnedFd, kind: SandboxKind, place: Place<'_>) -> io::Result<Tracee> {
         let channel = channel.as_raw_fd();
         let (entrance, filter) = (place.entrance(), sandbox::filter());
@@ -48,8 +49,8 @@ impl Tracee {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let to = report.as_raw_fd();
-        // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the
-        // parent.
+        // SAFETY: only async-signal-safe calls between fork and exec, none of
+        // which touches memory of the parent.
         unsafe {
             command.pre_exec(move || {
                 entrance.enter(to)?;
@@ -96,8 +97,8 @@ impl Tracee {
         })
     }
 
-    /// Sets up a program that has not executed an instruction: makes the gate, hides details of the real machine, and
-    /// supplies the model's random bytes.
+    /// Sets up a program that has not executed an instruction: makes the gate, hides details of the
+    /// real machine, and supplies the model's random bytes.
     pub fn set_up_program(&mut self, random: &[u8]) -> io::Result<()> {
         self.memory = open_memory(self.process)?;
         gate::install(self)?;
@@ -170,12 +171,13 @@ impl Tracee {
     }
 }
 
-/// Closes all descriptors at `exec` but the standard streams and one other: the guest must not inherit what our
-/// caller left open.
+/// Closes all descriptors at `exec` but the standard streams and one other: the guest must not
+/// inherit what our caller left open.
 fn close_on_exec(kept: RawFd) {
     const FIRST: libc::c_uint = 3;
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    // SAFETY: numbers only. Where the call does not exist, descriptors of ours are closed at `exec` anyway.
+    // SAFETY: numbers only. Where the call does not exist, descriptors of
+    // ours are closed at `exec` anyway.
     unsafe {
         libc::syscall(
             libc::SYS_close_range,

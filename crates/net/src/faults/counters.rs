@@ -38,8 +38,8 @@ impl FaultCounters {
         meant.fold(0, |sum, count| sum.saturating_add(count.used))
     }
 
-    /// How often a fault has happened at least in a world of which all of these are true: on each host as often as one
-    /// of them knows.
+    /// How often a fault has happened at least in a world of which all of these are true: on each
+    /// host as often as one of them knows.
     pub fn used_together<'c>(
         fault: FaultIndex,
         known: impl IntoIterator<Item = &'c FaultCounters>,
@@ -54,7 +54,8 @@ impl FaultCounters {
         most.fold(0, |sum, (_, used)| sum.saturating_add(*used))
     }
 
-    /// How often any fault was possible or happened, all in all: it grows with everything that is counted.
+    /// How often any fault was possible or happened, all in all: it grows
+    /// with everything that is counted.
     pub fn total(&self) -> u64 {
         let all = self.counts.iter();
         all.map(|count| u64::from(count.seen) + u64::from(count.used))
@@ -73,7 +74,8 @@ impl FaultCounters {
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Merges how often faults happened on other hosts, for faults that are not counted on each host separately.
+    /// Merges how often faults happened on other hosts, for faults that are not
+    /// counted on each host separately.
     pub(super) fn learn(
         &mut self,
         other: &FaultCounters,

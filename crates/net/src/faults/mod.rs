@@ -31,8 +31,8 @@ impl FaultIndex {
 /// The scope over which a fault is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// The whole world, on all hosts. A host knows of its causal past only, so it may take one too many: such a world
-    /// is not one of the scenario ([`Faults::world_bounds`]).
+    /// The whole world, on all hosts. A host knows of its causal past only, so it may take one too
+    /// many: such a world is not one of the scenario ([`Faults::world_bounds`]).
     #[default]
     World,
     /// The causal past, on all hosts.
@@ -93,8 +93,8 @@ impl Fault {
         slot.map(|slot| *slot = value).is_some()
     }
 
-    /// Whether it happens is asked for each packet or point of a host. Other faults happen wherever they can, or are
-    /// decided once for a world.
+    /// Whether it happens is asked for each packet or point of a host. Other faults happen wherever
+    /// they can, or are decided once for a world.
     pub fn is_choice(&self) -> bool {
         !self.always && !self.kind.per_world && self.kind.target != FaultTarget::Bytes
     }
@@ -351,9 +351,9 @@ impl Faults {
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
     }
 
-    /// For the next packet that a fault can put into another order: the number of its window on this host, and how many
-    /// packets of the window come behind it. Each packet that is held back behind some of those that come later, in all
-    /// ways, makes all orders, each once.
+    /// For the next packet that a fault can put into another order: the number of its window on
+    /// this host, and how many packets of the window come behind it. Each packet that is held back
+    /// behind some of those that come later, in all ways, makes all orders, each once.
     fn window(
         &self,
         index: FaultIndex,
@@ -400,8 +400,9 @@ impl Faults {
         undecided.map(|(index, _)| index).collect()
     }
 
-    /// The bounds that hosts cannot keep by themselves: how often a fault may happen in a world, where it can happen
-    /// on several of so many hosts. A world is one of the scenario only if its hosts keep them together.
+    /// The bounds that hosts cannot keep by themselves: how often a fault may happen in a
+    /// world, where it can happen on several of so many hosts. A world is one of the scenario
+    /// only if its hosts keep them together.
     pub fn world_bounds(&self, hosts: usize) -> Vec<(FaultIndex, u32)> {
         let all = self.list.iter().zip((0..).map(FaultIndex));
         let bounded = all.filter(|(fault, _)| {
@@ -418,7 +419,8 @@ impl Faults {
     /// Merges the sender's counters into the receiver's when a message arrives. Not earlier: what a
     /// host knows must not depend on the order in which hosts run.
     pub fn learn(&self, receiver: &mut FaultCounters, sender: &FaultCounters) {
-        // Occurrences on other hosts matter only if the fault is not counted on each host separately.
+        // Occurrences on other hosts matter only if the fault is not
+        // counted on each host separately.
         receiver.learn(sender, |fault| self.get(fault).scope != Scope::Host);
     }
 

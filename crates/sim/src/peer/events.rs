@@ -2,7 +2,8 @@
 
 use everett_expr::Digest128;
 
-/// A connection of a peer, by its number in the order in which the peer sees them. A sender of datagrams is one, too.
+/// A connection of a peer, by its number in the order in which the peer sees them. A
+/// sender of datagrams is one, too.
 pub type ConnectionId = u32;
 
 /// What hosts do to a peer.
@@ -157,8 +158,9 @@ impl PeerAct {
     }
 }
 
-/// The digest that names a question: what the hosts did after the answer at `after`, and how often the peer was silent
-/// since. Where the order of what hosts do does not matter, all orders are one question.
+/// The digest that names a question: what the hosts did after the answer at `after`, and
+/// how often the peer was silent since. Where the order of what hosts do does not
+/// matter, all orders are one question.
 pub fn question_id(after: u128, acts: &[HostAct], silences: u32, any_order: bool) -> u128 {
     let digest = Digest128::new().then_u128(after).then_u64(silences.into());
     if !any_order {

@@ -1,9 +1,11 @@
-//! A live peer as a host of the world: what other hosts see of a real program that is not explored. It accepts
-//! connections and passes on the answers of the live program, which it gets through the oracle.
+//! A live peer as a host of the world: what other hosts see of a real program that is
+//! not explored. It accepts connections and passes on the answers of the live program,
+//! which it gets through the oracle.
 //!
-//! Its state is a value: the digest of all events so far identifies the state of the live program. The peer asks at
-//! virtual times, `think_ns` after hosts have sent something. So a host that keeps sending does not delay the answer,
-//! and the course of a world does not depend on the speed of the real machine.
+//! Its state is a value: the digest of all events so far identifies the state of the live
+//! program. The peer asks at virtual times, `think_ns` after hosts have sent something. So a
+//! host that keeps sending does not delay the answer, and the course of a world does not depend
+//! on the speed of the real machine.
 
 mod connection;
 mod events;
@@ -47,7 +49,8 @@ pub struct PeerConfig {
     pub is_udp: bool,
     /// Virtual time after which it is asked what it does.
     pub think_ns: u64,
-    /// Number of consecutive silent answers after which it is asked again only when a host has acted.
+    /// Number of consecutive silent answers after which it is asked
+    /// again only when a host has acted.
     pub silences: u32,
     /// Whether each connection has its own recording.
     pub is_independent: bool,
@@ -181,7 +184,8 @@ impl Peer {
         track.ask_ns = Some(now_ns.saturating_add(think_ns));
     }
 
-    /// Cancels the next question while nobody could receive the answer, or while a host does not take earlier data.
+    /// Cancels the next question while nobody could receive the answer, or while a
+    /// host does not take earlier data.
     fn settle(&mut self, track: usize) {
         let connections = self.connections.iter().enumerate();
         let mut own = connections.filter(|(at, _)| self.place(*at).0 == track);
@@ -344,8 +348,8 @@ impl Peer {
         }));
     }
 
-    /// Asks the live peer what it does next, at the time when it is due. Changes nothing while a question is open, or
-    /// if there is no answer: then it says why.
+    /// Asks the live peer what it does next, at the time when it is due. Changes nothing while a
+    /// question is open, or if there is no answer: then it says why.
     pub fn act(
         &mut self,
         oracle: &mut dyn Oracle,
@@ -441,7 +445,8 @@ impl Peer {
         track.pending_bytes = 0;
     }
 
-    /// Checks an answer: a recording of another scenario may refer to connections that do not exist.
+    /// Checks an answer: a recording of another scenario may refer to
+    /// connections that do not exist.
     fn check(&self, track: usize, act: &PeerAct) -> Result<(), String> {
         let number = match act {
             PeerAct::Silence | PeerAct::Taken | PeerAct::Open(_) => return Ok(()),
@@ -574,8 +579,8 @@ impl Peer {
     }
 }
 
-/// Acts with the values that their bytes have. Bytes of a stream that follow each other are one act: what the peer sees
-/// of them is the same.
+/// Acts with the values that their bytes have. Bytes of a stream that follow each other are one
+/// act: what the peer sees of them is the same.
 fn concretise(
     acts: &[PendingAct],
     oracle: &mut dyn Oracle,

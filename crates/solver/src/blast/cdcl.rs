@@ -107,7 +107,8 @@ impl Backend for Cdcl {
     }
 
     fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer {
-        // What follows from the assumptions that the last query had, too, stands, if no clause was added since.
+        // What follows from the assumptions that the last query had, too,
+        // stands, if no clause was added since.
         let same = self.assumed.iter().zip(assumptions);
         let common = same.take_while(|(one, other)| one == other).count();
         self.backtrack(common as u32);

@@ -148,7 +148,8 @@ impl<B: Backend> Gates<B> {
         let mut product = match (as_bools(a), as_bools(b)) {
             (_, Some(factor)) => self.multiply_constant(a, &factor),
             (Some(factor), _) => self.multiply_constant(b, &factor),
-            // One row for each bit that is not known to be 0. A canonical order makes both orders the same circuit.
+            // One row for each bit that is not known to be 0. A canonical order
+            // makes both orders the same circuit.
             _ if (open_bits(b), a) <= (open_bits(a), b) => self.multiply_rows(a, b),
             _ => self.multiply_rows(b, a),
         };

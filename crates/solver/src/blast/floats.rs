@@ -1,13 +1,13 @@
-//! Circuits for float operations that are cheap and exact: comparisons, and integers as floats that need no rounding.
-//! All others are unconstrained in the SAT instance.
+//! Circuits for float operations that are cheap and exact: comparisons, and integers as floats that
+//! need no rounding. All others are unconstrained in the SAT instance.
 
 use super::circuits::{Word, length};
 use super::gates::{FALSE, Gates, TRUE};
 use super::sat::{Backend, Lit};
 use everett_expr::{FloatCompareOp, FloatFormat};
 
-/// The number of bits of the significand that are stored, and that of the exponent; `None` for the x87's format,
-/// which has several encodings of a number.
+/// The number of bits of the significand that are stored, and that of the exponent; `None` for the
+/// x87's format, which has several encodings of a number.
 fn layout(format: FloatFormat) -> Option<(usize, usize)> {
     match format {
         FloatFormat::Half => Some((10, 5)),

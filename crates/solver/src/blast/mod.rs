@@ -46,8 +46,8 @@ pub struct Blaster<B> {
     largest: usize,
 }
 
-/// An instance is kept while it is at most so many times as large as one query alone made it: a new one would soon be
-/// as large again.
+/// An instance is kept while it is at most so many times as large as one query alone made it: a new
+/// one would soon be as large again.
 const GROWTH: usize = 4;
 
 impl<B: Backend> Blaster<B> {
@@ -67,7 +67,8 @@ impl<B: Backend> Blaster<B> {
         }
     }
 
-    /// Whether a new instance would be better: this one has more clauses than `limit`, most of them of other queries.
+    /// Whether a new instance would be better: this one has more clauses than
+    /// `limit`, most of them of other queries.
     pub fn is_outgrown(&self, limit: usize) -> bool {
         let own = self.largest.saturating_mul(GROWTH);
         self.gates.clauses() > limit.max(own)

@@ -38,7 +38,8 @@ pub fn script(arena: &Arena, terms: &[ExprId]) -> Script {
 pub(super) struct Printer<'a> {
     pub arena: &'a Arena,
     text: String,
-    /// The terms that are defined, in order: the text does not depend on ids, so that a solver answers alike.
+    /// The terms that are defined, in order: the text does not depend on ids,
+    /// so that a solver answers alike.
     numbers: FxHashMap<ExprId, usize>,
     /// Arrays are numbered likewise.
     arrays: FxHashMap<ArrayId, usize>,

@@ -246,7 +246,8 @@ fn multiplication_identities_are_settled() {
     }
 }
 
-/// A query alone may need more clauses than the limit; those that follow use its instance all the same.
+/// A query alone may need more clauses than the limit; those that
+/// follow use its instance all the same.
 #[test]
 fn a_large_query_does_not_cost_the_instance() {
     let mut terms = Terms::new(8);

@@ -200,7 +200,8 @@ fn sums_of_entries_of_tables_are_enumerated() {
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
 }
 
-/// Conditions on floats, of which the SAT instances know nothing, and a number of which bisection finds a solution.
+/// Conditions on floats, of which the SAT instances know nothing, and a number of
+/// which bisection finds a solution.
 #[test]
 fn floats_are_found_by_bisection() {
     use everett_expr::{FloatCompareOp, FloatFormat, FloatOp};

@@ -114,7 +114,8 @@ fn z3_agrees_with_the_first_tier() {
     checked.expect("z3 and the first tier agree");
 }
 
-/// `x + 1.0 == 3.5` for a float made of symbolic bytes that are mixed, so that it does not grow with them.
+/// `x + 1.0 == 3.5` for a float made of symbolic bytes that are mixed, so
+/// that it does not grow with them.
 #[test]
 fn floats_are_solved_by_the_second_tier() {
     let mut terms = Terms::new(4);

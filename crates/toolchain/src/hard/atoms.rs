@@ -18,7 +18,8 @@ pub enum Kind {
     Call = 3,
     /// An access to an object whose size is known where it happens, however far outside.
     Bounds = 4,
-    /// A check that the program was compiled with, such as UndefinedBehaviorSanitizer's in trap mode.
+    /// A check that the program was compiled with, such as
+    /// UndefinedBehaviorSanitizer's in trap mode.
     Trap = 5,
     /// An assertion of the program.
     Assertion = 6,
@@ -80,14 +81,15 @@ pub struct Atom {
 /// How the line of an atom is changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// A check that is a call: `@__asan_load4(` becomes `@everett_hard_load4(i32 SITE, `, or is dropped.
+    /// A check that is a call: `@__asan_load4(` becomes
+    /// `@everett_hard_load4(i32 SITE, `, or is dropped.
     Check,
     /// A copy or fill: without its check it is still there.
     Copy,
     /// A call of the C library, which has a checked form.
     Call,
-    /// A branch to a block that ends the program: the value of the condition that does not go there, and the line of
-    /// the call that ends the program, if it can name this check.
+    /// A branch to a block that ends the program: the value of the condition that does not go
+    /// there, and the line of the call that ends the program, if it can name this check.
     Guard { passes: bool, stop: Option<usize> },
     /// A call whose result nobody uses: it can be left out.
     Log,

@@ -73,7 +73,8 @@ pub enum Activation<'a> {
     Kept(&'a [bool]),
     /// None is kept; each counts how often it runs, in a file of [`super::counters_size`].
     Counted(&'a Path),
-    /// Those with `true` are kept; the others run for some requests, as the program decides while it runs.
+    /// Those with `true` are kept; the others run for some requests, as
+    /// the program decides while it runs.
     Versions(&'a [bool], &'a Dynamic),
 }
 

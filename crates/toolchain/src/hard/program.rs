@@ -1,5 +1,5 @@
-//! Separates a program from its libraries: in `PROG.bc` they are one module. The libraries become declarations, and the
-//! hardened build is linked with the same machine code of them as `PROG` is.
+//! Separates a program from its libraries: in `PROG.bc` they are one module. The libraries become
+//! declarations, and the hardened build is linked with the same machine code of them as `PROG` is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,8 +44,8 @@ impl Libraries {
         file.starts_with(&self.sources) || file.starts_with(OWN_SOURCES)
     }
 
-    /// Whether code of a file gets checks. Templates of the C++ library are compiled into the program, and are part of
-    /// it; the standard library of Rust is not.
+    /// Whether code of a file gets checks. Templates of the C++ library are compiled into the
+    /// program, and are part of it; the standard library of Rust is not.
     fn is_checked_file(&self, file: &str) -> bool {
         let Some(inside) = file.strip_prefix(&self.sources) else {
             return !file.starts_with(OWN_SOURCES) && !file.starts_with("/rustc/");
@@ -159,7 +159,8 @@ fn origins(module: &str, libraries: &Libraries, debug: &Debug) -> BTreeMap<Strin
             continue;
         }
         let place = text::metadata(line, "!dbg").and_then(|number| debug.definition(number));
-        // What has no debug information is the compiler's runtime, if a library has its name at all.
+        // What has no debug information is the compiler's runtime, if
+        // a library has its name at all.
         let origin = match place {
             Some(place) if !libraries.is_library_file(&place.file) => Origin::Program,
             Some(_) => Origin::Library,
@@ -204,8 +205,8 @@ pub fn without_linkage(words: &str) -> String {
         .collect()
 }
 
-/// The definition of a function of the program. A function that a library has too takes its place there, so it is seen
-/// from outside.
+/// The definition of a function of the program. A function that a library has too takes its place
+/// there, so it is seen from outside.
 fn definition(line: &str, head: &text::Head<'_>, is_seen: bool, checked: bool) -> String {
     let (_, close) = head.parameters;
     let (mut before, mut behind) = (line[..=close].to_owned(), &line[close + 1..]);

@@ -15,7 +15,8 @@ pub enum Choice<'c> {
     Kept(&'c [bool]),
     /// None is kept; each counts how often it runs, in a file.
     Counted(&'c str),
-    /// Those with `true` are kept; the others are in a second version of their function, for some requests.
+    /// Those with `true` are kept; the others are in a second version of
+    /// their function, for some requests.
     Versions(&'c [bool], &'c Dynamic),
 }
 
@@ -100,7 +101,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The functions with two versions: those with a check that is not always kept, and entry points.
+    /// The functions with two versions: those with a check that is
+    /// not always kept, and entry points.
     fn with_two_versions<'t>(
         &self,
         module: &str,
@@ -444,8 +446,9 @@ fn declarations() -> String {
     text
 }
 
-/// What is written into the program's text before it is instrumented: its own traps get a name, and signed arithmetic
-/// of code that was not optimised gets checks. (Optimisers compute values that nobody uses, and those may overflow.)
+/// What is written into the program's text before it is instrumented: its own traps get a name, and
+/// signed arithmetic of code that was not optimised gets checks. (Optimisers compute values that
+/// nobody uses, and those may overflow.)
 pub fn prepare(module: &str) -> String {
     let unoptimised: Vec<&str> = module
         .lines()

@@ -1,5 +1,5 @@
-//! Pieces of LLVM's textual form, as far as hardened builds must understand it: heads of functions, calls, labels,
-//! branches. A line is an instruction.
+//! Pieces of LLVM's textual form, as far as hardened builds must understand it: heads of functions,
+//! calls, labels, branches. A line is an instruction.
 
 /// The head of a function, `define` or `declare`.
 #[derive(Clone, Copy, Debug, PartialEq)]

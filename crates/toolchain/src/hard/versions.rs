@@ -1,7 +1,7 @@
-//! Functions in two versions (§5.4): one with all checks, one with those that are always kept. They share all data.
-//! Direct calls stay within a version; whoever calls by address reaches a dispatcher, which goes by a flag of the
-//! thread.
-//! Entry points of requests have a dispatcher that decides, and sets the flag.
+//! Functions in two versions (§5.4): one with all checks, one with those that are always kept.
+//! They share all data. Direct calls stay within a version; whoever calls by address reaches a
+//! dispatcher, which goes by a flag of the thread. Entry points of requests have a dispatcher
+//! that decides, and sets the flag.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -27,8 +27,8 @@ impl Version {
     }
 }
 
-/// Whether a function can have two versions: a dispatcher must be able to pass on its arguments, and labels of a
-/// function whose address is taken are only there once.
+/// Whether a function can have two versions: a dispatcher must be able to pass on its arguments,
+/// and labels of a function whose address is taken are only there once.
 pub fn can_have_two(module: &str, function: &Function<'_>) -> bool {
     let head = function.lines[0];
     let Some(parsed) = text::head(head) else {
@@ -42,8 +42,8 @@ pub fn can_have_two(module: &str, function: &Function<'_>) -> bool {
         && !module.contains(&has_labels)
 }
 
-/// A line of a version: direct calls stay within it. The plain one has no debug information, because a function's can
-/// belong to one function only.
+/// A line of a version: direct calls stay within it. The plain one has no debug information,
+/// because a function's can belong to one function only.
 pub fn line_of(
     line: &str,
     version: Version,

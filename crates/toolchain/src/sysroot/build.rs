@@ -49,7 +49,8 @@ const EMPTY_LIBRARIES: [&str; 10] = [
 
 /// What programs expect of headers and musl's do otherwise: file, text, replacement.
 const PATCHES: [(&str, &str, &str); 2] = [
-    // A comparison of signed with unsigned in the program's own code is an error under `-Werror -Wextra`.
+    // A comparison of signed with unsigned in the program's own code is
+    // an error under `-Werror -Wextra`.
     (
         "sys/socket.h",
         "__MHDR_END(mhdr) - (unsigned char *)(cmsg) \\",

@@ -1,5 +1,6 @@
-//! The libraries as machine code, for native programs: the same functions as in the bitcode, compiled once instead of at
-//! every link. Members stay apart, so that a program gets those that its bitcode gets.
+//! The libraries as machine code, for native programs: the same functions as in the
+//! bitcode, compiled once instead of at every link. Members stay apart, so that a program
+//! gets those that its bitcode gets.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The floating-point environment: rounding modes and exception flags, of the SSE and of the x87, as the C library
-//! sets and reads them. A program that unmasks exceptions, flushes subnormals to zero or reduces the precision of the
-//! x87 is not supported.
+//! The floating-point environment: rounding modes and exception flags, of the SSE and of the x87,
+//! as the C library sets and reads them. A program that unmasks exceptions, flushes subnormals to
+//! zero or reduces the precision of the x87 is not supported.
 
 use everett_expr::environment::flag;
 use everett_expr::{FloatFormat, RoundingMode};

@@ -1,5 +1,5 @@
-//! Resolves built-in operations when a program is loaded: each call of an operation and each piece of inline assembly
-//! gets its handler once.
+//! Resolves built-in operations when a program is loaded: each call of an operation and each piece
+//! of inline assembly gets its handler once.
 
 use everett_ir::code::Program;
 use everett_ir::lower::verify;

@@ -28,8 +28,9 @@ thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes of all buffers that this thread has made so far, also of those that are gone. To ask how much memory a process
-/// has takes longer than most instructions; what this grows by bounds how much there can be more.
+/// Bytes of all buffers that this thread has made so far, also of those that are gone. To ask
+/// how much memory a process has takes longer than most instructions; what this grows by
+/// bounds how much there can be more.
 pub fn made_bytes() -> u64 {
     MADE.get()
 }
@@ -43,8 +44,8 @@ fn new_line() -> Box<Line> {
     Box::default()
 }
 
-/// How many bytes of memory a symbolic byte takes at the most: itself, its place in a line, and its part of the table
-/// of lines.
+/// How many bytes of memory a symbolic byte takes at the most: itself, its place in a line, and
+/// its part of the table of lines.
 pub const MEMORY_OF_SYMBOLIC: u64 = 1 + size_of::<SymbolicByte>() as u64 + 1;
 
 /// The bytes of an object, or of one page of it.
@@ -116,7 +117,8 @@ impl Buffer {
         byte.term.is_some().then_some(byte)
     }
 
-    /// The number of bytes that the value at a position was written with, if a term begins there, and otherwise 1.
+    /// The number of bytes that the value at a position was written with, if a
+    /// term begins there, and otherwise 1.
     pub(super) fn width_at(&self, at: usize) -> usize {
         match self.symbolic(at) {
             Some(byte) if byte.index == 0 => usize::from(byte.of).max(1),
@@ -296,8 +298,9 @@ impl Buffer {
         self.clear_symbolic(at, len);
     }
 
-    /// Goes on with a digest by content: with the known bytes, and the terms of the others. It is the same on every run and
-    /// machine, and does not depend on how terms are stored: a word gives the same as its bytes one by one.
+    /// Goes on with a digest by content: with the known bytes, and the terms of the others. It is
+    /// the same on every run and machine, and does not depend on how terms are stored: a word gives
+    /// the same as its bytes one by one.
     #[must_use]
     pub fn digest(&self, arena: &mut Arena, digest: Digest128) -> Digest128 {
         if self.is_concrete() {
@@ -325,7 +328,8 @@ impl Buffer {
         })
     }
 
-    /// The symbolic bytes as they are stored: where each is, its term, and which byte of how many of the term it is.
+    /// The symbolic bytes as they are stored: where each is, its term, and which
+    /// byte of how many of the term it is.
     pub fn symbolic_bytes(&self) -> impl Iterator<Item = (usize, ExprId, u8, u8)> + '_ {
         let lines = self.overlay.iter().zip((0..).step_by(LINE));
         let lines = lines.filter_map(|(line, first)| Some((line.as_ref()?, first)));

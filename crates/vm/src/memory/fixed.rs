@@ -1,7 +1,8 @@
-//! Objects at addresses that the program chose (`klee_define_fixed_object`), such as device registers.
+//! Objects at addresses that the program chose
+//! (`klee_define_fixed_object`), such as device registers.
 //!
-//! They lie outside of all slots, so the slot of an address still identifies its object. They may also lie in the null
-//! page, where nothing can be mapped.
+//! They lie outside of all slots, so the slot of an address still identifies its object. They may
+//! also lie in the null page, where nothing can be mapped.
 
 use everett_ir::address::FUNCTION_BASE;
 use triomphe::Arc;

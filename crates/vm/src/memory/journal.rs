@@ -1,9 +1,10 @@
 //! The journal of an object: its last writes at symbolic offsets, and its content before them.
 //!
-//! A write at a symbolic offset changes each byte that it may hit. A read at a symbolic offset would have to choose
-//! among all of these; with the journal it chooses among the writes, and the content before them. The journal is valid
-//! while the object has the content that the last of the writes left. It shares that content, so any other write makes
-//! a copy first, by which it is known.
+//! A write at a symbolic offset changes each byte that it may hit. A read at a symbolic
+//! offset would have to choose among all of these; with the journal it chooses among the
+//! writes, and the content before them. The journal is valid while the object has the
+//! content that the last of the writes left. It shares that content, so any other write
+//! makes a copy first, by which it is known.
 
 use everett_expr::ExprId;
 

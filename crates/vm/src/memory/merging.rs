@@ -1,4 +1,5 @@
-//! Merging of two memories with the same objects: where their bytes differ, the merged one has if-then-else terms.
+//! Merging of two memories with the same objects: where their bytes differ, the
+//! merged one has if-then-else terms.
 
 use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
@@ -23,7 +24,8 @@ impl Merge<'_> {
         if first == second {
             return first;
         }
-        // The width of a register that is concrete in both is not known: whoever reads it takes the bits it has.
+        // The width of a register that is concrete in both is not known: whoever
+        // reads it takes the bits it has.
         let widths = [first, second].map(|value| match value.term {
             Some(term) => self.arena.width(term),
             None => 1,
@@ -119,7 +121,8 @@ impl Merge<'_> {
             return None;
         }
         let content = self.content(&first.content, &second.content)?;
-        // Where each of them was allocated and freed is only told in reports: that of the first is told for both.
+        // Where each of them was allocated and freed is only told in reports:
+        // that of the first is told for both.
         Some(Object {
             content,
             journal: None,
@@ -138,7 +141,8 @@ impl Merge<'_> {
         }
     }
 
-    /// Merges the objects of a table below an index into the first one; those above are dead in both.
+    /// Merges the objects of a table below an index into the first
+    /// one; those above are dead in both.
     fn table(&mut self, first: &mut Table, second: &Table, below: u32) -> Option<()> {
         if first.next != second.next {
             return None;

@@ -190,8 +190,8 @@ impl Memory {
         self.heap_bytes + self.reserved_bytes
     }
 
-    /// Number of runs of mapped pages with attributes of their own. Private memory that was never anything else counts
-    /// as none: a kernel joins it.
+    /// Number of runs of mapped pages with attributes of their own. Private memory that was never
+    /// anything else counts as none: a kernel joins it.
     pub fn mapped_runs(&self) -> u64 {
         self.runs
     }

@@ -596,7 +596,8 @@ impl Object {
         Some((before, journal.writes.clone()))
     }
 
-    /// The journal to go on with after a write; to be asked for before it. `None` if the object keeps none.
+    /// The journal to go on with after a write; to be asked for before it.
+    /// `None` if the object keeps none.
     pub fn journal(&self) -> Option<Journal<Content>> {
         match self.valid_journal() {
             Some(journal) if !journal.is_full() => Some(journal.clone()),

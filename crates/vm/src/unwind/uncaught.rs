@@ -35,8 +35,8 @@ impl Vm<'_> {
         Bug::new(BugKind::UncaughtException, message).into()
     }
 
-    /// The finding for a panic: for every one, or for one that propagates to the runtime, which ends the
-    /// process. `None` if the exception is no panic, or none that is reported.
+    /// The finding for a panic: for every one, or for one that propagates to the runtime, which
+    /// ends the process. `None` if the exception is no panic, or none that is reported.
     pub(super) fn reported_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
         let reported = self.options.report_uncaught && !state.resumed;
         if !reported || self.exception_class(state.exception) != RUST_CLASS {
@@ -53,7 +53,8 @@ impl Vm<'_> {
         Some(Bug::new(BugKind::Panic, message).into())
     }
 
-    /// Whether the panic is raised by `resume_unwind`: it was one before, or a program unwinds on purpose.
+    /// Whether the panic is raised by `resume_unwind`: it was one before,
+    /// or a program unwinds on purpose.
     fn is_raised_again(&self) -> bool {
         let program = self.image.program();
         for frame in self.thread.frames.iter().rev() {

@@ -49,7 +49,8 @@ impl Table {
         self.sets.get(set).dstates.len()
     }
 
-    /// The sets of a host in the dstates of a state of another one, in order, each as often as a dstate has it.
+    /// The sets of a host in the dstates of a state of another one, in order,
+    /// each as often as a dstate has it.
     pub(in crate::mapping) fn links_beside(
         &self,
         state: MemberId,
@@ -63,7 +64,8 @@ impl Table {
         links
     }
 
-    /// The set of these states of a host, which are in order. A new one is to be linked to a dstate.
+    /// The set of these states of a host, which are in order. A new
+    /// one is to be linked to a dstate.
     pub(in crate::mapping) fn set_of(&mut self, host: HostIndex, members: Vec<MemberId>) -> SetId {
         if let Some(known) = self.sets.find(&members) {
             return known;
@@ -108,8 +110,8 @@ impl Table {
         self.change_activity(slot, host, before, after);
     }
 
-    /// Takes states out of a set and puts others in, both in order, for all dstates that have it. The set may be
-    /// another one afterwards.
+    /// Takes states out of a set and puts others in, both in order, for all dstates that have it.
+    /// The set may be another one afterwards.
     pub(in crate::mapping) fn substitute(
         &mut self,
         set: SetId,
@@ -141,8 +143,8 @@ impl Table {
         }
     }
 
-    /// Adds a dstate that is like another one, but that a host has a state alone. The sets of other hosts are those
-    /// that `other` makes of them.
+    /// Adds a dstate that is like another one, but that a host has a state alone. The sets of other
+    /// hosts are those that `other` makes of them.
     pub(in crate::mapping) fn derive(
         &mut self,
         from: DstateId,
@@ -163,8 +165,8 @@ impl Table {
         self.add_dstate(sets);
     }
 
-    /// A state parts from others of its host: wherever there are any it goes to a new dstate, which has the sets of
-    /// other hosts that `other` makes of them.
+    /// A state parts from others of its host: wherever there are any it goes to a new dstate, which
+    /// has the sets of other hosts that `other` makes of them.
     pub(in crate::mapping) fn part(
         &mut self,
         state: MemberId,
@@ -238,7 +240,8 @@ impl Table {
         }
     }
 
-    /// A dstate does not have its set of a host any more. Returns the states that are in no set any more.
+    /// A dstate does not have its set of a host any more. Returns the
+    /// states that are in no set any more.
     fn unlink(&mut self, slot: u32, host: HostIndex) -> Vec<MemberId> {
         let link = self.dstates[slot].links[host.index()];
         let unlinked = self.sets.get_mut(link.set);

@@ -1,7 +1,8 @@
 //! The table of states and dstates.
 //!
-//! A dstate links each host to a [`StateSet`]. A set lists the dstates that link to it, and a state lists the sets
-//! that contain it. So the cost of a step depends on the sets and dstates that it changes, not on how many there are.
+//! A dstate links each host to a [`StateSet`]. A set lists the dstates that link to it, and a state
+//! lists the sets that contain it. So the cost of a step depends on the sets and dstates that it
+//! changes, not on how many there are.
 
 mod edit;
 
@@ -17,7 +18,8 @@ use super::sets::{Activity, SetId, Sets};
 use super::slab::{MemberMap, Slab};
 use super::{DstateId, MemberId};
 
-/// A dstate or a part of one as it was when it was asked for. It shares its sets with the table until they change.
+/// A dstate or a part of one as it was when it was asked for. It shares its sets
+/// with the table until they change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dstate {
     /// Of each host, in order.
@@ -87,8 +89,8 @@ pub struct Table {
     newest: Option<DstateId>,
     /// Pairs of a dstate and a state in it.
     virtual_states: usize,
-    /// Dstates that may have settled since they were asked for: at most one host has live states. All that have are
-    /// here.
+    /// Dstates that may have settled since they were asked for: at most one host has live
+    /// states. All that have are here.
     settling: BTreeSet<DstateId>,
 }
 
@@ -157,7 +159,8 @@ impl Table {
         members.any(|member| is_one(*member))
     }
 
-    /// All states that are in a dstate with a state, but those of its host. A state may come several times.
+    /// All states that are in a dstate with a state, but those of its host.
+    /// A state may come several times.
     pub fn beside(&self, state: MemberId) -> impl Iterator<Item = MemberId> + '_ {
         let own = self.host(state);
         let links = self.slots_of(state);
@@ -232,7 +235,8 @@ impl Table {
         self.states.iter().map(|(state, _)| state)
     }
 
-    /// Says whether a state is quiescent: nothing will happen to it unless another host sends to it.
+    /// Says whether a state is quiescent: nothing will happen to it
+    /// unless another host sends to it.
     pub fn set_quiescent(&mut self, state: MemberId, quiescent: bool) {
         let Some(entry) = self.states.get_mut(state) else {
             return;
@@ -253,9 +257,9 @@ impl Table {
         }
     }
 
-    /// Worlds in which all states are quiescent, as a part of a dstate: of one host it may have some states only.
-    /// They are to be taken out with [`Table::finish`] before the next ones are asked for. The oldest dstate comes
-    /// first.
+    /// Worlds in which all states are quiescent, as a part of a dstate: of one host it may have
+    /// some states only. They are to be taken out with [`Table::finish`] before the next ones are
+    /// asked for. The oldest dstate comes first.
     pub fn next_settled(&mut self) -> Option<(DstateId, Dstate)> {
         while let Some(id) = self.settling.pop_first() {
             let Some(entry) = self.entry(id).filter(|entry| entry.live_hosts <= 1) else {
@@ -279,7 +283,8 @@ impl Table {
         None
     }
 
-    /// Takes worlds out of a dstate that have settled. Returns the states that are in no world any more.
+    /// Takes worlds out of a dstate that have settled. Returns the
+    /// states that are in no world any more.
     pub fn finish(&mut self, id: DstateId, part: &Dstate) -> Vec<MemberId> {
         let Some(entry) = self.entry(id) else {
             return Vec::new();

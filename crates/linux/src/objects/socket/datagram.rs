@@ -101,7 +101,8 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
     }
 
-    /// Where a packet goes: to the address that is given, or else to the one that the socket is connected to.
+    /// Where a packet goes: to the address that is given, or else to the one
+    /// that the socket is connected to.
     pub(super) fn target_of(
         &mut self,
         open: OpenObject<'_>,
@@ -277,8 +278,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPIPE.into());
         }
         if receiver.peer() == Some(open.object) || peer == open.object {
-            // Sockets connected to each other are limited by bytes only; the last message may exceed the
-            // limit.
+            // Sockets connected to each other are limited by bytes only; the
+            // last message may exceed the limit.
             if receiver.room_used() >= limit {
                 let what = "send to a UNIX socket";
                 return Err(self.wait_for_socket(open, event::OUT, flags, what));
@@ -327,7 +328,8 @@ impl HostState {
         Ok(())
     }
 
-    /// Receives a datagram at an interface. If no socket takes a unicast datagram, its sender is notified.
+    /// Receives a datagram at an interface. If no socket takes a unicast
+    /// datagram, its sender is notified.
     pub(crate) fn datagram_arrives(
         &mut self,
         arena: &mut Arena,

@@ -1,4 +1,5 @@
-//! Sockets. `stream` and `datagram` transfer bytes between them; `network` finds the socket of an address.
+//! Sockets. `stream` and `datagram` transfer bytes between them; `network`
+//! finds the socket of an address.
 
 mod address;
 mod datagram;
@@ -96,7 +97,8 @@ pub enum SocketState {
     },
     /// It has a peer, or had one that is closed.
     Connected {
-        /// The socket at the other end; `None` if it is closed, or if each message looks up its receiver.
+        /// The socket at the other end; `None` if it is closed, or if
+        /// each message looks up its receiver.
         peer: Option<ObjectId>,
     },
 }
@@ -476,8 +478,8 @@ impl Kernel<'_, '_> {
         )
     }
 
-    /// Blocks until a condition holds, subject to timeouts and flags; `events` say whether it is for
-    /// receiving or for sending.
+    /// Blocks until a condition holds, subject to timeouts and flags; `events` say whether it
+    /// is for receiving or for sending.
     pub fn wait_until(
         &mut self,
         open: OpenObject<'_>,

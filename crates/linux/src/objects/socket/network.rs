@@ -1,4 +1,5 @@
-//! Address lookup: local addresses, ports in use, connections in TIME_WAIT, and routes to other hosts.
+//! Address lookup: local addresses, ports in use, connections in
+//! TIME_WAIT, and routes to other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use triomphe::Arc;
@@ -117,7 +118,8 @@ impl Network {
         });
     }
 
-    /// A connection that was closed at `local` first is now closed at both ends: it enters TIME_WAIT.
+    /// A connection that was closed at `local` first is now closed at
+    /// both ends: it enters TIME_WAIT.
     pub fn enter_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, now_ns: u64) {
         let mut closed = Arc::make_mut(&mut self.closed).iter_mut();
         if let Some(entry) = closed.find(|entry| (entry.local, entry.remote) == (local, remote)) {
@@ -179,7 +181,8 @@ fn fit(socket: &Socket, to: SocketAddr) -> Option<u32> {
 }
 
 impl HostState {
-    /// The listening socket for an address. Of several that share it, one with space in its accept queue.
+    /// The listening socket for an address. Of several that share it, one
+    /// with space in its accept queue.
     pub fn listener_at(&self, to: SocketAddr) -> Option<ObjectId> {
         let mut best: Option<((u32, bool), ObjectId)> = None;
         for (id, socket) in self.sockets() {
@@ -211,7 +214,8 @@ impl HostState {
                 }
                 fit += 10;
             }
-            // Of several sockets that share an address without `SO_REUSEPORT`, the last one receives.
+            // Of several sockets that share an address without
+            // `SO_REUSEPORT`, the last one receives.
             if best.is_none_or(|best| best.0 < fit || !socket.options.reuse_port && best.0 == fit) {
                 best = Some((fit, id));
             }

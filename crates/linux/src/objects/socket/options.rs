@@ -142,8 +142,8 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
-/// Options that are stored but whose effect a program would miss: some ancillary data of messages, foreign addresses,
-/// routes, hops and sizes of packets, connections that time out.
+/// Options that are stored but whose effect a program would miss: some ancillary data of messages,
+/// foreign addresses, routes, hops and sizes of packets, connections that time out.
 const MISSED: &[(u32, u32)] = &[
     (level::SOCKET, 5),  // SO_DONTROUTE
     (level::SOCKET, 9),  // SO_KEEPALIVE

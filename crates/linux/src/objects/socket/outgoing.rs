@@ -1,5 +1,5 @@
-//! Where the packets of a socket go (destination, source address, interface), and the multicast groups that a host has
-//! joined.
+//! Where the packets of a socket go (destination, source address, interface), and the
+//! multicast groups that a host has joined.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,7 +55,8 @@ impl Network {
         fitting.next()
     }
 
-    /// Index of the interface with this address; the wildcard address means where groups are by default.
+    /// Index of the interface with this address; the wildcard address
+    /// means where groups are by default.
     pub fn index_of(&self, ip: IpAddr) -> Option<u32> {
         if ip.is_unspecified() {
             return self.address_like(ETHERNET, ip).map(|_| ETHERNET);
@@ -68,8 +69,8 @@ impl Network {
 }
 
 impl Socket {
-    /// Whether it takes messages of a group at an interface: it has joined the group, or takes those of all sockets'
-    /// groups.
+    /// Whether it takes messages of a group at an interface: it has joined the group, or
+    /// takes those of all sockets' groups.
     fn takes_group(&self, group: IpAddr, index: u32) -> bool {
         let is_v4 = group.is_ipv4();
         let takes_all = !is_v4 || self.options.other(level::IP, ALL_GROUPS) == Some(1);
@@ -80,7 +81,8 @@ impl Socket {
         self.options.groups.contains(&(group, index))
     }
 
-    /// Whether a packet to this address at an interface is for it, as far as interface and group go.
+    /// Whether a packet to this address at an interface is for it, as
+    /// far as interface and group go.
     pub(super) fn takes_at(&self, to: IpAddr, index: u32) -> bool {
         let device = self.options.device;
         let is_there = device == 0 || device == index;
@@ -154,7 +156,8 @@ impl HostState {
         })
     }
 
-    /// Whether a socket of this host has joined a group at an interface. All hosts belong to some groups.
+    /// Whether a socket of this host has joined a group at an interface.
+    /// All hosts belong to some groups.
     pub(super) fn has_joined(&self, group: IpAddr, index: u32) -> bool {
         let is_of_all = match group {
             IpAddr::V4(group) => group == Ipv4Addr::new(224, 0, 0, 1),
@@ -172,7 +175,8 @@ impl HostState {
         self.network.is_own(to) || self.network.is_broadcast(to)
     }
 
-    /// Joins or leaves a group. `index` 0 and the wildcard address mean the interface where groups are by default.
+    /// Joins or leaves a group. `index` 0 and the wildcard address mean the
+    /// interface where groups are by default.
     pub fn change_group(
         &mut self,
         id: super::ObjectId,

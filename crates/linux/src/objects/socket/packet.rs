@@ -126,8 +126,8 @@ impl HostState {
         self.transmit_quietly(from, to, PacketKind::Frame(Box::new(frame)));
     }
 
-    /// Shows a frame at an interface to packet sockets. What goes out is for those that see everything, but not for
-    /// its sender.
+    /// Shows a frame at an interface to packet sockets. What goes out is for those that see
+    /// everything, but not for its sender.
     pub(crate) fn tap(
         &mut self,
         frame: &Frame,

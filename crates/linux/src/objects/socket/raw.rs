@@ -1,5 +1,5 @@
-//! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and the kernel's own IP processing: it
-//! answers echo requests, and reports packets that no socket accepts.
+//! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and the kernel's own IP
+//! processing: it answers echo requests, and reports packets that no socket accepts.
 
 use everett_expr::Arena;
 use everett_vm::Buffer;
@@ -193,7 +193,8 @@ impl Kernel<'_, '_> {
         Ok(frame)
     }
 
-    /// Finds out what kernels look at in a packet: ports, types, and whether checksums hold. Receivers cannot ask.
+    /// Finds out what kernels look at in a packet: ports, types, and whether
+    /// checksums hold. Receivers cannot ask.
     fn look_into(&mut self, ip: &mut IpHeader, payload: &mut Buffer) -> Result<(), Stop> {
         if ip.is_fragment() {
             ip.is_sound = false;
@@ -325,7 +326,8 @@ impl HostState {
             return self.arp_arrives(frame, index);
         };
         let (from, to) = ends_of(ip);
-        // Nobody has a loopback address on a network, and who sends frames to the loopback has one on it.
+        // Nobody has a loopback address on a network, and who sends
+        // frames to the loopback has one on it.
         let is_martian = frame.hardware.is_some()
             && (index == LOOPBACK || from.ip().is_loopback() || to.ip().is_loopback());
         if is_martian || !self.accepts(to.ip(), index) || ip.is_fragment() {
@@ -364,7 +366,8 @@ impl HostState {
         self.unreachable_arrives(arena, (from, to), errno, &quoted, index);
     }
 
-    /// What the kernel does with an ICMP message: it answers echo requests, and gives replies to ping sockets.
+    /// What the kernel does with an ICMP message: it answers echo requests,
+    /// and gives replies to ping sockets.
     fn icmp_arrives(&mut self, arena: &mut Arena, frame: &Frame, ip: &IpHeader, index: u32) {
         let (kind, id) = ip.ports;
         // Requests to groups and to all are ignored, as by default.

@@ -1,6 +1,6 @@
-//! TCP between hosts. A connection is a socket on each host; they exchange segments. The network delivers
-//! segments in order, so there are no acknowledgements or retransmissions. Flow control is modelled: a sender
-//! waits when the window of the other end is full.
+//! TCP between hosts. A connection is a socket on each host; they exchange segments. The network
+//! delivers segments in order, so there are no acknowledgements or retransmissions. Flow control is
+//! modelled: a sender waits when the window of the other end is full.
 
 use everett_vm::Buffer;
 use std::net::SocketAddr;

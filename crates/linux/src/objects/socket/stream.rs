@@ -1,5 +1,5 @@
-//! TCP connections between two sockets of the same host. Sent bytes arrive at once; acknowledgements and
-//! retransmissions of a real network are not observable.
+//! TCP connections between two sockets of the same host. Sent bytes arrive at once;
+//! acknowledgements and retransmissions of a real network are not observable.
 
 use everett_vm::Buffer;
 use std::net::SocketAddr;
@@ -199,8 +199,8 @@ pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
 }
 
 impl HostState {
-    /// Starts a connection. When this returns it is established, waits for space in the accept queue, or was
-    /// refused.
+    /// Starts a connection. When this returns it is established, waits for space in
+    /// the accept queue, or was refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
         let (to, from, is_remote) = match self.network.route(to.ip()) {
             Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
@@ -230,8 +230,8 @@ impl HostState {
         Ok(())
     }
 
-    /// Continues a connection attempt: it is established, refused, or goes on waiting for space in the accept
-    /// queue.
+    /// Continues a connection attempt: it is established, refused, or goes on
+    /// waiting for space in the accept queue.
     fn try_connection(&mut self, id: ObjectId, to: SocketAddr) {
         match self.listener_at(to) {
             Some(listener) if self.has_room(listener) => self.establish(id, listener),
@@ -340,8 +340,8 @@ impl HostState {
         }
     }
 
-    /// Retries waiting connection attempts to a port after its accept queue has changed or its listener was
-    /// closed.
+    /// Retries waiting connection attempts to a port after its accept queue has
+    /// changed or its listener was closed.
     pub fn retry_connections(&mut self, port: u16) {
         loop {
             let waiting = self.sockets().filter_map(|(id, socket)| {

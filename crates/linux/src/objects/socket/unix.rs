@@ -185,8 +185,8 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// Reads across messages, but not across different senders (if credentials are passed) and not beyond passed
-/// descriptors.
+/// Reads across messages, but not across different senders (if credentials are passed)
+/// and not beyond passed descriptors.
 fn read_stream(socket: &mut Socket, wanted: u64) -> Received {
     let apart = socket.options.pass_credentials;
     let mut received = Received::end();
@@ -318,7 +318,8 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
 }
 
 impl HostState {
-    /// Disconnects the sockets whose default destination was closed; they notice at their next send.
+    /// Disconnects the sockets whose default destination was closed;
+    /// they notice at their next send.
     fn disconnect_unix_peers(&mut self, gone: ObjectId) {
         let peers: Vec<ObjectId> = self
             .sockets()

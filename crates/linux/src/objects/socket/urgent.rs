@@ -1,5 +1,5 @@
-//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read separately, unless the program wants
-//! it in line (`SO_OOBINLINE`). A read never crosses the mark.
+//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read separately, unless
+//! the program wants it in line (`SO_OOBINLINE`). A read never crosses the mark.
 
 use super::{Received, Socket, level, message_flag};
 use crate::errno::Errno;
@@ -49,7 +49,8 @@ impl Socket {
         }
     }
 
-    /// The most bytes that a read takes: those before the mark. Behind the mark there is none any more.
+    /// The most bytes that a read takes: those before the mark. Behind
+    /// the mark there is none any more.
     pub(super) fn before_mark(&mut self, takes: bool) -> u64 {
         let Some(urgent) = self.urgent else {
             return u64::MAX;
@@ -108,7 +109,8 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// The byte that comes `ahead` bytes behind those that have arrived will be urgent. The owners of the socket are told.
+    /// The byte that comes `ahead` bytes behind those that have arrived will be urgent.
+    /// The owners of the socket are told.
     pub(super) fn urgent_arrives(&mut self, id: ObjectId, ahead: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;

@@ -232,7 +232,8 @@ impl Kernel<'_, '_> {
         Ok(fields)
     }
 
-    /// The error for an id that does not exist: `EIDRM` for threads that waited at it, otherwise `EINVAL`.
+    /// The error for an id that does not exist: `EIDRM` for threads that
+    /// waited at it, otherwise `EINVAL`.
     fn gone(&mut self, id: u32) -> Stop {
         let tid = self.task().tid;
         if (id as i32) >= 0 && self.host.ipc.removed_waiters.contains(&tid) {

@@ -1,5 +1,5 @@
-//! Locked memory (`mlock`). The model never swaps, so locking has no effect except on the resource limit and on
-//! `msync`.
+//! Locked memory (`mlock`). The model never swaps, so locking has no effect except on
+//! the resource limit and on `msync`.
 
 use everett_vm::Value;
 

@@ -28,7 +28,8 @@ const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
 /// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which have no effect here.
 const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
-/// Flags that are ignored although a program could notice. Others change the speed only, or nothing on Linux either.
+/// Flags that are ignored although a program could notice. Others change the speed
+/// only, or nothing on Linux either.
 const IGNORED: [(u64, &str); 4] = [
     (0x40, "MAP_32BIT"),
     (0x80, "MAP_ABOVE4G"),

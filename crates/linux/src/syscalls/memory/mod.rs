@@ -1,4 +1,5 @@
-//! Memory mappings. Anonymous private ones are objects of their own, so that an overrun is detected.
+//! Memory mappings. Anonymous private ones are objects of their own,
+//! so that an overrun is detected.
 
 mod advice;
 mod locking;
@@ -144,8 +145,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Whether an address is in a global, stack or heap block. These are no mappings of the program; calls
-    /// about their pages succeed without effect.
+    /// Whether an address is in a global, stack or heap block. These are no mappings of the
+    /// program; calls about their pages succeed without effect.
     fn is_own_object(&self, address: u64) -> bool {
         let object = self.vm.memory.near(address);
         object.is_some_and(|object| {
@@ -162,8 +163,8 @@ impl Kernel<'_, '_> {
         pages.any(|page| !guest.is_mapped(page))
     }
 
-    /// Checks that the process may map more (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if it is locked), of which `replaced` is
-    /// mapped already.
+    /// Checks that the process may map more (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if it is locked), of
+    /// which `replaced` is mapped already.
     fn check_space(&mut self, size: u64, replaced: u64, is_locked: bool) -> Result<(), Stop> {
         let is_locked = is_locked || self.process().locked_memory.future;
         if is_locked

@@ -1,5 +1,5 @@
-//! What all families of assembly instructions share: the type of their functions, access to operands, and the flags of
-//! a result.
+//! What all families of assembly instructions share: the type of their functions, access to
+//! operands, and the flags of a result.
 
 use everett_expr::ExprId;
 
