@@ -8,7 +8,9 @@ use crate::faults::{RD, SELECTS, SENDS, WR};
 use crate::files::{OpenFlags, Target};
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::socket::message_flag;
 use crate::objects::{Object, event};
+use crate::signals::SIGPIPE;
 use crate::table::{ArgKind, Row};
 
 /// A short transfer: fewer bytes than possible.
@@ -185,6 +187,9 @@ impl Kernel<'_, '_> {
         self.note_failure(row, name);
         if let Some(errno) = errno {
             self.announce_again(call, *errno);
+            if *errno == Errno::EPIPE && !sends_without_signal(row, &args) {
+                self.raise(SIGPIPE);
+            }
             return Err(Stop::Errno(*errno));
         }
         let moved = result.ok().and_then(|moved| moved.as_concrete());
@@ -295,6 +300,15 @@ pub fn failures(row: &Row) -> Vec<&'static str> {
 /// What a short transfer moves of what it could.
 fn half(bytes: u64) -> u64 {
     (bytes / 2).max(1)
+}
+
+/// Whether a call that sends asks for no signal if the connection is broken.
+fn sends_without_signal(row: &Row, args: &[u64; 6]) -> bool {
+    let flags = match row.name {
+        "sendmsg" => args[2],
+        _ => args[3],
+    };
+    flags as u32 & message_flag::NO_SIGNAL != 0
 }
 
 /// The choice site of a call's failure.
