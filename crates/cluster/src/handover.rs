@@ -31,14 +31,8 @@ impl Submitted {
         let parcel = Parcel::of(&submission.spec, session)?;
         let prepared = Prepared::of(&parcel, session)?;
         let result = prepared.hand_over(&submission.spec, &resume.dir, CHILDREN)?;
-        let (run, manifest) = submit_rest(broker, &submission, (&prepared, result), session)?;
-        let submitted = Submitted {
-            run,
-            build: submission.build,
-            manifest,
-            work: submission.work,
-            max_work: submission.max_work,
-        };
+        let named = submit_rest(broker, &submission, (&prepared, result), session)?;
+        let submitted = Submitted::new(submission, named);
         submitted.write(&resume.dir)?;
         Ok(submitted)
     }

@@ -48,16 +48,21 @@ impl Submitted {
     ) -> Result<(PathBuf, Submitted)> {
         Parcel::of(&submission.spec, session)?;
         let dir = new_folder(&submission.spec)?;
-        let (run, manifest) = submit(broker, &submission, session)?;
-        let submitted = Submitted {
+        let named = submit(broker, &submission, session)?;
+        let submitted = Submitted::new(submission, named);
+        submitted.write(&dir)?;
+        Ok((dir, submitted))
+    }
+
+    /// What the folder of a submission knows, with the name of the run and the hash of its manifest.
+    pub(crate) fn new(submission: Submission, (run, manifest): (RunId, Hash)) -> Submitted {
+        Submitted {
             run,
             build: submission.build,
             manifest,
             work: submission.work,
             max_work: submission.max_work,
-        };
-        submitted.write(&dir)?;
-        Ok((dir, submitted))
+        }
     }
 
     /// Reads it from the folder of a run.
