@@ -1,6 +1,6 @@
 //! Hands a run over to a cluster that was begun on one machine.
 
-use everett::{JobResult, Parcel, Prepared, ResumeSpec, Session, WeightSum, handed_over};
+use everett::{JobResult, Parcel, Prepared, ResumeSpec, RunSpec, Session, WeightSum};
 
 use crate::broker::{Broker, Key, Kind, RunId};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ impl Submitted {
         session: &Session,
     ) -> Result<Submitted> {
         let submission = Submission {
-            spec: handed_over(resume)?,
+            spec: RunSpec::resumed(resume)?,
             build,
             work: None,
             max_work: None,

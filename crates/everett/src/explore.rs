@@ -63,7 +63,7 @@ pub fn resume(
     session: &Session,
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
-    let mut spec = RunSpec::of(&resume.dir)?;
+    let mut spec = RunSpec::resumed(resume)?;
     // Locked before anything in it is changed.
     let folder = Folder::open(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
@@ -72,10 +72,6 @@ pub fn resume(
             path: resume.dir.clone(),
         });
     }
-    spec.max_time = resume.max_time;
-    spec.max_paths = resume.max_paths;
-    spec.max_forks = resume.max_forks;
-    spec.allow_live = resume.allow_live;
     if !spec.allow_live {
         // A search asks peers what no recording has, so a recording is no permission.
         spec.recorded_in = None;

@@ -14,18 +14,8 @@ use crate::error::{Context, Error, Result};
 use crate::finding::FindingEntry;
 use crate::follow::Model;
 use crate::job::{JobFinding, JobResult, JobTest, Prepared};
-use crate::spec::{ResumeSpec, RunSpec};
+use crate::spec::RunSpec;
 use crate::trace::WorldTrace;
-
-/// The run to hand over, with its new limits, which its folder has from now on.
-/// Time limits are none of others.
-pub fn handed_over(resume: &ResumeSpec) -> Result<RunSpec> {
-    let mut spec = RunSpec::of(&resume.dir)?;
-    spec.max_time = resume.max_time;
-    spec.max_paths = resume.max_paths;
-    spec.max_forks = resume.max_forks;
-    Ok(spec)
-}
 
 impl Prepared {
     /// What the run in a folder has come to, with its states as what is left, in up to this number

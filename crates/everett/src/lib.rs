@@ -80,7 +80,6 @@ pub use export::{ExportSpec, Script, export};
 pub use finding::FindingEntry;
 pub use follow::{FollowResult, follow, strace};
 pub use gathered::{Gathered, conclude, new_folder};
-pub use handover::handed_over;
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
 pub use job::{Job, JobFinding, JobResult, JobTest, Prepared, States, root_state, weight_of};
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};

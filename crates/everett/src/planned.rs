@@ -9,7 +9,7 @@ use everett_report::Folder;
 use everett_toolchain::library_sources;
 use everett_vm::ChoiceSite;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub struct PlannedWorld {
     world: NativeWorld,
     session: Session,
     limits: PlannedLimits,
+    /// The folder with the sources of the C library.
+    sources: Option<PathBuf>,
 }
 
 /// The faults of a run, by host; those of no host are for every host.
@@ -200,6 +202,7 @@ impl PlannedWorld {
             world,
             session,
             limits,
+            sources: library_sources(),
         })
     }
 
@@ -258,7 +261,11 @@ impl PlannedWorld {
                 .collect(),
             wrong,
             limit,
-            injected: seen.hosts.iter().flat_map(injected).collect(),
+            injected: seen
+                .hosts
+                .iter()
+                .flat_map(|(host, run)| self.injected(host, run))
+                .collect(),
             seen,
         })
     }
@@ -281,7 +288,7 @@ impl PlannedWorld {
             NativeEnd::Finding { kind, .. } if ABORTS.contains(&kind.as_str()) => Some(SIGABRT),
             _ => None,
         };
-        let crash = signal.map(|signal| (signal, frames(&run.stack)));
+        let crash = signal.map(|signal| (signal, self.frames(&run.stack)));
         let files = run.files.iter().map(|(file, bytes)| {
             let path = String::from_utf8_lossy(&file.path).into_owned();
             (path, everett_engine::digest(bytes))
@@ -365,43 +372,41 @@ fn call_of(site: &ChoiceSite) -> Option<&str> {
     site.fault_target().filter(|_| is_call)
 }
 
-/// The frames of a stack, without those of the C library before the program's own.
-fn frames(stack: &NativeStack) -> Vec<String> {
-    let sources = library_sources();
-    let is_library = |frame: &&NativeFrame| {
-        let file = Path::new(&frame.file);
-        frame.file.is_empty()
-            || sources
-                .as_ref()
-                .is_some_and(|folder| file.starts_with(folder))
-    };
-    let frames = || stack.innermost.iter().chain(&stack.callers);
-    let own: Vec<String> = frames()
-        .skip_while(is_library)
-        .map(NativeFrame::to_string)
-        .collect();
-    match own.is_empty() {
-        true => frames().map(NativeFrame::to_string).collect(),
-        false => own,
+impl PlannedWorld {
+    /// The frames of a stack, without those of the C library before the program's own.
+    fn frames(&self, stack: &NativeStack) -> Vec<String> {
+        let is_library = |frame: &&NativeFrame| {
+            let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
+            frame.file.is_empty() || self.sources.as_ref().is_some_and(starts)
+        };
+        let frames = || stack.innermost.iter().chain(&stack.callers);
+        let own: Vec<String> = frames()
+            .skip_while(is_library)
+            .map(NativeFrame::to_string)
+            .collect();
+        match own.is_empty() {
+            true => frames().map(NativeFrame::to_string).collect(),
+            false => own,
+        }
     }
-}
 
-/// The faults that happened on a host. Stacks are those of calls and allocations, in order.
-fn injected((host, run): (&String, &NativeRun)) -> Vec<InjectedFault> {
-    let mut stacks = run.injected.iter();
-    let choices = run.trace.choices.iter();
-    let faults = choices.filter(|choice| choice.picked > 0 && choice.site.is_fault());
-    faults
-        .map(|choice| {
-            let (what, stack) = match call_of(&choice.site) {
-                Some(call) => (Some(call), stacks.next().map(frames)),
-                None => (choice.site.faults().nth(choice.picked as usize - 1), None),
-            };
-            InjectedFault {
-                host: host.clone(),
-                what: what.unwrap_or_default().to_owned(),
-                stack: stack.unwrap_or_default(),
-            }
-        })
-        .collect()
+    /// The faults that happened on a host. Stacks are those of calls and allocations, in order.
+    fn injected(&self, host: &str, run: &NativeRun) -> Vec<InjectedFault> {
+        let mut stacks = run.injected.iter();
+        let choices = run.trace.choices.iter();
+        let faults = choices.filter(|choice| choice.picked > 0 && choice.site.is_fault());
+        faults
+            .map(|choice| {
+                let (what, stack) = match call_of(&choice.site) {
+                    Some(call) => (Some(call), stacks.next().map(|stack| self.frames(stack))),
+                    None => (choice.site.faults().nth(choice.picked as usize - 1), None),
+                };
+                InjectedFault {
+                    host: host.to_owned(),
+                    what: what.unwrap_or_default().to_owned(),
+                    stack: stack.unwrap_or_default(),
+                }
+            })
+            .collect()
+    }
 }

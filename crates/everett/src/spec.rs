@@ -191,6 +191,17 @@ impl RunSpec {
         file.unwrap_or_else(|| path.to_owned())
     }
 
+    /// The spec of a run that goes on, with its new limits.
+    pub fn resumed(resume: &ResumeSpec) -> Result<RunSpec> {
+        Ok(RunSpec {
+            max_time: resume.max_time,
+            max_paths: resume.max_paths,
+            max_forks: resume.max_forks,
+            allow_live: resume.allow_live,
+            ..RunSpec::of(&resume.dir)?
+        })
+    }
+
     /// Writes the spec to the folder of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         let spec = RunSpec {

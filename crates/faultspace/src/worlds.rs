@@ -25,6 +25,9 @@ pub(crate) struct Worlds {
     limits: PlannedLimits,
     keeps_files: bool,
     most_output: usize,
+    /// Names of the hosts, and of the faults of the scenario.
+    hosts: Vec<String>,
+    faults: Vec<String>,
     idle: Mutex<Vec<PlannedWorld>>,
 }
 
@@ -32,20 +35,20 @@ impl Worlds {
     /// The world of a search, in which these calls may fail.
     pub(crate) fn new(config: &SearchConfig, calls: BTreeSet<String>) -> Result<Worlds> {
         let scenario = config.folder.join(&config.scenario);
-        let worlds = Worlds {
+        let limits = limits_of(&config.limits);
+        let keeps_files = config.impact.files > 0.0;
+        // Mistakes of the scenario are told before the search begins.
+        let first = PlannedWorld::of(&scenario, &calls, limits, keeps_files)?;
+        Ok(Worlds {
             scenario,
             calls,
-            limits: PlannedLimits {
-                time: config.limits.timeout,
-                memory: config.limits.memory,
-            },
-            keeps_files: config.impact.files > 0.0,
+            limits,
+            keeps_files,
             most_output: usize::try_from(config.limits.output).unwrap_or(usize::MAX),
-            idle: Mutex::default(),
-        };
-        // Mistakes of the scenario are told before the search begins.
-        worlds.with(|_| Ok(()))?;
-        Ok(worlds)
+            hosts: first.hosts().map(str::to_owned).collect(),
+            faults: first.faults(),
+            idle: Mutex::new(vec![first]),
+        })
     }
 
     fn with<T>(&self, work: impl FnOnce(&PlannedWorld) -> Result<T>) -> Result<T> {
@@ -62,30 +65,24 @@ impl Worlds {
 
     /// Checks that the hosts and faults of a plan are those of the scenario.
     pub(crate) fn check(&self, faults: &[WorldFault]) -> Result<()> {
-        self.with(|world| {
-            for fault in faults {
-                let hosts: Vec<&str> = world.hosts().collect();
-                if let Some(host) = &fault.host
-                    && !hosts.contains(&host.as_str())
-                {
-                    let names = hosts.join(", ");
-                    let message = format!("there is no host {host}; there are: {names}");
-                    return Err(Error::Usage(message));
-                }
-                let names = world.faults();
-                if fault.call.is_none() && !names.contains(&fault.fault) {
-                    let message = match names.is_empty() {
-                        true => "the scenario has no [fault.NAME]".to_owned(),
-                        false => format!("there are: {}", names.join(", ")),
-                    };
-                    return Err(Error::Usage(format!(
-                        "there is no fault {}; {message}",
-                        fault.fault
-                    )));
-                }
+        for fault in faults {
+            if let Some(host) = &fault.host
+                && !self.hosts.contains(host)
+            {
+                let names = self.hosts.join(", ");
+                let message = format!("there is no host {host}; there are: {names}");
+                return Err(Error::Usage(message));
             }
-            Ok(())
-        })
+            if fault.call.is_none() && !self.faults.contains(&fault.fault) {
+                let message = match self.faults.is_empty() {
+                    true => "the scenario has no [fault.NAME]".to_owned(),
+                    false => format!("there are: {}", self.faults.join(", ")),
+                };
+                let name = &fault.fault;
+                return Err(Error::Usage(format!("there is no fault {name}; {message}")));
+            }
+        }
+        Ok(())
     }
 
     /// Runs it with some faults.
@@ -220,10 +217,13 @@ fn plans(faults: &[WorldFault]) -> HostPlans {
 /// What can go wrong in the world of a scenario, and how often.
 pub(crate) fn possible(scenario: &Path) -> Result<BTreeMap<Possible, u64>> {
     let all = BTreeSet::from(["*".to_owned()]);
-    let limits = Limits::default();
-    let limits = PlannedLimits {
+    let limits = limits_of(&Limits::default());
+    Ok(PlannedWorld::of(scenario, &all, limits, false)?.possible()?)
+}
+
+fn limits_of(limits: &Limits) -> PlannedLimits {
+    PlannedLimits {
         time: limits.timeout,
         memory: limits.memory,
-    };
-    Ok(PlannedWorld::of(scenario, &all, limits, false)?.possible()?)
+    }
 }

@@ -35,8 +35,7 @@ fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
     (endings(out), values)
 }
 
-/// Stops a run early, hands it over, and returns its folder. Some of it
-/// was explored, and some is left.
+/// Stops a run early: some of it is explored, and some is left.
 fn stopped(spec: &RunSpec, limit: u64) {
     let spec = RunSpec {
         max_forks: Some(limit),
