@@ -146,7 +146,7 @@ pub fn describe(seen: &NativeRun) -> String {
         NativeEnd::Finding { kind, message } => format!("ends in {kind}: {message}{place}"),
         NativeEnd::Idle => "is blocked forever".to_owned(),
         NativeEnd::Hang => "does not end".to_owned(),
-        NativeEnd::Limit(which) => which.clone(),
+        NativeEnd::Limit(which) => which.to_string(),
         NativeEnd::Diverged(why) => why.clone(),
         NativeEnd::Stopped => "was stopped".to_owned(),
         NativeEnd::Off => "was switched off".to_owned(),

@@ -90,8 +90,8 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
-    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimit, PlannedLimits,
-    PlannedRun, PlannedWorld, Possible,
+    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits, PlannedRun,
+    PlannedWorld, Possible,
 };
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
@@ -132,8 +132,8 @@ pub use everett_linux::{
 };
 pub use everett_native::{
     DetachedProcess, Event as NativeEvent, EventKind as NativeEventKind, NativeEnd, NativeError,
-    NativeFrame, NativeRun, NativeStack, NoWatcher, SentPacket, StoppedRun, Survey, Watcher,
-    WorldRun,
+    NativeFrame, NativeLimit, NativeRun, NativeStack, NoWatcher, SentPacket, StoppedRun, Survey,
+    Watcher, WorldRun,
 };
 pub use everett_net::{FaultIndex, Faults, HostIndex, Topology};
 pub use everett_report::{LineCoverage, Outcome, WriteError, counted};

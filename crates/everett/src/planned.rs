@@ -3,7 +3,7 @@
 
 use everett_engine::Trace;
 use everett_native::{
-    Guide, NativeEnd, NativeFrame, NativeRun, NativeStack, Plan, Source, WorldRun,
+    Guide, NativeEnd, NativeFrame, NativeLimit, NativeRun, NativeStack, Plan, Source, WorldRun,
 };
 use everett_report::Folder;
 use everett_toolchain::library_sources;
@@ -41,17 +41,6 @@ pub struct PlannedLimits {
     pub time: Duration,
     /// The memory of all hosts together.
     pub memory: u64,
-}
-
-/// A limit that a run reached.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PlannedLimit {
-    /// Its time.
-    Time,
-    /// Its memory.
-    Memory,
-    /// One of a host, such as that of its output: which.
-    Host(String),
 }
 
 /// A native world that is run with planned faults.
@@ -105,7 +94,7 @@ pub struct PlannedRun {
     /// What is wrong, if something is.
     pub wrong: Option<Wrong>,
     /// A limit of the run was reached: which.
-    pub limit: Option<PlannedLimit>,
+    pub limit: Option<NativeLimit>,
     /// Faults that happened.
     pub injected: Vec<InjectedFault>,
     seen: WorldRun,
@@ -246,11 +235,8 @@ impl PlannedWorld {
             .run(&hosts, guides.collect(), CheckedInvariants::AnyInvariant);
         let seen = seen.context("the native programs could not be run")?;
         let wrong = self.world.wrong_with(&seen);
-        let is_late = self.session.now() >= until;
         let limit = seen.hosts.values().find_map(|run| match &run.end {
-            NativeEnd::Limit(_) if is_late => Some(PlannedLimit::Time),
-            NativeEnd::Limit(what) if what.contains("max_memory") => Some(PlannedLimit::Memory),
-            NativeEnd::Limit(what) => Some(PlannedLimit::Host(what.clone())),
+            NativeEnd::Limit(limit) => Some(limit.clone()),
             _ => None,
         });
         Ok(PlannedRun {
@@ -300,8 +286,7 @@ impl PlannedWorld {
             output: run.output.clone(),
             text: match run.end {
                 NativeEnd::Idle if !seen.is_over => NOT_ENDED.to_owned(),
-                // Which option it is depends on whose limit it is.
-                NativeEnd::Limit(ref what) => what.split("; see").next().unwrap_or(what).to_owned(),
+                NativeEnd::Limit(ref limit) => limit.what(),
                 _ => describe(run),
             },
             // Expectations are about worlds that are over.

@@ -2,13 +2,14 @@
 //! Errors point at line and column.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result};
-use crate::settings::{Command, Guided, Impact, Limits, SearchConfig, Stop};
+use crate::settings::{Command, Guided, Impact, Limits, Proxy, SearchConfig, Stop};
 use crate::space::Space;
 use crate::{injector, search};
 
@@ -100,6 +101,11 @@ impl Reader<'_> {
                 config.injector = self.one_of(value, "injector", injector::names().split(", "))?;
             }
             "scenario" => config.scenario = self.string(value)?.into(),
+            "proxy" => config.proxy = Some(self.proxy(value)?),
+            "network" => {
+                let names = ["own", "machine"].into_iter();
+                config.shares_network = self.one_of(value, "network", names)? == "machine";
+            }
             "program" | "programs" => config.programs = self.strings(value)?,
             "start" => config.start = Some(self.command(value)?),
             "test" => config.test = Some(self.command(value)?),
@@ -132,8 +138,8 @@ impl Reader<'_> {
             "limits" => self.limits(&mut config.limits, value)?,
             "relevance" => config.relevance = self.relevance(value, &config.folder)?,
             other => {
-                let keys = "space, injector, scenario, program, start, test, cleanup, env, writable, \
-                            search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance]";
+                let keys = "space, injector, scenario, program, start, test, cleanup, env, writable, network, \
+                            search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance], [proxy]";
                 return Err(self.fail(
                     span,
                     format!("there is no key `{other}`; there are: {keys}"),
@@ -150,6 +156,14 @@ impl Reader<'_> {
         table: &toml::Spanned<DeTable<'_>>,
     ) -> Result<()> {
         let place = |key: &str| table.get_ref().get(key).map(|value| value.span());
+        if let Some(span) = place("proxy").filter(|_| config.injector != "corrupt") {
+            let message = "`[proxy]` is for injector corrupt";
+            return Err(self.fail(span, message.to_owned()));
+        }
+        if config.injector == "corrupt" && config.proxy.is_none() {
+            let message = "`[proxy]` is missing: where it listens, and where it goes to";
+            return Err(self.fail(0..0, message.to_owned()));
+        }
         if config.injector != "model" {
             if let Some(span) = place("scenario") {
                 let message = "`scenario` is for injector model";
@@ -168,7 +182,7 @@ impl Reader<'_> {
             return Err(self.fail(0..0, message.to_owned()));
         }
         for key in [
-            "test", "start", "cleanup", "program", "programs", "env", "writable",
+            "test", "start", "cleanup", "program", "programs", "env", "writable", "network",
         ] {
             if let Some(span) = place(key) {
                 let message = format!("`{key}` is not for injector model: its scenario says all");
@@ -313,6 +327,39 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    fn proxy(&self, value: &Spanned<'_>) -> Result<Proxy> {
+        let (mut listen, mut to, mut is_udp) = (None, None, false);
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "listen" => listen = Some(self.address(value)?),
+                "to" => to = Some(self.address(value)?),
+                "protocol" => {
+                    let names = ["tcp", "udp"].into_iter();
+                    is_udp = self.one_of(value, "protocol", names)? == "udp";
+                }
+                other => {
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[proxy] has no key `{other}`; it has: listen, to, protocol"),
+                    ));
+                }
+            }
+        }
+        let missing = |key: &str| self.fail(value.span(), format!("[proxy] needs `{key}`"));
+        Ok(Proxy {
+            listen: listen.ok_or_else(|| missing("listen"))?,
+            to: to.ok_or_else(|| missing("to"))?,
+            is_udp,
+        })
+    }
+
+    fn address(&self, value: &Spanned<'_>) -> Result<SocketAddr> {
+        match self.string(value)?.parse() {
+            Ok(address) => Ok(address),
+            Err(_) => self.wrong(value, "an address and a port, such as \"127.0.0.1:8080\""),
+        }
     }
 
     /// A table, or a file that has it: `"malloc" = 0.4` or `"errno EIO" = 0.1`.

@@ -137,6 +137,7 @@ fn write_plain(
     writeln!(text, "export EVERETT_FOLDER=\"$work\"")?;
     let means = Means {
         library: "preload.so".into(),
+        proxy: config.proxy.clone(),
     };
     let mut preloaded = String::new();
     if let Ok(injection @ Injection::Preload { .. }) = row.injector.plan(scenario, &means) {

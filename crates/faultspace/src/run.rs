@@ -469,7 +469,10 @@ impl<'s> Explorer<'s> {
             };
         }
         let can_tell = self.config.injector != "script";
-        let stack = seen.injected.first().map(|one| {
+        // Where the injection has no stack, failures differ by that of the crash.
+        let is_telling =
+            |one: &&crate::manager::Injected| !one.stack.is_empty() || seen.crashes.is_empty();
+        let stack = seen.injected.first().filter(is_telling).map(|one| {
             // The function itself is the innermost frame.
             let frames = one.stack.iter().cloned();
             std::iter::once(one.function.clone())

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -162,6 +163,28 @@ impl Default for Limits {
     }
 }
 
+/// A proxy between a client and a server, for injector `corrupt`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Proxy {
+    /// Where the client finds it.
+    pub listen: SocketAddr,
+    /// Where the server is.
+    pub to: SocketAddr,
+    /// Datagrams instead of a stream.
+    pub is_udp: bool,
+}
+
+impl Default for Proxy {
+    fn default() -> Proxy {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        Proxy {
+            listen: nowhere,
+            to: nowhere,
+            is_udp: false,
+        }
+    }
+}
+
 /// What is searched, and how.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SearchConfig {
@@ -174,6 +197,12 @@ pub struct SearchConfig {
     /// The scenario of a world, for injector `model`.
     #[serde(default)]
     pub scenario: PathBuf,
+    /// The proxy of injector `corrupt`.
+    #[serde(default)]
+    pub proxy: Option<Proxy>,
+    /// Whether tests use the network of the machine instead of one of their own.
+    #[serde(default)]
+    pub shares_network: bool,
     /// Only processes that execute these programs are hit; all but shells if empty.
     pub programs: Vec<String>,
     /// Before each test.

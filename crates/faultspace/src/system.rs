@@ -59,7 +59,10 @@ impl System {
         let row = injector::named(&config.injector)
             .ok_or_else(|| Error::Usage(format!("there is no injector {}", config.injector)))?;
         let folder = folder.canonicalize().map_err(Error::reading(folder))?;
-        let mut means = Means::default();
+        let mut means = Means {
+            proxy: config.proxy.clone(),
+            ..Means::default()
+        };
         if row.name == "preload" {
             means.library = injector::preload::build(&folder)?;
         }
@@ -216,6 +219,7 @@ impl System {
             injection,
             programs: config.programs.clone(),
             writable: config.writable.clone(),
+            shares_network: config.shares_network,
             limits: config.limits.clone(),
             sees_coverage: config.impact.coverage > 0.0,
             sees_files: config.impact.files > 0.0,

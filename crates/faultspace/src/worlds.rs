@@ -2,7 +2,7 @@
 //! planned faults, in this process.
 
 use everett::{
-    HostPlans, PlannedFault, PlannedKind, PlannedLimit, PlannedLimits, PlannedRun, PlannedWorld,
+    HostPlans, NativeLimit, PlannedFault, PlannedKind, PlannedLimits, PlannedRun, PlannedWorld,
     Possible,
 };
 use everett_report::Folder;
@@ -147,9 +147,9 @@ impl Worlds {
             .map(|host| host.code)
             .find(|code| *code != 0);
         let test = match (&run.limit, crashes.first()) {
-            (Some(PlannedLimit::Time), _) => Ended::Timeout,
-            (Some(PlannedLimit::Memory), _) => Ended::Limit("memory".to_owned()),
-            (Some(PlannedLimit::Host(what)), _) => Ended::Limit(what.clone()),
+            (Some(NativeLimit::Time), _) => Ended::Timeout,
+            (Some(NativeLimit::Memory(_)), _) => Ended::Limit("memory".to_owned()),
+            (Some(limit @ NativeLimit::Files(_)), _) => Ended::Limit(limit.to_string()),
             (None, Some(crash)) => Ended::Signal(crash.signal),
             (None, None) if run.hangs() => Ended::Timeout,
             (None, None) if wrong.is_some() => Ended::Exit(1),

@@ -47,7 +47,9 @@ pub use error::NativeError;
 pub use events::{Event, EventKind};
 pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use libraries::libraries;
-pub use machine::{Deadline, NativeConfig, NativeEnd, NativeRun, SentPacket, run, run_watched};
+pub use machine::{
+    Deadline, NativeConfig, NativeEnd, NativeLimit, NativeRun, SentPacket, run, run_watched,
+};
 pub use oracle::Source;
 pub use plan::{Plan, PlannedFault, PlannedKind};
 pub use points::{Script, ScriptPoint};

@@ -104,14 +104,50 @@ pub enum NativeEnd {
     Idle,
     /// A limit on system calls or computation was exceeded.
     Hang,
-    /// Its time or its memory was used up; says which.
-    Limit(String),
+    /// A limit on what it may take of the machine was reached.
+    Limit(NativeLimit),
     /// The run diverged from its trace.
     Diverged(String),
     /// The watcher stopped it.
     Stopped,
     /// Its host was switched off for good.
     Off,
+}
+
+/// A limit on what a native run may take of the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NativeLimit {
+    /// It takes more memory than these bytes.
+    Memory(u64),
+    /// It takes longer than it may.
+    Time,
+    /// Its files are full; says which limit.
+    Files(String),
+}
+
+impl NativeLimit {
+    /// What happened, without the option that changes it: which option that is depends on whose
+    /// limit it is.
+    pub fn what(&self) -> String {
+        match self {
+            NativeLimit::Memory(most) => format!("uses more memory than {} MiB", most >> 20),
+            NativeLimit::Time => "takes longer than it may".to_owned(),
+            NativeLimit::Files(message) => {
+                let end = message.find("; see").unwrap_or(message.len());
+                message[..end].to_owned()
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for NativeLimit {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NativeLimit::Memory(_) => write!(to, "{}; see `max_memory`", self.what()),
+            NativeLimit::Time => write!(to, "{}; see `max_time`", self.what()),
+            NativeLimit::Files(message) => to.write_str(message),
+        }
+    }
 }
 
 /// Result of a native run.
@@ -500,7 +536,7 @@ impl<'c> NativeMachine<'c> {
         if !self.shared_files.is_empty()
             && let Some(message) = self.host.full_files()
         {
-            return Ok(Some(NativeEnd::Limit(message)));
+            return Ok(Some(NativeEnd::Limit(NativeLimit::Files(message))));
         }
         if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
             self.expect_loaded(name)?;

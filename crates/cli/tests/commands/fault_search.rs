@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A folder for one test, with files. It is gone with the test.
-struct Place(std::path::PathBuf);
+pub(crate) struct Place(std::path::PathBuf);
 
 impl Place {
-    fn new(name: &str, files: &[(&str, &str)]) -> Place {
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Place {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{name}"));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
@@ -22,7 +22,7 @@ impl Place {
     }
 
     /// Builds a program of C.
-    fn build(&self, program: &str, flags: &[&str]) {
+    pub(crate) fn build(&self, program: &str, flags: &[&str]) {
         let source = self.0.join(format!("{program}.c"));
         let made = Command::new("cc")
             .args(flags)
@@ -33,7 +33,7 @@ impl Place {
         assert!(made.unwrap().success());
     }
 
-    fn faults(&self, args: &[&str]) -> Output {
+    pub(crate) fn faults(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
         command
             .arg("faults")
@@ -44,7 +44,7 @@ impl Place {
     }
 
     /// Runs a search with results in a folder.
-    fn run(&self, out: &str, args: &[&str]) -> Value {
+    pub(crate) fn run(&self, out: &str, args: &[&str]) -> Value {
         let all = [&["run", "s.toml", "--out", out], args].concat();
         let output = self.faults(&all);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -69,7 +69,7 @@ impl Drop for Place {
 }
 
 /// The outcome of a scenario.
-fn outcome<'s>(summary: &'s Value, scenario: &str) -> &'s str {
+pub(crate) fn outcome<'s>(summary: &'s Value, scenario: &str) -> &'s str {
     let results = summary["results"].as_array().unwrap();
     let found = results.iter().find(|result| result["scenario"] == scenario);
     found.unwrap_or_else(|| panic!("{scenario} was not run"))["outcome"]

@@ -15,6 +15,7 @@ mod cluster_secrets;
 mod cluster_worlds;
 mod disk;
 mod exit_codes;
+mod fault_corrupt;
 mod fault_search;
 mod fault_worlds;
 mod findings;

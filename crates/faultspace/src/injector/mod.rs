@@ -1,6 +1,7 @@
 //! Injectors: how the faults of a scenario are injected. One file
 //! each, and one row in [`INJECTORS`].
 
+pub(crate) mod corrupt;
 pub mod functions;
 mod model;
 pub mod preload;
@@ -11,6 +12,8 @@ use everett_linux::Errno;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+pub use self::corrupt::{ByteFault, Change, Direction};
+use crate::settings::Proxy;
 use crate::space::{Fault, Scenario, Value};
 
 /// A fault of calls: of a libc function or a system call.
@@ -78,6 +81,13 @@ pub enum Injection {
     Calls(Vec<CallFault>),
     /// Faults in a world, which needs no manager.
     World(Vec<WorldFault>),
+    /// Changes of bytes of messages, by a proxy.
+    Corrupt {
+        /// Where the proxy is.
+        proxy: Proxy,
+        /// The changes.
+        faults: Vec<ByteFault>,
+    },
     /// Nothing, but system calls are counted.
     CountCalls,
     /// Failures of libc functions, by a library in the programs.
@@ -97,6 +107,7 @@ impl Injection {
         match self {
             Injection::Nothing | Injection::CountCalls => false,
             Injection::World(faults) => faults.iter().any(|fault| fault.first > 0),
+            Injection::Corrupt { faults, .. } => faults.iter().any(|fault| fault.first > 0),
             Injection::Calls(faults) | Injection::Preload { faults, .. } => {
                 faults.iter().any(|fault| fault.first > 0)
             }
@@ -108,6 +119,10 @@ impl Injection {
         match self {
             Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
             Injection::World(_) => Injection::World(Vec::new()),
+            Injection::Corrupt { proxy, .. } => Injection::Corrupt {
+                proxy: proxy.clone(),
+                faults: Vec::new(),
+            },
             Injection::Preload {
                 library, counts, ..
             } => Injection::Preload {
@@ -124,6 +139,8 @@ impl Injection {
 pub struct Means {
     /// The library of `preload`.
     pub library: PathBuf,
+    /// The proxy of `corrupt`.
+    pub proxy: Option<Proxy>,
 }
 
 /// An injector.
@@ -153,6 +170,11 @@ pub struct InjectorRow {
 
 /// All injectors.
 pub const INJECTORS: &[InjectorRow] = &[
+    InjectorRow {
+        name: "corrupt",
+        about: "bytes of messages between real programs, through a proxy",
+        injector: &corrupt::Corrupt,
+    },
     InjectorRow {
         name: "model",
         about: "system calls, packets and hosts in a world of native programs",
@@ -208,8 +230,13 @@ fn function(fault: &Fault) -> Result<String, String> {
 
 /// The calls that a fault is about: the first, unless it says which; 0 is none.
 fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
+    numbers_of(fault, &["callNumber", "number"])
+}
+
+/// The same by attributes of other names.
+fn numbers_of(fault: &Fault, names: &[&str]) -> Result<(u64, u64), String> {
     let is_persistent = persistent(fault)?;
-    let ends = match fault.any(&["callNumber", "number"]) {
+    let ends = match fault.any(names) {
         None => Ok((1, 1)),
         Some(value) => {
             let number = |end: i64| u64::try_from(end).ok();

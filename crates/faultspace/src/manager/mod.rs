@@ -10,6 +10,7 @@ mod child;
 mod coverage;
 mod files;
 mod memory;
+mod proxy;
 mod sandbox;
 mod stack;
 mod streams;
@@ -47,6 +48,9 @@ pub struct Job {
     pub programs: Vec<String>,
     /// Folders that are written to for good.
     pub writable: Vec<PathBuf>,
+    /// Whether they use the network of the machine instead of one of their own.
+    #[serde(default)]
+    pub shares_network: bool,
     /// What the commands may take.
     pub limits: Limits,
     /// Collect the lines that programs built with `--coverage` executed.

@@ -44,7 +44,7 @@ const NONE: Option<&str> = None;
 
 /// Enters namespaces if there are some, otherwise copies the folder.
 pub(super) fn enter(job: &Job) -> Result<Role, String> {
-    if std::env::var_os("EVERETT_NO_NAMESPACES").is_some() || !unshared() {
+    if std::env::var_os("EVERETT_NO_NAMESPACES").is_some() || !unshared(job) {
         return Ok(Role::Inside(copied(job)?));
     }
     // SAFETY: this process has one thread, so the child may do anything.
@@ -65,10 +65,21 @@ pub(super) fn enter(job: &Job) -> Result<Role, String> {
     }
 }
 
-/// Makes namespaces; `false` if the machine refuses.
-fn unshared() -> bool {
-    let (user, group) = (getuid(), getgid());
+/// Makes namespaces; `false` if the machine refuses. A network of its own, with nothing but a
+/// loopback device, lets tests that run at a time use the same ports.
+fn unshared(job: &Job) -> bool {
     let spaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    let with_network = spaces | CloneFlags::CLONE_NEWNET;
+    if !job.shares_network && unshared_with(with_network) {
+        // Who needs it sees that it is down.
+        let _ = raise_loopback();
+        return true;
+    }
+    unshared_with(spaces)
+}
+
+fn unshared_with(spaces: CloneFlags) -> bool {
+    let (user, group) = (getuid(), getgid());
     if unshare(spaces | CloneFlags::CLONE_NEWUSER).is_err() {
         return unshare(spaces).is_ok();
     }
@@ -80,6 +91,23 @@ fn unshared() -> bool {
         write("setgroups", "deny");
         write("uid_map", &format!("{user} {user} 1"))
             && write("gid_map", &format!("{group} {group} 1"))
+    }
+}
+
+/// Switches the loopback device on.
+fn raise_loopback() -> std::io::Result<()> {
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
+    // SAFETY: a request without pointers, of which all bytes may be 0.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request lives until the call returns, which reads it only.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) };
+    match done {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 

@@ -14,7 +14,7 @@ use super::child::{NOT_STARTED, Start, start};
 use super::sandbox::Place;
 use super::streams::Stream;
 use super::tracer::{SIGNALLING, Tracer, is_crash};
-use super::{Ended, Job, Seen, coverage, files, memory};
+use super::{Ended, Job, Seen, coverage, files, memory, proxy};
 use crate::injector::Injection;
 use crate::results::Isolation;
 
@@ -33,7 +33,12 @@ struct Supervisor<'j> {
     child_events: SignalFd,
     env: Vec<(String, String)>,
     traps: Vec<u32>,
+    /// The process that passes messages on.
+    proxy: Option<Pid>,
 }
+
+/// Where the proxy writes what it has changed.
+const PROXY_LOG: &str = "proxy.log";
 
 /// Runs a job.
 pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
@@ -43,6 +48,10 @@ pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
     supervisor.end_all();
     let log = std::fs::read_to_string(supervisor.log()).unwrap_or_default();
     crate::injector::preload::read_log(&log, &mut seen);
+    if matches!(job.injection, Injection::Corrupt { .. }) {
+        let log = std::fs::read_to_string(place.own.join(PROXY_LOG)).unwrap_or_default();
+        seen.injected.extend(proxy::read_log(&log));
+    }
     crate::profile::read_counts(&place.own, &mut seen.calls);
     if job.sees_coverage {
         seen.coverage = coverage::lines(&place.own);
@@ -87,6 +96,7 @@ impl<'j> Supervisor<'j> {
                 .filter(|(name, _)| !name.starts_with("EVERETT_"))
                 .collect(),
             traps,
+            proxy: None,
         };
         supervisor.set("PWD", place.folder.display().to_string());
         for (name, value) in &job.env {
@@ -147,6 +157,10 @@ impl<'j> Supervisor<'j> {
             stuck: Default::default(),
         };
         let limits = self.job.limits.clone();
+        seen.start_failure = self.start_proxy().err();
+        if seen.start_failure.is_some() {
+            return seen;
+        }
         if let Some(words) = &self.job.start {
             let ended = self.command(words, limits.setup_timeout);
             if !ended.is_success() {
@@ -184,6 +198,17 @@ impl<'j> Supervisor<'j> {
             seen.cleanup_failure = (!ended.is_success()).then(|| ended.to_string());
         }
         seen
+    }
+
+    fn start_proxy(&mut self) -> Result<(), String> {
+        let Injection::Corrupt { proxy, faults } = &self.job.injection else {
+            return Ok(());
+        };
+        let started = proxy::start(proxy, faults, &self.place.own.join(PROXY_LOG));
+        let listen = proxy.listen;
+        let failed = |error| format!("the proxy cannot listen at {listen}: {error}");
+        self.proxy = Some(started.map_err(failed)?);
+        Ok(())
     }
 
     /// What follows the test is no part of the system under test.
@@ -285,7 +310,7 @@ impl<'j> Supervisor<'j> {
                 }
                 _ => None,
             };
-            self.tracer.handle(status);
+            self.handle(status);
             if ended.is_some() {
                 return ended;
             }
@@ -321,7 +346,8 @@ impl<'j> Supervisor<'j> {
                 // As the first process of its namespace it reaches all others, and only them.
                 Isolation::Namespaces => drop(kill(Pid::from_raw(-1), Signal::SIGKILL)),
                 _ => {
-                    for process in self.tracer.processes() {
+                    let own = self.proxy.map(Pid::as_raw);
+                    for process in self.tracer.processes().chain(own) {
                         let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
                     }
                 }
@@ -329,9 +355,19 @@ impl<'j> Supervisor<'j> {
             match waitpid(None, Some(WaitPidFlag::__WALL)) {
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
-                Ok(status) => self.tracer.handle(status),
+                Ok(status) => self.handle(status),
             }
         }
+    }
+
+    fn handle(&mut self, status: WaitStatus) {
+        if matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..))
+            && status.pid() == self.proxy
+        {
+            // Its number may belong to another process soon.
+            self.proxy = None;
+        }
+        self.tracer.handle(status);
     }
 }
 

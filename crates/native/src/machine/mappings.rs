@@ -8,7 +8,7 @@ use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, T
 use everett_vm::{Buffer, ExecContext, PAGE};
 use nix::unistd::Pid;
 
-use super::{Call, NativeEnd, NativeError, NativeMachine, NativeThread, call_numbers};
+use super::{Call, NativeEnd, NativeError, NativeLimit, NativeMachine, NativeThread, call_numbers};
 use crate::gate;
 use crate::sandbox::{MAX_MAPPED, resident};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
@@ -248,8 +248,7 @@ impl NativeMachine<'_> {
         let used = self.used_memory();
         self.watchdog.allow(most.saturating_sub(used));
         if used > most {
-            let message = format!("uses more memory than {} MiB; see `max_memory`", most >> 20);
-            return Some(NativeEnd::Limit(message));
+            return Some(NativeEnd::Limit(NativeLimit::Memory(most)));
         }
         self.check_time()
     }
@@ -283,7 +282,7 @@ impl NativeMachine<'_> {
     /// The end of a run that takes too long.
     fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
-        is_late.then(|| NativeEnd::Limit("takes longer than it may; see `max_time`".to_owned()))
+        is_late.then(|| NativeEnd::Limit(NativeLimit::Time))
     }
 
     /// Resident memory of all processes, also of other hosts, and what the model has
