@@ -3,11 +3,10 @@
 
 use everett_engine::{ExplorerConfig, Limits, WorldHost};
 use everett_linux::HostConfig;
-use everett_native::{NativeConfig, libraries};
+use everett_native::{KnownPrograms, NativeConfig, libraries};
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::VmOptions;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::error::{Error, Result, bail};
@@ -170,7 +169,7 @@ pub(crate) fn native_config(
         deadline: None,
         keeps_events: false,
         keeps_files: false,
-        known_allocators: OnceLock::new(),
+        known: KnownPrograms::default(),
         script: None,
         finds_panics: false,
         random_schedule: None,

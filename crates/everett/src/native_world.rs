@@ -5,8 +5,8 @@
 use everett_engine::WorldHost;
 use everett_invariant::Invariants;
 use everett_native::{
-    Checks as Times, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun,
-    NoWatcher, Source, Watcher, WorldRun, is_checked_build, run_watched, run_world,
+    Checks as Times, Guide, KnownPrograms, NativeEnd, NativeError, NativeHost, NativeNetwork,
+    NativeRun, NoWatcher, Source, Watcher, WorldRun, is_checked_build, run_watched, run_world,
 };
 use everett_net::HostIndex;
 use everett_scenario::Scenario;
@@ -15,7 +15,7 @@ use everett_toolchain::{BuildLimits, Checks, ToolchainError, checked_build};
 use everett_vm::Outside;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::compare::{checks_for, diverged};
 use crate::config::{add_libraries, expect_native, explorer_config, native_config, program_host};
@@ -401,7 +401,7 @@ impl NativeWorld {
                 }
             }
             // What is known about the programs belongs to the plain builds.
-            config.known_allocators = OnceLock::new();
+            config.known = KnownPrograms::default();
             if let Some(script) = &mut config.script {
                 script.lines = Arc::default();
             }

@@ -170,13 +170,12 @@ pub enum Request {
 }
 
 impl Allocator {
-    /// Finds the allocator of a program in its symbol table. Empty if
-    /// the program does not contain it.
-    pub fn of(program: &Path) -> std::io::Result<Allocator> {
-        let bytes = std::fs::read(program)?;
+    /// Finds the allocator of a program, given as the bytes of its file, in its symbol table. Empty
+    /// if the program does not contain it.
+    pub fn of(bytes: &[u8]) -> Allocator {
         // A file that is no ELF program, such as a script, has no allocator.
-        let Ok(file) = object::File::parse(&*bytes) else {
-            return Ok(Allocator::default());
+        let Ok(file) = object::File::parse(bytes) else {
+            return Allocator::default();
         };
         let mut allocator = Allocator {
             entry: file.entry(),
@@ -205,7 +204,7 @@ impl Allocator {
                 allocator.entries.entry(symbol.address()).or_insert((at, 0));
             }
         }
-        Ok(allocator)
+        allocator
     }
 
     /// Whether requests of the program can be intercepted.
@@ -276,7 +275,7 @@ impl Allocator {
 
 /// Whether a program is a checked build, which checks every memory access.
 pub fn is_checked_build(program: &Path) -> bool {
-    Allocator::of(program).is_ok_and(|allocator| allocator.is_checked)
+    std::fs::read(program).is_ok_and(|bytes| Allocator::of(&bytes).is_checked)
 }
 
 /// The name of a function, without the suffix that linkers append to duplicates.

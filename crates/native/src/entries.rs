@@ -1,10 +1,8 @@
 //! Breakpoints at function entries, by name.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use object::{Object, ObjectSymbol, SymbolKind};
-
+use crate::known::KnownProgram;
 use crate::tracee::{Registers, Stopped, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
@@ -20,28 +18,20 @@ impl Entries {
     /// that has not executed anything yet.
     pub fn watch(
         names: &[&str],
-        program: &Path,
+        program: &KnownProgram,
         tracee: &mut Tracee,
         bias: u64,
-    ) -> std::io::Result<Entries> {
-        let bytes = std::fs::read(program)?;
+    ) -> Entries {
         let mut entries = Entries::default();
-        let Ok(file) = object::File::parse(&*bytes) else {
-            return Ok(entries);
-        };
-        for symbol in file.symbols() {
-            let is_watched = symbol.name().is_ok_and(|name| names.contains(&name));
-            if !is_watched || symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
-                continue;
-            }
-            let address = symbol.address().wrapping_add(bias);
+        for address in names.iter().flat_map(|name| program.functions(name)) {
+            let address = address.wrapping_add(bias);
             let mut byte = [0];
             if !entries.points.contains_key(&address) && tracee.peek(address, &mut byte) {
                 tracee.poke(address, &[BREAKPOINT]);
                 entries.points.insert(address, byte[0]);
             }
         }
-        Ok(entries)
+        entries
     }
 
     /// The registers of a stopped thread at the entry of a watched

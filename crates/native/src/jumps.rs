@@ -1,7 +1,7 @@
 //! Detection of `longjmp` to frames that have returned: native code lands in their remains, so
 //! breakpoints check the target before the jump.
 
-use std::path::Path;
+use crate::known::KnownProgram;
 
 use crate::entries::Entries;
 use crate::tracee::{Registers, Stopped, Tracee, mappings_of};
@@ -26,9 +26,9 @@ pub struct Jump {
 
 impl Jumps {
     /// Sets breakpoints at the jump functions of a program that has not executed anything yet.
-    pub fn watch(program: &Path, tracee: &mut Tracee, bias: u64) -> std::io::Result<Jumps> {
-        let entries = Entries::watch(&FUNCTIONS, program, tracee, bias)?;
-        Ok(Jumps { entries })
+    pub fn watch(program: &KnownProgram, tracee: &mut Tracee, bias: u64) -> Jumps {
+        let entries = Entries::watch(&FUNCTIONS, program, tracee, bias);
+        Jumps { entries }
     }
 
     /// Handles a stopped thread. `None` if it is elsewhere; otherwise the first

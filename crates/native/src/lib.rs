@@ -17,6 +17,7 @@ mod gate;
 mod hosts;
 mod instructions;
 mod jumps;
+mod known;
 mod leaks;
 mod libraries;
 mod machine;
@@ -46,6 +47,7 @@ pub use call_stack::{NativeFrame, NativeStack};
 pub use error::NativeError;
 pub use events::{Event, EventKind};
 pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun, run_world};
+pub use known::KnownPrograms;
 pub use libraries::libraries;
 pub use machine::{
     Deadline, NativeConfig, NativeEnd, NativeLimit, NativeRun, SentPacket, run, run_watched,

@@ -9,7 +9,7 @@ mod watching;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use everett_engine::Trace;
@@ -33,6 +33,7 @@ use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
+use crate::known::KnownPrograms;
 use crate::memory_account::MemoryAccount;
 use crate::operands::HeldWrite;
 use crate::oracle::{NativeOracle, Source};
@@ -61,8 +62,8 @@ pub struct NativeConfig {
     pub max_memory: u64,
     /// Says that the time of the run is over.
     pub deadline: Option<Deadline>,
-    /// The allocators of the programs, once they are known.
-    pub known_allocators: OnceLock<Vec<Allocator>>,
+    /// What is known of the programs.
+    pub known: KnownPrograms,
     /// Keep all events, not only their digest.
     pub keeps_events: bool,
     /// Keep what the run leaves behind in files.

@@ -1,7 +1,7 @@
 //! Detects Rust panics in native code with a breakpoint where a panic is raised. A panic of a
 //! thread need not end the process, and a caught panic does not even end the thread.
 
-use std::path::Path;
+use crate::known::KnownProgram;
 
 use everett_engine::SourceFrame;
 
@@ -26,17 +26,17 @@ impl Panics {
     /// Watches for a panic with this stack in a program that has not executed anything yet.
     pub fn watch(
         stack: &[SourceFrame],
-        program: &Path,
+        program: &KnownProgram,
         tracee: &mut Tracee,
         bias: u64,
-    ) -> std::io::Result<Panics> {
+    ) -> Panics {
         let principal = stack
             .iter()
             .find(|frame| !frame.is_library() && frame.line != 0);
-        Ok(Panics {
-            entries: Entries::watch(&[RAISE], program, tracee, bias)?,
+        Panics {
+            entries: Entries::watch(&[RAISE], program, tracee, bias),
             place: principal.map(|frame| (frame.file.clone(), frame.line)),
-        })
+        }
     }
 
     /// Whether any panic will do: nobody has said where it is.

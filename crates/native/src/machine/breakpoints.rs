@@ -2,6 +2,7 @@
 
 use everett_linux::{Errno, Guest, TaskName};
 use everett_vm::{BugKind, ExecContext};
+use std::sync::Arc;
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
 use crate::allocations::{Allocator, AllocatorCall, Request};
@@ -9,6 +10,7 @@ use crate::arithmetic::Arithmetic;
 use crate::call_stack::{self, SEARCHED, SEARCHED_AT_PANIC};
 use crate::events::EventKind;
 use crate::jumps::Jumps;
+use crate::known::KnownProgram;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
 use crate::panics::Panics;
@@ -34,22 +36,35 @@ pub(super) enum AtAllocator {
 impl NativeConfig {
     /// The allocators of all programs, if the run must watch them; otherwise none.
     pub(super) fn allocators(&self, source: &Source) -> Result<Vec<Allocator>, NativeError> {
-        if self.known_allocators.get().is_none() {
-            let programs = self.programs.iter();
-            let all: Result<_, _> = programs.map(|program| Allocator::of(program)).collect();
-            let _ = self.known_allocators.set(all?);
-        }
         // Where the order of threads is explored, system calls of allocators must be told from
         // those of the program: the model has an allocator of its own, which makes none.
         let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
-        let all = self.known_allocators.get().filter(|_| watched);
-        Ok(all.cloned().unwrap_or_default())
+        if !watched {
+            // Programs that cannot be read are told of before they are started.
+            return self
+                .all_known()
+                .try_for_each(|known| Ok(drop(known?)))
+                .map(|()| Vec::new());
+        }
+        self.all_known()
+            .map(|known| Ok(known?.allocator.clone()))
+            .collect()
     }
 
-    /// Whether the model is asked about allocations. The allocators must be known.
+    /// What is known of all programs, by image number.
+    fn all_known(&self) -> impl Iterator<Item = std::io::Result<Arc<KnownProgram>>> {
+        self.programs.iter().map(|program| self.known.get(program))
+    }
+
+    /// What is known of a program that could be read before.
+    fn known_program(&self, image: usize) -> Option<Arc<KnownProgram>> {
+        self.known.get(self.programs.get(image)?).ok()
+    }
+
+    /// Whether the model is asked about allocations.
     pub(super) fn asks_about_allocations(&self, source: &Source) -> bool {
-        let mut all = self.known_allocators.get().into_iter().flatten();
-        all.any(Allocator::bounds_memory)
+        let mut all = self.all_known().flatten();
+        all.any(|known| known.allocator.bounds_memory())
             || match source {
                 Source::Trace(trace) => oracle::depends_on_allocations(trace),
                 Source::Random(_) | Source::Begun(..) | Source::Planned(..) => {
@@ -60,8 +75,8 @@ impl NativeConfig {
 
     /// The sandbox that its programs need.
     pub(super) fn kind(&self) -> SandboxKind {
-        let mut allocators = self.known_allocators.get().into_iter().flatten();
-        match allocators.any(|allocator| allocator.tracks_initialisation) {
+        let mut all = self.all_known().flatten();
+        match all.any(|known| known.allocator.tracks_initialisation) {
             true => SandboxKind::FullAddressSpace,
             false => SandboxKind::LimitedMemory,
         }
@@ -91,7 +106,11 @@ impl NativeConfig {
             return Ok(Jumps::default());
         }
         let bias = self.first_bias(tracee)?;
-        Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
+        Ok(Jumps::watch(
+            &*self.known.get(&self.programs[0])?,
+            tracee,
+            bias,
+        ))
     }
 
     /// Watches panics, if a trace ends with one or all are findings.
@@ -105,7 +124,8 @@ impl NativeConfig {
             return Ok(Panics::default());
         };
         let bias = self.first_bias(tracee)?;
-        Ok(Panics::watch(stack, &self.programs[0], tracee, bias)?)
+        let known = self.known.get(&self.programs[0])?;
+        Ok(Panics::watch(stack, &known, tracee, bias))
     }
 
     /// Watches two accesses, if a trace ends with a race between them.
@@ -123,9 +143,8 @@ impl NativeConfig {
 
     /// Load bias of the first program.
     fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
-        let allocators = self.known_allocators.get();
-        Ok(match allocators.and_then(|all| all.first()) {
-            Some(allocator) => allocator.bias_of(tracee)?,
+        Ok(match self.known_program(0) {
+            Some(known) => known.allocator.bias_of(tracee)?,
             None => 0,
         })
     }
@@ -333,8 +352,8 @@ impl NativeMachine<'_> {
 
     /// A thread is about to execute a program, which may be a checked build.
     pub(super) fn set_checks(config: &NativeConfig, image: usize, tracee: &mut Tracee) {
-        let allocators = config.known_allocators.get();
-        let allocator = allocators.and_then(|all| all.get(image));
+        let known = config.known_program(image);
+        let allocator = known.as_ref().map(|known| &known.allocator);
         tracee.is_checked = allocator.is_some_and(|allocator| allocator.is_checked);
         tracee.tracks_initialisation =
             allocator.is_some_and(|allocator| allocator.tracks_initialisation);
@@ -414,11 +433,10 @@ impl NativeMachine<'_> {
             return Ok(());
         };
         let image = usize::from(native.image.0);
-        let allocators = self.config.known_allocators.get();
-        let Some(allocator) = allocators.and_then(|all| all.get(image)) else {
+        let Some(known) = self.config.known_program(image) else {
             return Ok(());
         };
-        let bias = allocator.bias_of(&native.tracee)?;
+        let bias = known.allocator.bias_of(&native.tracee)?;
         let registers = native.tracee.registers()?;
         let addresses = call_stack::addresses(
             &mut native.tracee,

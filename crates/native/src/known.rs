@@ -1,0 +1,66 @@
+//! What is known of native programs from their files: their functions and allocators. A file is
+//! read once for all runs of a configuration, because reading takes longer than many runs do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use crate::allocations::Allocator;
+
+/// What is known of a program.
+#[derive(Default, Debug)]
+pub(crate) struct KnownProgram {
+    /// Its allocator; without functions if the program does not contain it.
+    pub(crate) allocator: Allocator,
+    /// Addresses of its functions in the file, by name.
+    functions: BTreeMap<String, Vec<u64>>,
+}
+
+impl KnownProgram {
+    fn of(program: &Path) -> std::io::Result<KnownProgram> {
+        let bytes = std::fs::read(program)?;
+        let mut known = KnownProgram {
+            allocator: Allocator::of(&bytes),
+            ..KnownProgram::default()
+        };
+        // A file that is no ELF program, such as a script, has no functions.
+        let Ok(file) = object::File::parse(&*bytes) else {
+            return Ok(known);
+        };
+        let functions = file.symbols();
+        let functions =
+            functions.filter(|symbol| symbol.kind() == SymbolKind::Text && !symbol.is_undefined());
+        for symbol in functions {
+            let Ok(name) = symbol.name() else { continue };
+            let known = known.functions.entry(name.to_owned()).or_default();
+            if !known.contains(&symbol.address()) {
+                known.push(symbol.address());
+            }
+        }
+        Ok(known)
+    }
+
+    /// Addresses of the functions with this name, in the file.
+    pub(crate) fn functions(&self, name: &str) -> &[u64] {
+        self.functions.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What is known of the programs of a host. Clones share it.
+#[derive(Clone, Default, Debug)]
+pub struct KnownPrograms(Arc<Mutex<BTreeMap<PathBuf, Arc<KnownProgram>>>>);
+
+impl KnownPrograms {
+    /// What is known of a program, whose file must not change while this lives.
+    pub(crate) fn get(&self, program: &Path) -> std::io::Result<Arc<KnownProgram>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(program) {
+            return Ok(known.clone());
+        }
+        let known = Arc::new(KnownProgram::of(program)?);
+        all.insert(program.to_owned(), known.clone());
+        Ok(known)
+    }
+}
