@@ -10,6 +10,8 @@
 
 mod calls;
 mod native;
+mod parallel;
+mod peers;
 mod servers;
 mod solver;
 mod worlds;
@@ -104,9 +106,20 @@ struct Bench {
     runs: Cell<u32>,
 }
 
+/// Writes a table.
+type Measure = fn(&Bench, &mut String) -> Result<()>;
+
+/// Parts with a file of their own.
+const PARTS: [(&str, Measure); 4] = [
+    ("solver", Bench::solver),
+    ("worlds", Bench::worlds),
+    ("peers", Bench::peers),
+    ("parallel", Bench::parallel),
+];
+
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
-        "usage: everett-bench EVERETT [engine] [solver] [calls] [native] [servers] [worlds]",
+        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [parallel]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
@@ -124,17 +137,13 @@ fn main() -> Result<()> {
         println!("{table}");
         std::fs::write(bench.root.join("benches/results.md"), &table)?;
     }
-    if is_wanted("solver") {
-        let mut table = String::new();
-        bench.solver(&mut table)?;
-        println!("{table}");
-        std::fs::write(bench.root.join("benches/solver.md"), &table)?;
-    }
-    if is_wanted("worlds") {
-        let mut table = String::new();
-        bench.worlds(&mut table)?;
-        println!("{table}");
-        std::fs::write(bench.root.join("benches/worlds.md"), &table)?;
+    for (part, measure) in PARTS {
+        if is_wanted(part) {
+            let mut table = String::new();
+            measure(&bench, &mut table)?;
+            println!("{table}");
+            std::fs::write(bench.root.join(format!("benches/{part}.md")), &table)?;
+        }
     }
     std::fs::remove_dir_all(&bench.work)?;
     Ok(())

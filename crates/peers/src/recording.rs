@@ -1,7 +1,7 @@
 //! The recording of a peer: its answers by question, in memory and in the folder of the run.
 
 use everett_sim::{HostAct, PeerAct, hex, position_after};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -29,16 +29,16 @@ impl std::fmt::Display for RecordingError {
 impl std::error::Error for RecordingError {}
 
 /// A question with its answer, as a line of the file.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Line {
     peer: String,
-    #[serde(with = "digits")]
+    #[serde(deserialize_with = "digits::deserialize")]
     id: u128,
-    #[serde(with = "digits")]
+    #[serde(deserialize_with = "digits::deserialize")]
     after: u128,
-    #[serde(with = "hex")]
+    #[serde(deserialize_with = "hex::deserialize")]
     events: Vec<u8>,
-    #[serde(with = "hex")]
+    #[serde(deserialize_with = "hex::deserialize")]
     answer: Vec<u8>,
 }
 
@@ -72,16 +72,36 @@ impl Journal {
         Ok(())
     }
 
-    fn write(&self, line: &Line) -> io::Result<()> {
+    fn write(&self, line: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<()> {
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut() else {
             return Ok(());
         };
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
         // One write: a line is there as a whole or not at all, unless the machine dies.
-        file.write_all(&text)
+        file.write_all(&line()?)
     }
+}
+
+/// The text of a [`Line`]. What peers are told and say can be much: digits are written
+/// as they are, not as a text in which something could have to be escaped.
+fn text_of(
+    peer: &str,
+    (id, after): (u128, u128),
+    events: &[u8],
+    answer: &[u8],
+) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(256 + 2 * (events.len() + answer.len()));
+    text.extend_from_slice(b"{\"peer\":");
+    serde_json::to_writer(&mut text, peer)?;
+    write!(
+        text,
+        ",\"id\":\"{id:032x}\",\"after\":\"{after:032x}\",\"events\":\""
+    )?;
+    hex::append(events, &mut text);
+    text.extend_from_slice(b"\",\"answer\":\"");
+    hex::append(answer, &mut text);
+    text.extend_from_slice(b"\"}\n");
+    Ok(text)
 }
 
 /// Opens the file for what comes at its end, without the torn line that a
@@ -169,17 +189,11 @@ impl Recording {
 pub fn note(
     journal: &Journal,
     peer: &str,
-    (id, after): (u128, u128),
+    places: (u128, u128),
     events: &[u8],
     answer: &[u8],
 ) -> io::Result<()> {
-    journal.write(&Line {
-        peer: peer.to_owned(),
-        id,
-        after,
-        events: events.to_vec(),
-        answer: answer.to_vec(),
-    })
+    journal.write(|| text_of(peer, places, events, answer))
 }
 
 /// Reads the recordings of a run; a run without live peers has none. The last line may be torn.
@@ -219,11 +233,7 @@ pub fn read(
 
 /// Digests as hexadecimal digits.
 mod digits {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(digest: &u128, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&format_args!("{digest:032x}"))
-    }
+    use serde::{Deserialize, Deserializer, de::Error};
 
     pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<u128, D::Error> {
         u128::from_str_radix(&String::deserialize(from)?, 16).map_err(D::Error::custom)
@@ -256,6 +266,24 @@ mod tests {
         assert_eq!(recording.way_to(0).map(|way| way.len()), Some(0));
         assert!(recording.way_to(here ^ 1).is_none());
         assert!(!recording.add(id ^ 1, 0, &[9], &answer), "damaged acts");
+    }
+
+    #[test]
+    fn what_is_noted_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::default();
+        journal.open(folder.path()).expect("opened");
+        let (peer, places) = ("a \"db\"\n\u{e4}", (u128::MAX, 1));
+        let (events, answer): (Vec<u8>, &[u8]) = ((0..=255).collect(), &[0x0a, 0xf9]);
+        note(&journal, peer, places, &events, answer).expect("written");
+        let mut seen = 0;
+        let each = |name: &str, id, after, acts: &[u8], act: Arc<[u8]>| {
+            assert_eq!((name, (id, after)), (peer, places));
+            assert_eq!((acts, &*act), (&*events, answer));
+            seen += 1;
+        };
+        read(folder.path(), each).expect("whole");
+        assert_eq!(seen, 1);
     }
 
     #[test]
