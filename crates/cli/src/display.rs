@@ -83,7 +83,11 @@ impl Display {
         let place = everett::principal(&finding.stack);
         let (file, line) = place.map_or(("?", 0), |place| (place.file.as_str(), place.line));
         let function = place.map_or("?", |place| place.function.as_str());
-        let message = with_flags(&finding.message);
+        // Messages of all other kinds can quote the program, which is not to be changed.
+        let message = match finding.kind.name() == everett::BugKind::Unsupported.name() {
+            true => with_flags(&finding.message),
+            false => finding.message.clone(),
+        };
         print(&format!("{}: {message}", finding.kind.name()));
         print(&format!(
             "    in {function} at {file}:{line}    findings/{number:04}"

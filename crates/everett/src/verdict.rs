@@ -48,7 +48,7 @@ impl std::fmt::Display for Build {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             None => f.write_str("the native program"),
-            Some(checks) => write!(f, "its build that checks {checks}"),
+            Some(checks) => write!(f, "its {checks}"),
         }
     }
 }

@@ -28,14 +28,18 @@ pub enum Checks {
     Bounds,
     /// Uninitialised values: the instrumentation of MemorySanitizer.
     Initialised,
+    /// Nothing: the bitcode from before optimisation, of a program that keeps its errors.
+    Nothing,
 }
 
+/// What the build is for people: "its" and this.
 impl std::fmt::Display for Checks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Checks::Memory => "memory",
-            Checks::Bounds => "bounds",
-            Checks::Initialised => "what is initialised",
+            Checks::Memory => "build that checks memory",
+            Checks::Bounds => "build that checks bounds",
+            Checks::Initialised => "build that checks what is initialised",
+            Checks::Nothing => "unoptimised build",
         })
     }
 }
@@ -47,6 +51,7 @@ impl Checks {
             Checks::Memory => "memory",
             Checks::Bounds => "bounds",
             Checks::Initialised => "initialised",
+            Checks::Nothing => "unoptimised",
         }
     }
 
@@ -55,6 +60,7 @@ impl Checks {
             Checks::Memory => ".asan",
             Checks::Bounds => ".bounds",
             Checks::Initialised => ".msan",
+            Checks::Nothing => ".unoptimised",
         }
     }
 
@@ -66,7 +72,7 @@ impl Checks {
                 include_str!("../runtime/shadow_values.h"),
                 include_str!("../runtime/checked.c")
             )),
-            Checks::Bounds => None,
+            Checks::Bounds | Checks::Nothing => None,
             Checks::Initialised => Some(concat!(
                 include_str!("../runtime/system_call.h"),
                 include_str!("../runtime/initialised.c")
@@ -79,6 +85,7 @@ impl Checks {
             Checks::Memory => "forceattrs,asan",
             Checks::Bounds => "forceattrs,function(bounds-checking<trap>)",
             Checks::Initialised => "forceattrs,msan",
+            Checks::Nothing => "forceattrs",
         }
     }
 
@@ -100,12 +107,13 @@ impl Checks {
                 "-force-attribute=frame-pointer=all",
                 "-msan-poison-stack-with-call",
             ],
+            Checks::Nothing => &["-force-attribute=frame-pointer=all"],
         }
     }
 
     fn entry(self) -> &'static str {
         match self {
-            Checks::Bounds => "_start",
+            Checks::Bounds | Checks::Nothing => "_start",
             Checks::Memory => "everett_checked_start",
             Checks::Initialised => "everett_initialised_start",
         }
@@ -208,7 +216,7 @@ pub fn checked_build(
     let work = tempfile::tempdir().context("create a folder in", std::env::temp_dir())?;
     let bitcode = match checks {
         Checks::Bounds => traps::with_traps(&sysroot, &bitcode, work.path(), &time)?,
-        Checks::Memory | Checks::Initialised => bitcode,
+        Checks::Memory | Checks::Initialised | Checks::Nothing => bitcode,
     };
     let unfinished = with_suffix(&output, &format!(".{}", std::process::id()));
     let mut linker = sysroot.zig_command("ld.lld");

@@ -11,6 +11,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use object::{Object, ObjectSymbol};
+
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::sysroot::Sysroot;
@@ -22,6 +24,20 @@ const WANTED_VARIABLE: &str = "EVERETT_KEEP_ERRORS";
 /// The environment variable with the level for native code, from the
 /// compiler driver to the linker driver.
 pub const LEVEL_VARIABLE: &str = "EVERETT_NATIVE_LEVEL";
+
+/// The symbol of native programs that are optimised while their bitcode is not.
+pub const MARK: &str = "everett_keeps_errors";
+
+/// Whether a native program is optimised while its bitcode is not.
+pub fn keeps_errors(program: &Path) -> bool {
+    let Ok(bytes) = fs::read(program) else {
+        return false;
+    };
+    let Ok(file) = object::File::parse(&*bytes) else {
+        return false;
+    };
+    file.symbols().any(|symbol| symbol.name() == Ok(MARK))
+}
 
 /// Magic numbers of bitcode, plain and wrapped.
 pub const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];

@@ -157,6 +157,7 @@ fn link_native(
     if let Some(optimised) = optimised {
         args.retain(|arg| arg != "--lto-CGO0");
         args.push("--lto-CGO2".into());
+        args.push(format!("--defsym={}=1", keep::MARK).into());
         optimised.replace(&mut args);
     }
     prefer_machine_code(&mut args, sysroot);

@@ -168,7 +168,13 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
 
 /// Prints how many runs ended in which way; `who` names what ends.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
-    print(&with_flags(&summary.text(folder, findings, who)));
+    for line in summary.text(folder, findings, who).lines() {
+        // Findings can quote the program, which is not to be changed.
+        match line.contains("findings/") {
+            true => print(line),
+            false => print(&with_flags(line)),
+        }
+    }
     for one in &summary.unsupported {
         let host = one.host.as_ref().map(|host| format!("host {host}: "));
         let host = host.unwrap_or_default();

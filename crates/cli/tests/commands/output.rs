@@ -120,6 +120,22 @@ fn quiet_prints_findings_only() {
     assert_eq!(latest, Path::new("0002"));
 }
 
+/// What a program says is shown as it is, also where it has names of options.
+#[test]
+fn words_of_the_program_are_not_changed() {
+    let folder = folder("output-quotes");
+    let words = "field `workers` is wrong, see `max_time`";
+    let source =
+        format!("#include <everett.h>\nint main(void) {{ everett_report(\"{words}\"); }}\n");
+    build(&folder, "quotes", &source, &[]);
+    let output = expect(
+        everett(&folder).args(["run", "--out", "out", "./quotes"]),
+        1,
+    );
+    let text = text(&output);
+    assert!(text.contains(words), "{text}");
+}
+
 #[test]
 fn klee_messages_are_those_of_klee() {
     const SOURCE: &str = r#"

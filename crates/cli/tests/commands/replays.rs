@@ -363,6 +363,27 @@ fn a_script_lets_a_finding_happen_again_with_nothing_of_everett() {
     );
 }
 
+/// Native code goes on after an overflow: a script cannot say that it did not happen.
+#[test]
+fn scripts_of_overflows_deny_nothing() {
+    let folder = folder("exporting-overflow");
+    let source = "#include <everett.h>\nint main(void) {\n  int a;\n  \
+                  everett_make_symbolic(&a, 4, \"a\");\n  if (a < 0 || a > 2147483600)\n    return 0;\n  \
+                  int s = a + 100;\n  return s < 0;\n}\n";
+    build(&folder, "overflow", source, &["-g"]);
+    let run = ["run", "--quiet", "--check-overflow", "--out", "out"];
+    expect(everett(&folder).args(run).arg("./overflow"), 1);
+    assert_eq!(
+        summary(&folder.join("out"))["findings"][0]["confirmed"],
+        "confirmed"
+    );
+    let export = ["export", "out/findings/0001", "--out", "again.sh"];
+    expect(everett(&folder).args(export), 0);
+    let mut script = std::process::Command::new(folder.join("again.sh"));
+    let said = text(&expect(&mut script, 2));
+    assert!(said.contains("does not say whether it happened"), "{said}");
+}
+
 /// A panic of a thread, which does not end the program.
 const THREAD: &str = r#"
 fn main() {

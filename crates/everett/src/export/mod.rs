@@ -437,7 +437,12 @@ pub(crate) struct Sign {
     pub statuses: Vec<i32>,
     /// A basic regular expression for `grep`: a line of standard error that shows it.
     pub message: Option<String>,
+    /// Programs can go on as if nothing had happened, on checked builds, too.
+    pub is_survivable: bool,
 }
+
+/// Findings that programs can survive: Everett sees them by its breakpoints.
+const SURVIVABLE: [&str; 3] = ["overflow", "undefined-shift", "bad-jump"];
 
 impl Sign {
     /// The sign of this end of a path, on a build with these checks.
@@ -457,14 +462,19 @@ impl Sign {
             }
             (None, None) => Vec::new(),
         };
-        if checks.is_some() && finding.is_some() {
+        let is_checked = checks.is_some_and(|checks| checks != Checks::Nothing);
+        if is_checked && finding.is_some() {
             statuses.extend(CHECKED);
             statuses.sort_unstable();
             statuses.dedup();
         }
         // A panic of a thread does not end the program, so its message is the sign.
         let message = (finding == Some("panic")).then(|| panic_message(end));
-        Sign { statuses, message }
+        Sign {
+            statuses,
+            message,
+            is_survivable: finding.is_some_and(|kind| SURVIVABLE.contains(&kind)),
+        }
     }
 
     /// A shell cannot see it.
@@ -488,6 +498,13 @@ impl Sign {
                 "case $status in\n{}) echo \"it happened: {subject}exit status $status\"; exit 1 ;;\nesac",
                 patterns.join(" | ")
             );
+        }
+        if self.is_survivable {
+            let _ = writeln!(
+                text,
+                "echo \"{subject}exit status $status, which does not say whether it happened\"\nexit 2"
+            );
+            return;
         }
         let wanted = match &self.message {
             Some(_) => "a panic there".to_owned(),
