@@ -132,7 +132,8 @@ impl Context<'_> {
         match self.roles[id.index()] {
             FunctionRole::External(external) => {
                 let is_intrinsic = self.externals[external.0 as usize].starts_with("llvm.");
-                is_intrinsic && self.intrinsics[external.0 as usize] == Intrinsic::Marker
+                let intrinsic = self.intrinsics[external.0 as usize];
+                is_intrinsic && matches!(intrinsic, Intrinsic::Marker | Intrinsic::Scope { .. })
             }
             _ => false,
         }

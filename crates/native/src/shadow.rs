@@ -38,7 +38,8 @@ pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, 
     };
     let kind = match why {
         HEAP_FREED => "use-after-free",
-        AFTER_RETURN | AFTER_SCOPE => "use-after-return",
+        AFTER_RETURN => "use-after-return",
+        AFTER_SCOPE => "use-after-scope",
         _ => "out-of-bounds",
     };
     Some((bad, kind))

@@ -84,8 +84,8 @@ static const char *kind_of(word address) {
   if (value < 8) value = *shadow_of(address + 8);
   switch (value) {
   case HEAP_FREED: return "use-after-free";
-  case AFTER_RETURN:
-  case AFTER_SCOPE: return "use-after-return";
+  case AFTER_RETURN: return "use-after-return";
+  case AFTER_SCOPE: return "use-after-scope";
   default: return "out-of-bounds";
   }
 }

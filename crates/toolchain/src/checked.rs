@@ -99,6 +99,7 @@ impl Checks {
                 "-asan-instrumentation-with-call-threshold=0",
                 "-asan-max-inline-poisoning-size=0",
                 "-asan-use-after-return=always",
+                "-asan-use-after-scope",
                 "-trap-unreachable",
             ],
             Checks::Bounds => &["-force-attribute=frame-pointer=all", "-trap-unreachable"],

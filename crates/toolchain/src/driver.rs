@@ -99,6 +99,8 @@ fn base_flags(
     renamed.push("=");
     renamed.push(SYSROOT_NAME);
     flags.push(renamed);
+    // Unoptimised code says, too, where variables are in scope.
+    flags.extend(["-Xclang", "-fsanitize-address-use-after-scope"].map(OsString::from));
     // The native program must compute what the bitcode says: no fused multiply-add.
     flags.extend(["-ffp-contract=off", "-fno-pie", "-no-pie", "-static"].map(OsString::from));
     flags.extend(["-rtlib=compiler-rt", "--no-default-config"].map(OsString::from));

@@ -82,6 +82,8 @@ bug_kinds! {
     UseAfterFree: "use-after-free", Signals(MEMORY_FAULTS), [Memory];
     /// An access to a stack slot of a function that has returned.
     UseAfterReturn: "use-after-return", Signals(MEMORY_FAULTS), [Memory];
+    /// Access to a variable outside of its block, in unoptimised code.
+    UseAfterScope: "use-after-scope", Signals(MEMORY_FAULTS), [Memory];
     /// A second deallocation of the same block.
     DoubleFree: "double-free", Signals(MEMORY_FAULTS), [Memory];
     /// A deallocation of something that is not a heap block.

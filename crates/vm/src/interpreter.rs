@@ -581,6 +581,14 @@ impl<'a> Vm<'a> {
                 at.write_wide(dst, &values);
             }
             Inst::Fence => {}
+            Inst::Scope { begins, slot } => {
+                let slot = at.read(slot).bits;
+                match begins {
+                    true if self.memory.begin_scope(slot) => self.mark_uninitialised(slot, 0),
+                    true => {}
+                    false => self.memory.end_scope(slot),
+                }
+            }
             Inst::LandingPad { dst } => {
                 if let Some(frame) = self.thread.top() {
                     let (exception, selector) = frame.landing;

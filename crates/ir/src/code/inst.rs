@@ -462,6 +462,13 @@ pub enum Inst {
     },
     /// A memory fence; a preemption point.
     Fence,
+    /// The scope of the variable in a stack slot begins or ends.
+    Scope {
+        /// It begins.
+        begins: bool,
+        /// The slot.
+        slot: Operand,
+    },
     /// Jumps to `target`.
     Jump {
         /// The target.

@@ -11,6 +11,8 @@ use crate::module::{self, BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value}
 pub(super) enum Intrinsic {
     /// An annotation without effect; it is not even counted.
     Marker,
+    /// The scope of a stack slot begins or ends there; not counted, either.
+    Scope { begins: bool },
     /// No effect.
     Nothing,
     /// Its result is its first argument.
@@ -118,8 +120,12 @@ impl Intrinsic {
     /// How the intrinsic of this full name is lowered.
     pub fn of(name: &str) -> Intrinsic {
         let rest = name.strip_prefix("llvm.").unwrap_or(name);
-        if rest.starts_with("dbg.") || rest.starts_with("lifetime.") {
+        if rest.starts_with("dbg.") {
             return Intrinsic::Marker;
+        }
+        if let Some(what) = rest.strip_prefix("lifetime.") {
+            let begins = what.starts_with("start");
+            return Intrinsic::Scope { begins };
         }
         let base = base_name(rest);
         if let Some(constrained) = base.strip_prefix("experimental.constrained.") {
@@ -216,6 +222,19 @@ fn scalar_name(name: &str) -> String {
 }
 
 impl Body<'_, '_> {
+    /// The scope of a stack slot begins or ends. Optimised code may read slots outside of
+    /// their scope where it does not use what it reads.
+    fn scope(&mut self, begins: bool, slot: Option<Value>) {
+        let Some(slot @ Value::Instruction(id)) = slot else {
+            return;
+        };
+        if self.code.optimised || self.analysis.promoted[id.index()] {
+            return;
+        }
+        let slot = self.single(slot);
+        self.emit(Inst::Scope { begins, slot });
+    }
+
     /// A call of an LLVM intrinsic.
     pub fn intrinsic(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
         let kind = self.cx.intrinsics[id.0 as usize];
@@ -234,6 +253,10 @@ impl Body<'_, '_> {
         }
         match (kind, arg(0), arg(1)) {
             (Intrinsic::Marker | Intrinsic::Nothing, ..) => Ops::EMPTY,
+            (Intrinsic::Scope { begins }, ..) => {
+                self.scope(begins, args.last().copied());
+                Ops::EMPTY
+            }
             (Intrinsic::First, Some(first), _) => self.operands(first),
             (Intrinsic::Zero, ..) => {
                 let registers = self.shape(result).map_or(0, |shape| shape.registers);
@@ -515,7 +538,9 @@ mod tests {
             Intrinsic::Elementwise
         );
         assert_eq!(Intrinsic::of("llvm.dbg.value"), Intrinsic::Marker);
-        assert_eq!(Intrinsic::of("llvm.lifetime.start.p0"), Intrinsic::Marker);
+        let scope = |begins| Intrinsic::Scope { begins };
+        assert_eq!(Intrinsic::of("llvm.lifetime.start.p0"), scope(true));
+        assert_eq!(Intrinsic::of("llvm.lifetime.end.p0"), scope(false));
         assert_eq!(Intrinsic::of("llvm.expect.i1"), Intrinsic::First);
         assert_eq!(
             Intrinsic::of("llvm.experimental.constrained.fadd.f64"),

@@ -238,6 +238,7 @@ impl Checker<'_> {
                 self.io(dst, limbs + 1, &[(ptr, 1), (expected, limbs), (new, limbs)])
             }
             Inst::Fence | Inst::Unreachable => Ok(()),
+            Inst::Scope { slot, .. } => self.io(0, 0, &[(slot, 1)]),
             Inst::Jump { target } => self.target(target),
             Inst::Branch { cond, target } => {
                 self.io(0, 0, &[(cond, 1)])?;

@@ -107,6 +107,12 @@ impl Merge<'_> {
             (Content::Region(one), Content::Region(other)) if Arc::ptr_eq(one, other) => {
                 first.clone()
             }
+            (Content::Ended(one), Content::Ended(other)) => {
+                Content::Ended(self.buffer(one, other)?)
+            }
+            (Content::EndedPages(one), Content::EndedPages(other)) if Arc::ptr_eq(one, other) => {
+                Content::EndedPages(one.clone())
+            }
             (Content::UnmappedRun, Content::UnmappedRun) => Content::UnmappedRun,
             _ => return None,
         })

@@ -338,6 +338,26 @@ impl Memory {
         }
     }
 
+    /// Ends the scope of the variable in the stack slot at `start`: it is dead until its scope
+    /// begins again.
+    pub fn end_scope(&mut self, start: u64) {
+        if let Some(slot) = self.stack_slot_mut(start) {
+            slot.end_scope();
+        }
+    }
+
+    /// Begins the scope of the variable in the stack slot at `start`; `false` if it was not ended.
+    pub fn begin_scope(&mut self, start: u64) -> bool {
+        self.stack_slot_mut(start).is_some_and(Object::begin_scope)
+    }
+
+    /// The stack slot at `start`. A slot on an alternate stack is part of another object.
+    fn stack_slot_mut(&mut self, start: u64) -> Option<&mut Object> {
+        let is_its =
+            |object: &&mut Object| object.start == start && object.kind == ObjectKind::Stack;
+        self.near_mut(start).filter(is_its)
+    }
+
     /// Frees the heap block or mapping that starts here.
     pub fn free(&mut self, start: u64, kind: ObjectKind, by: Option<StackId>) -> Result<(), Bug> {
         match self.near(start) {
@@ -420,6 +440,7 @@ impl Memory {
         let at = position(object, address);
         let inside = object.object_range().contains(&address) || size == 0;
         let kind = match (object.is_live(), object.kind) {
+            (false, ObjectKind::Stack) if object.has_ended() => BugKind::UseAfterScope,
             (false, ObjectKind::Stack | ObjectKind::Arguments) => BugKind::UseAfterReturn,
             (true, ObjectKind::Arguments) if !write => BugKind::MissingArgument,
             (false, _) => BugKind::UseAfterFree,

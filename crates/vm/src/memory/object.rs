@@ -69,6 +69,10 @@ pub enum Content {
     Pages(Arc<Vec<Option<Arc<Buffer>>>>),
     /// Pages with individual attributes.
     Region(Arc<Region>),
+    /// At most one page, of a variable that is out of scope.
+    Ended(Arc<Buffer>),
+    /// Pages of a variable that is out of scope.
+    EndedPages(Arc<Vec<Option<Arc<Buffer>>>>),
     /// A dead object has no content.
     UnmappedRun,
 }
@@ -127,7 +131,35 @@ impl Object {
     /// Whether the object is alive.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
-        !matches!(self.content, Content::UnmappedRun)
+        matches!(
+            self.content,
+            Content::One(_) | Content::Pages(_) | Content::Region(_)
+        )
+    }
+
+    /// Whether it is a variable that is out of scope.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.content, Content::Ended(_) | Content::EndedPages(_))
+    }
+
+    /// The scope of the variable ends. What it holds stays, as it does natively.
+    pub(super) fn end_scope(&mut self) {
+        self.content = match std::mem::replace(&mut self.content, Content::UnmappedRun) {
+            Content::One(buffer) => Content::Ended(buffer),
+            Content::Pages(pages) => Content::EndedPages(pages),
+            other => other,
+        };
+    }
+
+    /// The scope of the variable begins; `false` if it was not ended.
+    pub(super) fn begin_scope(&mut self) -> bool {
+        let has_ended = self.has_ended();
+        self.content = match std::mem::replace(&mut self.content, Content::UnmappedRun) {
+            Content::Ended(buffer) => Content::One(buffer),
+            Content::EndedPages(pages) => Content::Pages(pages),
+            other => other,
+        };
+        has_ended
     }
 
     /// Creates an object whose pages have individual attributes.
@@ -150,7 +182,7 @@ impl Object {
         match &self.content {
             Content::One(_) | Content::Pages(_) => true,
             Content::Region(region) => len == 0 || region.allows(offset, len, write),
-            Content::UnmappedRun => false,
+            Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => false,
         }
     }
 
@@ -183,7 +215,10 @@ impl Object {
             },
         });
         match &self.content {
-            Content::Region(_) | Content::UnmappedRun => return self.region_mut(),
+            Content::Region(_)
+            | Content::Ended(_)
+            | Content::EndedPages(_)
+            | Content::UnmappedRun => return self.region_mut(),
             Content::One(buffer) => {
                 let mut page = Buffer::zeroed(PAGE);
                 page.copy_from(0, buffer, 0, buffer.len());
@@ -312,7 +347,7 @@ impl Object {
                 let page = region.page(offset / PAGE as u64)?;
                 Some((page, offset as usize % PAGE))
             }
-            Content::UnmappedRun => None,
+            Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => None,
         }
     }
 
@@ -344,7 +379,9 @@ impl Object {
                 let page = Arc::make_mut(region).page_mut(offset / PAGE as u64);
                 (page, offset as usize % PAGE)
             }
-            Content::UnmappedRun => unreachable!("liveness is checked before any access"),
+            Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => {
+                unreachable!("liveness is checked before any access")
+            }
         }
     }
 
@@ -431,7 +468,7 @@ impl Object {
                     visit(page * PAGE as u64, buffer);
                 }
             }
-            Content::UnmappedRun => {}
+            Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => {}
         }
     }
 
@@ -637,7 +674,7 @@ impl Content {
                     .for_each(|page| page.terms().for_each(&mut *visit));
             }
             Content::Region(region) => region.for_each_term(visit),
-            Content::UnmappedRun => {}
+            Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => {}
         }
     }
 
