@@ -80,18 +80,19 @@ impl Display {
 
     fn finding(&mut self, finding: &Finding, number: u64) {
         self.clear_line();
-        let place = everett::principal(&finding.stack);
-        let (file, line) = place.map_or(("?", 0), |place| (place.file.as_str(), place.line));
-        let function = place.map_or("?", |place| place.function.as_str());
         // Messages of all other kinds can quote the program, which is not to be changed.
         let message = match finding.kind.name() == everett::BugKind::Unsupported.name() {
             true => with_flags(&finding.message),
             false => finding.message.clone(),
         };
         print(&format!("{}: {message}", finding.kind.name()));
-        print(&format!(
-            "    in {function} at {file}:{line}    findings/{number:04}"
-        ));
+        let place = everett::principal(&finding.stack);
+        // Where all hosts are off, no program is anywhere.
+        let place = place.map_or(String::new(), |place| {
+            let (function, file, line) = (&place.function, &place.file, place.line);
+            format!("in {function} at {file}:{line}    ")
+        });
+        print(&format!("    {place}findings/{number:04}"));
     }
 
     fn difference(&mut self, entry: &DifferenceEntry) {

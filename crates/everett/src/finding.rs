@@ -44,7 +44,7 @@ pub struct FindingEntry {
     #[serde(default)]
     pub confirmed_reason: Option<String>,
     /// The build on which it was confirmed: `plain`, or what the build checks:
-    /// `memory`, `bounds` or `initialised`.
+    /// `memory`, `bounds`, `initialised`, or nothing: `unoptimised`.
     #[serde(default)]
     pub confirmed_on: Option<String>,
 }

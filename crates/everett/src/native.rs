@@ -493,6 +493,8 @@ fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     if seen.is_cut {
         ends.push("cut off at the limit of virtual time".to_owned());
     }
+    let unevaluated = seen.unevaluated.iter();
+    ends.extend(unevaluated.map(|why| format!("an invariant could not be evaluated: {why}")));
     ends.join(", ")
 }
 

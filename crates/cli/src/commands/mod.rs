@@ -101,7 +101,6 @@ subcommands! {
     Scenario(scenario::ScenarioArgs),
     /// Runs a program concretely, as if it were started natively.
     /// Explores nothing and writes no results.
-    #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
     /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib and a
     /// toolchain file for CMake in a folder.

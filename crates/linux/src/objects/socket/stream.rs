@@ -83,25 +83,19 @@ impl Kernel<'_, '_> {
             return self.receive_urgent(open, wanted, flags);
         }
         let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
-        let is_last = socket.read_shut || socket.state == SocketState::Idle;
-        let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
-        let most = wanted.min(socket.before_mark(takes && wanted > 0));
-        let skipped = socket.skipped();
-        let here = socket.inbox.len() - skipped;
+        let is_last = socket.read_shut || socket.end_received || socket.error.is_some();
+        let is_last = is_last || socket.state == SocketState::Idle;
+        let here = socket.inbox.len() - socket.skipped();
         if here >= enough || (is_last && here > 0) {
-            if !takes {
-                return Ok(Received::bytes(socket.inbox.peek(skipped, most)));
-            }
-            let bytes = socket.inbox.take(most);
-            socket.approach_mark(bytes.len() as u64);
-            let gone = before - socket.inbox.len();
-            let (peer, is_remote) = (socket.peer(), socket.link.is_some());
-            if is_remote {
-                self.host.update_window(open.object, gone);
-            } else if let Some(peer) = peer {
-                self.host.announce_space(peer);
-            }
-            return Ok(Received::bytes(bytes));
+            return self.take_from_stream(open, wanted, flags);
+        }
+        if here > 0 {
+            // Less than `SO_RCVLOWAT` is better than nothing when the wait is over.
+            let what = "receive from a TCP socket";
+            return match self.wait_for_socket(open, event::IN, flags, what) {
+                Stop::Errno(Errno::EAGAIN) => self.take_from_stream(open, wanted, flags),
+                other => Err(other),
+            };
         }
         if socket.end_received {
             return Ok(Received::end());
@@ -116,6 +110,31 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOTCONN.into());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
+    }
+
+    /// Takes bytes that have been received, or looks at them.
+    fn take_from_stream(
+        &mut self,
+        open: OpenObject<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
+        let socket = self.socket_of(open)?;
+        let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
+        let most = wanted.min(socket.before_mark(takes && wanted > 0));
+        if !takes {
+            return Ok(Received::bytes(socket.inbox.peek(socket.skipped(), most)));
+        }
+        let bytes = socket.inbox.take(most);
+        socket.approach_mark(bytes.len() as u64);
+        let gone = before - socket.inbox.len();
+        let (peer, is_remote) = (socket.peer(), socket.link.is_some());
+        if is_remote {
+            self.host.update_window(open.object, gone);
+        } else if let Some(peer) = peer {
+            self.host.announce_space(peer);
+        }
+        Ok(Received::bytes(bytes))
     }
 
     /// Sends as many bytes as fit.
