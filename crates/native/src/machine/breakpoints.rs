@@ -39,16 +39,12 @@ impl NativeConfig {
         // Where the order of threads is explored, system calls of allocators must be told from
         // those of the program: the model has an allocator of its own, which makes none.
         let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
+        // Programs that cannot be read are told of before they are started.
+        let mut all = self.all_known().collect::<std::io::Result<Vec<_>>>()?;
         if !watched {
-            // Programs that cannot be read are told of before they are started.
-            return self
-                .all_known()
-                .try_for_each(|known| Ok(drop(known?)))
-                .map(|()| Vec::new());
+            all.clear();
         }
-        self.all_known()
-            .map(|known| Ok(known?.allocator.clone()))
-            .collect()
+        Ok(all.iter().map(|known| known.allocator.clone()).collect())
     }
 
     /// What is known of all programs, by image number.
