@@ -166,6 +166,7 @@ pub(crate) fn native_config(
         max_calls,
         max_long_computations: MAX_LONG_COMPUTATIONS,
         max_memory: everett_native::MAX_MEMORY,
+        counts_own_memory: false,
         deadline: None,
         keeps_events: false,
         keeps_files: false,

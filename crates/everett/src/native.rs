@@ -3,7 +3,8 @@
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_native::{
-    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, RandomSchedule, Source, Watcher, WorldRun,
+    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, Order, RandomSchedule, Source, Survey,
+    Watcher, WorldRun,
 };
 use everett_report::Folder;
 use everett_report::counted;
@@ -39,7 +40,10 @@ const DEPTH: u32 = 3;
 /// others, so that each of them alone gives the same run.
 const SURVEY_SEED: u64 = 0;
 
-/// The most runs that look for shared accesses.
+/// Memory that is left of earlier runs before it is given back to the machine.
+const MUCH_KEPT: u64 = 4 << 20;
+
+/// The most runs that look for shared accesses with threads in one order.
 const MAX_SURVEYS: u32 = 4;
 
 /// Native programs to run under the kernel model.
@@ -119,22 +123,26 @@ pub fn native(
     watcher: &mut dyn Watcher,
 ) -> Result<NativeResult> {
     let mut run = spec.run();
-    RunSpec {
+    let with_limits = |run: &RunSpec| RunSpec {
         max_time: spec.max_time,
         max_memory: spec.max_memory,
         ..run.clone()
-    }
-    .check()?;
+    };
+    with_limits(&run).check()?;
+    let mut spec = spec.clone();
     if run.is_scenario() {
         run.settings.extend_from_slice(&spec.settings);
         run.refuse_what_scenarios_say()?;
+        let scenario = load_scenario(&run.scenario())?;
+        let resolved = with_limits(&run).with_scenario(&scenario)?;
+        (spec.max_time, spec.max_memory) = (resolved.max_time, resolved.max_memory);
     } else if !spec.settings.is_empty() {
         return Err(Error::not_applicable("settings", "is for scenarios"));
     }
     match spec.runs {
-        Some(runs) => many(spec, session, run, runs.get()),
-        None if run.is_scenario() => one_world(spec, session, &run),
-        None => one(spec, session, &run, watcher),
+        Some(runs) => many(&spec, session, run, runs.get()),
+        None if run.is_scenario() => one_world(&spec, session, &run),
+        None => one(&spec, session, &run, watcher),
     }
 }
 
@@ -162,6 +170,7 @@ fn one(
 fn until_it_ends(config: NativeConfig, spec: &NativeSpec, session: &Session) -> NativeConfig {
     NativeConfig {
         max_memory: spec.max_memory(),
+        counts_own_memory: true,
         deadline: Some(spec.deadline(session)),
         max_long_computations: u32::MAX,
         max_calls: spec.host.max_calls.unwrap_or(u64::MAX),
@@ -209,6 +218,11 @@ pub struct NativeSummary {
     pub is_interrupted: bool,
     /// How the runs ended.
     pub ends: Vec<Ended>,
+    /// Limits that some of them reached, by their options: the program went on otherwise than on
+    /// a real machine, or was ended.
+    pub limits_hit: BTreeSet<&'static str>,
+    /// What the kernel model warns of.
+    pub warnings: BTreeSet<String>,
     /// What the kernel model refused or ignored in them although Linux would do it.
     pub unsupported: Vec<NativeUnsupported>,
     /// Wall-clock time of all runs.
@@ -238,8 +252,24 @@ impl NativeSummary {
                 ended.runs, ended.end, ended.seed
             ));
         }
+        if !self.limits_hit.is_empty() {
+            let limits: Vec<&str> = self.limits_hit.iter().copied().collect();
+            lines.push(format!("limits reached: {}", limits.join(", ")));
+        }
         lines.join("\n")
     }
+}
+
+/// What the kernel model warned of on the hosts of a run.
+fn warnings<'r>(world: &NativeWorld, seen: &'r WorldRun) -> impl Iterator<Item = String> + use<'r> {
+    let is_program = world.is_program();
+    seen.hosts.iter().flat_map(move |(host, run)| {
+        let warnings = run.warnings.iter();
+        warnings.map(move |warning| match is_program {
+            true => warning.clone(),
+            false => format!("host {host}: {warning}"),
+        })
+    })
 }
 
 /// What the kernel model refused or ignored in native runs.
@@ -324,11 +354,39 @@ fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Native
     let mut world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     for host in &mut world.hosts {
         host.config.max_memory = spec.max_memory();
+        host.config.counts_own_memory = true;
         host.config.deadline = Some(spec.deadline(session));
     }
     let programs = world.hosts.iter().flat_map(|host| &host.config.programs);
     tell_revealing(programs, session);
     Ok(world)
+}
+
+/// Looks for accesses that can race while threads run in an order.
+fn survey_in_order(world: &mut NativeWorld, order: Order) -> Result<()> {
+    for host in &mut world.hosts {
+        if let Some(random) = &mut host.config.random_schedule {
+            (random.surveys, random.survey) = (Some(order), Arc::default());
+        }
+    }
+    // A survey that stopped at many private accesses did not get far;
+    // without them, the next one does.
+    for _ in 0..MAX_SURVEYS {
+        let mut is_cut = false;
+        let mut seen = run_once(world, SURVEY_SEED)?;
+        for host in &mut world.hosts {
+            let run = seen.hosts.get_mut(&host.name);
+            let survey = run.and_then(|run| run.survey.take());
+            if let (Some(random), Some(survey)) = (&mut host.config.random_schedule, survey) {
+                is_cut |= survey.is_cut;
+                Arc::make_mut(&mut random.survey).add(survey);
+            }
+        }
+        if !is_cut {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Prepares random schedules for hosts whose threads are preempted between system calls: runs
@@ -340,30 +398,24 @@ fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Resu
             is_any = true;
             host.config.random_schedule = Some(RandomSchedule {
                 depth: spec.depth.map_or(DEPTH, NonZeroU32::get),
-                is_survey: true,
                 ..RandomSchedule::default()
             });
         }
     }
-    // A survey that stopped at many private accesses did not get far;
-    // without them, the next one does.
-    let mut surveys = 0;
-    while is_any && surveys < MAX_SURVEYS {
-        is_any = false;
-        surveys += 1;
-        let mut seen = run_once(world, SURVEY_SEED)?;
-        for host in &mut world.hosts {
-            let run = seen.hosts.get_mut(&host.name);
-            let survey = run.and_then(|run| run.survey.take());
-            if let (Some(random), Some(survey)) = (&mut host.config.random_schedule, survey) {
-                is_any |= survey.is_cut;
-                Arc::make_mut(&mut random.survey).add(survey);
-            }
-        }
+    if !is_any {
+        return Ok(());
     }
-    for host in &mut world.hosts {
-        if let Some(random) = &mut host.config.random_schedule {
-            random.is_survey = false;
+    survey_in_order(world, Order::OldestFirst)?;
+    // A thread that ends before another one begins shares nothing with it: the other order shows.
+    let hosts = world.hosts.iter();
+    let oldest_first: Vec<_> = hosts
+        .map(|host| host.config.random_schedule.clone())
+        .collect();
+    survey_in_order(world, Order::NewestFirst)?;
+    for (host, other) in world.hosts.iter_mut().zip(oldest_first) {
+        if let (Some(random), Some(other)) = (&mut host.config.random_schedule, other) {
+            let survey = Survey::clone(&random.survey).merge(Survey::clone(&other.survey));
+            (random.surveys, random.survey) = (None, Arc::new(survey));
             if !random.survey.has_accesses {
                 let name = host.config.programs[0].display();
                 session.notices.tell(&format!(
@@ -384,14 +436,19 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     survey(&mut world, spec, session)?;
     let folder = results_folder(spec.out.as_deref())?;
     run.write(&folder)?;
-    let started = session.now();
+    let (started, used) = (session.now(), session.memory.used());
     let mut ends: BTreeMap<String, Ended> = BTreeMap::new();
     let mut unsupported = BTreeSet::new();
+    let (mut limits_hit, mut all_warnings) = (BTreeSet::new(), BTreeSet::new());
     let is_stopped = || session.stop.load(Ordering::Relaxed);
     let (mut made, mut failed, mut calls) = (0, 0, 0);
     let (mut findings, mut places) = (0, 0);
     for number in 0..runs {
         let seed = spec.seed.wrapping_add(u64::from(number));
+        // What the allocator has kept of earlier runs would count as taken by this one.
+        if session.memory.used() > used + MUCH_KEPT {
+            session.memory.release();
+        }
         let seen = run_once(&world, seed)?;
         if is_stopped() {
             break;
@@ -400,6 +457,8 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         failed += u32::from(has_failed(&seen));
         calls += seen.hosts.values().map(|host| host.calls).sum::<u64>();
         unsupported.extend(refused(&world, &seen));
+        limits_hit.extend(seen.hosts.values().flat_map(|host| &host.limits_hit));
+        all_warnings.extend(warnings(&world, &seen));
         let wrong = world.wrong_with(&seen);
         let end = match seen.hosts.get(HOST).filter(|_| world.is_program()) {
             Some(run) => describe(run),
@@ -434,6 +493,8 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         failed,
         is_interrupted: is_stopped(),
         ends: ends.into_values().collect(),
+        limits_hit,
+        warnings: all_warnings,
         unsupported: unsupported.into_iter().collect(),
         wall_seconds: (session.now() - started).as_secs_f64(),
     };

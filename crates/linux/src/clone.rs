@@ -69,6 +69,13 @@ impl Kernel<'_, '_> {
         let most = self.host.options.limits.tasks;
         if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= most {
             self.host.reach_limit("max-processes");
+            let warning = match self.host.tasks.len() >= most {
+                true => format!(
+                    "there are no more than {most} processes and threads; see `max_processes`"
+                ),
+                false => format!("a process has no more than {live} threads"),
+            };
+            self.host.warn(warning);
             return Err(Errno::EAGAIN.into());
         }
         let stack = self.free_stack();

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::kernel::{Kernel, Stop, reborrow};
 use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, ExitStatus, RunState, TaskState};
+use crate::quota::NO_MEMORY;
 use crate::table::Row;
 use crate::wait::Wait;
 use crate::{numbers, syscalls};
@@ -401,8 +402,7 @@ impl Host {
         // A bound of the program's own is not ours.
         if vm.reached_max_heap && vm.max_heap == most {
             self.state.reach_limit("max-heap");
-            self.state
-                .warn("the program gets no more memory than the tool may use; see `max_memory`");
+            self.state.warn(NO_MEMORY);
         }
         let memory = &mut self.memories[memory_at];
         if memory.has_views() {

@@ -13,6 +13,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::limits::{ADDRESS_SPACE, LOCKED_MEMORY, UNLIMITED};
 use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, RunState, TaskName};
+use crate::quota::NO_MEMORY;
 use crate::signals::{Signal, bit};
 use crate::{Errno, HostConfig, boot, syscalls};
 
@@ -307,6 +308,12 @@ impl Host {
     pub fn refuse_foreign_call(&mut self, number: u64) {
         self.state
             .note_refusal("int 0x80", &format!("int 0x80 with {number}"));
+    }
+
+    /// Records that a process got no memory because of the limit of its run.
+    pub fn refuse_memory(&mut self) {
+        self.state.reach_limit("max-memory");
+        self.state.warn(NO_MEMORY);
     }
 
     /// The most bytes that a process may have allocated.

@@ -10,6 +10,10 @@ use crate::kernel::{Kernel, Stop};
 /// Bytes written to files between two counts of what all files hold.
 const BETWEEN_COUNTS: u64 = 1 << 20;
 
+/// Says that memory was refused.
+pub(crate) const NO_MEMORY: &str =
+    "the program gets no more memory than the tool may use; see `max_memory`";
+
 /// A size for people.
 fn mebibytes(bytes: u64) -> String {
     match bytes >> 20 {

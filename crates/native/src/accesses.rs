@@ -15,7 +15,10 @@ use everett_linux::TaskName;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::operands::{Accesses, LONGEST, MemoryOperand, instruction_at, shared_accesses};
+use crate::operands::{
+    Accesses, LONGEST, MemoryOperand, instruction_at, is_atomic, shared_accesses,
+};
+use crate::priorities::Order;
 use crate::tracee::Tracee;
 
 const BREAKPOINT: u8 = 0xcc;
@@ -39,8 +42,8 @@ pub struct RandomSchedule {
     pub depth: u32,
     /// What is known about the accesses.
     pub survey: Arc<Survey>,
-    /// The run surveys accesses that are not known to be private.
-    pub is_survey: bool,
+    /// The run surveys accesses that are not known to be private, with threads in this order.
+    pub surveys: Option<Order>,
     /// The accesses of the first program, once they are known.
     pub candidates: Arc<OnceLock<Candidates>>,
 }
@@ -53,6 +56,10 @@ pub struct Survey {
     /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by
     /// their addresses in the file. Others were not executed, or can race.
     private: BTreeSet<u64>,
+    /// Events by instructions.
+    by_instruction: BTreeMap<u64, u64>,
+    /// Other events: system calls.
+    others: u64,
     /// Whether the program has accesses to stop at; it needs debug information.
     pub has_accesses: bool,
     /// Whether threads stopped as often as they may: there were more events.
@@ -63,9 +70,39 @@ impl Survey {
     /// Adds what a survey of the accesses that are left has seen.
     pub fn add(&mut self, other: Survey) {
         self.events = other.events;
+        self.others = other.others;
         self.is_cut = other.is_cut;
         self.has_accesses |= other.has_accesses;
         self.private.extend(other.private);
+        self.by_instruction.extend(other.by_instruction);
+    }
+
+    /// What this survey and one with another order of threads have seen together: instructions
+    /// are private that neither has seen to race.
+    #[must_use]
+    pub fn merge(self, other: Survey) -> Survey {
+        let races = |survey: &Survey, at: &u64| {
+            survey.by_instruction.contains_key(at) && !survey.private.contains(at)
+        };
+        let all = self.private.union(&other.private).copied();
+        let private: BTreeSet<u64> = all
+            .filter(|at| !races(&self, at) && !races(&other, at))
+            .collect();
+        let events = |survey: &Survey| survey.events_without(&private);
+        Survey {
+            events: events(&self).max(events(&other)),
+            has_accesses: self.has_accesses || other.has_accesses,
+            is_cut: self.is_cut || other.is_cut,
+            private,
+            ..self
+        }
+    }
+
+    /// Events besides those at some instructions.
+    fn events_without(&self, private: &BTreeSet<u64>) -> u64 {
+        let left = self.by_instruction.iter();
+        let left = left.filter(|(at, _)| !private.contains(at));
+        self.others + left.map(|(_, events)| events).sum::<u64>()
     }
 }
 
@@ -81,7 +118,8 @@ pub struct Candidates {
 impl Candidates {
     /// Those of a program, by its debug information. Libraries of the toolchain are left out: what
     /// they access for the program, it could as well be preempted before or after. What the program
-    /// instantiates of them is its own.
+    /// instantiates of them is its own. Atomic accesses of their locks are not left out: between
+    /// two of them, a program may access nothing itself.
     pub fn of(program: &Path) -> Candidates {
         Candidates::read(program).unwrap_or_default()
     }
@@ -122,6 +160,9 @@ impl Candidates {
                 decoder.filter(|instruction| shared_accesses(instruction) != Accesses::None);
             addresses.extend(shared.map(|instruction| instruction.ip()));
         }
+        if !addresses.is_empty() {
+            addresses.extend(synchronisation(&file));
+        }
         Some(Candidates {
             entry: file.entry(),
             addresses: addresses.into_iter().collect(),
@@ -133,6 +174,56 @@ impl Candidates {
         let bytes = std::fs::read(program).ok()?;
         Some(object::File::parse(&*bytes).ok()?.entry())
     }
+}
+
+/// Functions of C libraries by which threads synchronise: beginnings of their names, without
+/// underscores before them.
+const SYNCHRONISING: &[&str] = &[
+    "pthread_mutex_",
+    "pthread_cond_",
+    "pthread_rwlock_",
+    "pthread_spin_",
+    "pthread_barrier_",
+    "pthread_once",
+    "private_cond_signal",
+    "sem_",
+    "mtx_",
+    "cnd_",
+    "call_once",
+];
+
+fn is_synchronising(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    SYNCHRONISING.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Atomic accesses of the functions by which threads synchronise.
+fn synchronisation(file: &object::File<'_>) -> BTreeSet<u64> {
+    let is_one = |name: Result<&str, _>| name.is_ok_and(is_synchronising);
+    let functions = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && is_one(symbol.name()));
+    let code = functions.filter_map(|symbol| {
+        let (start, len) = (symbol.address(), symbol.size());
+        let mut sections = file.sections();
+        let code = sections.find_map(|section| section.data_range(start, len).ok()?);
+        Some((start, code?))
+    });
+    code.flat_map(|(start, code)| atomic_accesses(start, code))
+        .collect()
+}
+
+/// Atomic accesses of a function; none if a part of it is no code: what lies
+/// behind that is no instruction.
+fn atomic_accesses(start: u64, code: &[u8]) -> Vec<u64> {
+    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let all: Vec<Instruction> = decoder.iter().collect();
+    if all.iter().any(Instruction::is_invalid) {
+        return Vec::new();
+    }
+    let atomic = all.iter().filter(|one| is_atomic(one));
+    let shared = atomic.filter(|one| shared_accesses(one) != Accesses::None);
+    shared.map(Instruction::ip).collect()
 }
 
 /// The debug information of a program; empty where it has none.
@@ -266,7 +357,7 @@ impl AccessPoints {
         let addresses = addresses.filter(|at| !random.survey.private.contains(at));
         Ok(AccessPoints {
             changes,
-            seen: random.is_survey.then(BTreeMap::new),
+            seen: random.surveys.map(|_| BTreeMap::new()),
             ..AccessPoints::at(all.entry, addresses, tracee)?
         })
     }
@@ -463,13 +554,22 @@ impl AccessPoints {
         let is_private =
             |seen: &Seen| is_known(seen) && !seen.is_shared && !seen.bytes.iter().any(can_race);
         let private = seen.iter().filter(|(_, seen)| is_private(seen));
-        let left_out: u64 = private.clone().map(|(_, seen)| seen.events).sum();
-        Some(Survey {
-            events: self.events.saturating_sub(left_out),
-            private: private.map(|(address, _)| *address).collect(),
+        let private = private.map(|(address, _)| *address).collect();
+        let by_instruction: BTreeMap<u64, u64> = seen
+            .iter()
+            .map(|(address, seen)| (*address, seen.events))
+            .collect();
+        let accesses: u64 = by_instruction.values().sum();
+        let mut survey = Survey {
+            others: self.events.saturating_sub(accesses),
+            by_instruction,
             has_accesses: !self.pages.is_empty() || !seen.is_empty(),
             is_cut: self.is_used_up(),
-        })
+            ..Survey::default()
+        };
+        survey.events = survey.events_without(&private);
+        survey.private = private;
+        Some(survey)
     }
 }
 
@@ -512,6 +612,24 @@ mod tests {
     }
 
     #[test]
+    fn what_races_in_one_of_two_surveys_is_not_private() {
+        // In one order, the second thread is alone when it comes to 0x10.
+        let mut alone = surveying();
+        access(&mut alone, 1, 0x10, 0x1000, true);
+        access(&mut alone, 1, 0x20, 0x2000, true);
+        let mut together = surveying();
+        access(&mut together, 2, 0x10, 0x1000, true);
+        access(&mut together, 1, 0x10, 0x1000, true);
+        access(&mut together, 1, 0x30, 0x3000, true);
+        together.event();
+        let [alone, together] = [alone, together].map(|points| points.survey().expect("a survey"));
+        assert_eq!(alone.private, BTreeSet::from([0x10, 0x20]));
+        let merged = alone.merge(together);
+        assert_eq!(merged.private, BTreeSet::from([0x20, 0x30]));
+        assert_eq!(merged.events, 3);
+    }
+
+    #[test]
     fn a_survey_that_was_cut_leaves_out_what_used_it_up() {
         let mut points = surveying();
         for at in 0..MAX_STOPS {
@@ -521,6 +639,25 @@ mod tests {
         let survey = points.survey().expect("a survey");
         assert_eq!(survey.private, BTreeSet::from([0x10]));
         assert!(survey.is_cut);
+    }
+
+    #[test]
+    fn atomic_accesses_of_locks_are_found() {
+        let names = [
+            "pthread_mutex_lock",
+            "__pthread_mutex_timedlock",
+            "sem_post",
+        ];
+        assert!(names.into_iter().all(is_synchronising));
+        let others = ["malloc", "pthread_create", "assembly", "my_sem_post"];
+        assert!(!others.into_iter().any(is_synchronising));
+        // mov eax, [rdi]; lock cmpxchg [rdi], ecx; xchg [rdi], eax; xchg ecx, edx; ret
+        let code = [
+            0x8b, 0x07, 0xf0, 0x0f, 0xb1, 0x0f, 0x87, 0x07, 0x87, 0xd1, 0xc3,
+        ];
+        assert_eq!(atomic_accesses(0x100, &code), [0x102, 0x106]);
+        // A byte that begins no instruction.
+        assert!(atomic_accesses(0x100, &[&code[..], &[0x06]].concat()).is_empty());
     }
 
     #[test]

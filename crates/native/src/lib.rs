@@ -34,6 +34,7 @@ mod revealing;
 mod sandbox;
 mod shadow;
 mod shared_files;
+mod shared_memory;
 mod structs;
 mod tracee;
 mod variables;
@@ -55,6 +56,7 @@ pub use machine::{
 pub use oracle::Source;
 pub use plan::{Plan, PlannedFault, PlannedKind};
 pub use points::{Script, ScriptPoint};
+pub use priorities::Order;
 pub use revealing::revealing_instructions;
 pub use sandbox::MAX_MEMORY;
 pub use structs::{LayoutError, StructMember, struct_members};

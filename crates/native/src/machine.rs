@@ -7,7 +7,8 @@ mod points;
 mod tasks;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,7 @@ use crate::points::Script;
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
+use crate::shared_memory::SharedMemory;
 use crate::tracee::{Call, Stopped, Tracee};
 use crate::watch::{NoWatcher, Watcher};
 use crate::watchdog::{PATIENCE, Watchdog};
@@ -60,6 +62,8 @@ pub struct NativeConfig {
     pub max_long_computations: u32,
     /// The most resident memory of all processes, and of what the model keeps for them.
     pub max_memory: u64,
+    /// Our own memory counts, too: not only what we take after the start of the run.
+    pub counts_own_memory: bool,
     /// Says that the time of the run is over.
     pub deadline: Option<Deadline>,
     /// What is known of the programs.
@@ -171,6 +175,9 @@ pub struct NativeRun {
     pub calls: u64,
     /// What the model warns of.
     pub warnings: Vec<String>,
+    /// Limits of ours that it reached, by their options: the program went on otherwise than on
+    /// a real machine, or was ended.
+    pub limits_hit: BTreeSet<&'static str>,
     /// What it refused or ignored although Linux would do it.
     pub refusals: Vec<Refusal>,
     /// The log of system calls, if enabled.
@@ -261,8 +268,12 @@ pub(crate) struct NativeMachine<'c> {
     last_call: u64,
     /// Bytes of memory that its processes have requested in total.
     asked: u64,
-    /// Our own resident memory when it started.
+    /// Our own resident memory that does not count.
     own_memory: u64,
+    /// What the model had made when its memory was looked at last.
+    made_when_checked: Cell<u64>,
+    /// Our own memory that counts, when it was looked at last.
+    own_when_checked: Cell<u64>,
     /// Bytes of standard output and standard error that the watcher has seen.
     shown: [u64; 2],
     /// How often a thread was interrupted because it computed for long.
@@ -294,6 +305,8 @@ pub(crate) struct NativeMachine<'c> {
     pub(crate) channel: Channel,
     /// Files of the model that processes map.
     pub(crate) shared_files: SharedFiles,
+    /// Memory that processes share.
+    shared_memory: SharedMemory,
 }
 
 /// How far a host has run.
@@ -373,6 +386,9 @@ impl<'c> NativeMachine<'c> {
                 return Ok(Advance::Ended(NativeEnd::Stopped));
             }
             let name = self.host.running();
+            if let Some(end) = self.check_mapped_files() {
+                return Ok(Advance::Ended(end));
+            }
             self.sync_files()?;
             let Some(native) = self.threads.get_mut(&name) else {
                 let message = format!("thread {} of the model has no native thread", name.tid);
@@ -531,6 +547,9 @@ impl<'c> NativeMachine<'c> {
         self.calls += 1;
         self.last_call = call.number;
         if let Some(end) = self.check_limits_periodically() {
+            return Ok(Some(end));
+        }
+        if let Some(end) = self.check_mapped_files() {
             return Ok(Some(end));
         }
         self.sync_files()?;

@@ -51,6 +51,11 @@ fn is_own(memory: &UsedMemory) -> bool {
     is_frame || memory.segment() == Register::FS
 }
 
+/// Whether an instruction makes its accesses in one step.
+pub fn is_atomic(instruction: &Instruction) -> bool {
+    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
+}
+
 /// How often an instruction accesses memory that other threads can reach. Calls do not count:
 /// they read addresses of functions.
 pub fn shared_accesses(instruction: &Instruction) -> Accesses {
@@ -60,7 +65,7 @@ pub fn shared_accesses(instruction: &Instruction) -> Accesses {
     let shared = used
         .iter()
         .filter(|memory| memory.access() != OpAccess::NoMemAccess && !is_own(memory) && !is_call);
-    let is_atomic = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+    let is_atomic = is_atomic(instruction);
     let both = |memory: &&UsedMemory| {
         matches!(
             memory.access(),

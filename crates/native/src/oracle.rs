@@ -11,7 +11,7 @@ use everett_vm::{
 use std::sync::Arc;
 
 use crate::plan::Plan;
-use crate::priorities::Priorities;
+use crate::priorities::{Order, Priorities};
 
 /// Where answers come from.
 #[derive(Clone)]
@@ -400,11 +400,11 @@ impl NativeOracle {
         &self.source
     }
 
-    /// Picks threads by random priorities, unless a trace says which.
-    pub fn schedule_by_priorities(&mut self) {
+    /// Picks threads by priorities, unless a trace says which.
+    pub fn schedule_by_priorities(&mut self, order: Order) {
         let is_random = matches!(self.source, Source::Random(_) | Source::Begun(..));
         if is_random && self.priorities.is_none() {
-            self.priorities = Some(Priorities::new(self.schedule_seed));
+            self.priorities = Some(Priorities::new(self.schedule_seed, order));
         }
     }
 

@@ -13,10 +13,22 @@ const LEAST: i64 = 1 << 32;
 /// as one that waits by computing.
 const MAX_REPEATED: u32 = 1000;
 
+/// How threads get the priorities that they start with.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// At random.
+    Random,
+    /// Threads that were created earlier run first.
+    OldestFirst,
+    /// Threads that were created later run first.
+    NewestFirst,
+}
+
 /// The priorities of threads.
 #[derive(Clone, Debug)]
 pub struct Priorities {
     random: u64,
+    order: Order,
     of: BTreeMap<u32, i64>,
     /// The priority of the thread that yielded last, below all others.
     lowest: i64,
@@ -25,10 +37,11 @@ pub struct Priorities {
 }
 
 impl Priorities {
-    /// Priorities that are drawn from a seed.
-    pub fn new(seed: u64) -> Priorities {
+    /// Priorities that are drawn from a seed, if they are random.
+    pub fn new(seed: u64, order: Order) -> Priorities {
         Priorities {
             random: seed,
+            order,
             of: BTreeMap::new(),
             lowest: 0,
             last: 0,
@@ -57,7 +70,11 @@ impl Priorities {
         let mut best = (0, i64::MIN);
         for (at, thread) in (0..).zip(threads) {
             let random = &mut self.random;
-            let draw = || LEAST + (split_mix(random) >> 2) as i64;
+            let draw = || match self.order {
+                Order::Random => LEAST + (split_mix(random) >> 2) as i64,
+                Order::OldestFirst => LEAST + i64::from(u32::MAX - thread),
+                Order::NewestFirst => LEAST + i64::from(*thread),
+            };
             let priority = *self.of.entry(*thread).or_insert_with(draw);
             if priority > best.1 {
                 best = (at, priority);
@@ -100,7 +117,7 @@ mod tests {
     #[test]
     fn a_thread_runs_until_its_priority_drops() {
         for seed in 0..20 {
-            let mut priorities = Priorities::new(seed);
+            let mut priorities = Priorities::new(seed, Order::Random);
             let first = priorities.pick(&[1000, 1001]) as usize;
             // The order of alternatives does not matter.
             assert_eq!(priorities.pick(&[1001, 1000]) as usize, 1 - first);
@@ -110,14 +127,23 @@ mod tests {
             priorities.yields(threads[1 - first]);
             assert_eq!(priorities.pick(&threads) as usize, first);
         }
-        let orders = (0..20).map(|seed| Priorities::new(seed).pick(&[1000, 1001]));
+        let new = |seed| Priorities::new(seed, Order::Random);
+        let orders = (0..20).map(|seed| new(seed).pick(&[1000, 1001]));
         let second = orders.filter(|picked| *picked == 1).count();
         assert!((5..15).contains(&second), "{second}");
     }
 
     #[test]
+    fn threads_run_in_the_order_of_their_creation_or_the_other_way() {
+        for (order, picked) in [(Order::OldestFirst, 1), (Order::NewestFirst, 0)] {
+            let mut priorities = Priorities::new(7, order);
+            assert_eq!(priorities.pick(&[1002, 1000, 1001]), picked);
+        }
+    }
+
+    #[test]
     fn nobody_waits_forever() {
-        let mut priorities = Priorities::new(7);
+        let mut priorities = Priorities::new(7, Order::Random);
         let mut picks = (0..2 * MAX_REPEATED).map(|_| priorities.pick(&[1, 2]));
         let first = picks.next();
         assert!(picks.any(|picked| Some(picked) != first));

@@ -11,8 +11,11 @@ use crate::gate;
 
 /// The most resident memory of all processes of a run, unless the run says otherwise.
 pub const MAX_MEMORY: u64 = 4 << 30;
-/// The largest address space of a process for private memory; the same again for shared memory.
-pub const MAX_MAPPED: u64 = 16 << 30;
+/// The largest address space of a process for private memory. What it does not touch costs
+/// nothing, and what it touches is counted.
+pub const MAX_PRIVATE: u64 = 1 << 40;
+/// The same for shared memory.
+pub const MAX_SHARED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
 /// System calls that are carried out on real processes with any arguments; see
@@ -127,7 +130,7 @@ pub enum SandboxKind {
 pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
     if kind == SandboxKind::LimitedMemory {
-        limit(Resource::RLIMIT_DATA, MAX_MAPPED)?;
+        limit(Resource::RLIMIT_DATA, MAX_PRIVATE)?;
     }
     limit(Resource::RLIMIT_STACK, STACK)?;
     limit(Resource::RLIMIT_CORE, 0)?;
@@ -157,13 +160,30 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 /// Memory of a process in bytes: resident pages and page tables. Reading untouched memory needs
 /// tables only: a byte in every 2 MiB takes a page of them each.
 pub fn resident(process: Pid) -> u64 {
+    let [pages, tables] = status(process, ["VmRSS:", "VmPTE:"]);
+    pages.saturating_add(tables)
+}
+
+/// The same without pages of files in memory, which processes share.
+pub fn unshared(process: Pid) -> u64 {
+    let [pages, shared, tables] = status(process, ["VmRSS:", "RssShmem:", "VmPTE:"]);
+    pages.saturating_sub(shared).saturating_add(tables)
+}
+
+/// Private memory that a process has mapped, also where it has not touched it.
+pub fn private_memory(process: Pid) -> u64 {
+    let [bytes] = status(process, ["VmData:"]);
+    bytes
+}
+
+/// Sizes in the status of a process, in bytes.
+fn status<const N: usize>(process: Pid, names: [&str; N]) -> [u64; N] {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let kib = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    let [pages, tables] = ["VmRSS:", "VmPTE:"].map(|name| kib(name).unwrap_or(0));
-    pages.saturating_add(tables).saturating_mul(1024)
+    names.map(|name| kib(name).unwrap_or(0).saturating_mul(1024))
 }
 
 /// Pins a thread of ours and its children to one processor: switching between a native thread and

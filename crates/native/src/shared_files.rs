@@ -13,6 +13,7 @@ use everett_linux::{Bytes, Host, MappedFile};
 use everett_vm::PAGE;
 
 use crate::oracle::Inputs;
+use crate::shared_memory::held_by;
 use crate::tracee::{RealMapping, memory_file};
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -42,6 +43,22 @@ impl SharedFiles {
     /// Whether no file is mapped.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// Bytes that processes have written and that the model does not have yet, or more.
+    pub fn unsynced(&self) -> u64 {
+        let written = self.files.values().filter(|shared| shared.is_written);
+        let more = written.map(|shared| {
+            let known = shared.known.len() as u64 * PAGE_SIZE;
+            held_by(&shared.real).saturating_sub(known)
+        });
+        more.sum()
+    }
+
+    /// Bytes that the real files hold.
+    pub fn held(&self) -> u64 {
+        let files = self.files.values();
+        files.map(|shared| held_by(&shared.real)).sum()
     }
 
     /// The real file of one that a process is about to map; read-only if the process may not write.
@@ -134,10 +151,8 @@ impl SharedFiles {
             let Some(bytes) = host.mapped_bytes(*inode) else {
                 continue;
             };
-            let changes = shared.changes(bytes.len())?;
-            if !changes.is_empty() {
-                host.write_mapped(*inode, &changes);
-            }
+            let len = bytes.len();
+            shared.changes(len, |changes| host.write_mapped(*inode, changes))?;
             if let Some(bytes) = host.mapped_bytes(*inode) {
                 shared.push(bytes, arena, inputs)?;
             }
@@ -147,12 +162,19 @@ impl SharedFiles {
 }
 
 impl SharedFile {
-    /// Changes made by processes, up to the end of the file.
-    fn changes(&mut self, len: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
-        let mut changes = Vec::new();
+    /// Finds changes made by processes, up to the end of the file. They are taken in parts: where
+    /// every other byte has changed, they need many times the memory of the file.
+    fn changes(&mut self, len: u64, mut take: impl FnMut(&[(u64, Vec<u8>)])) -> io::Result<()> {
         if !self.is_written {
-            return Ok(changes);
+            return Ok(());
         }
+        let mut changes = Vec::new();
+        let mut take_all = |changes: &mut Vec<(u64, Vec<u8>)>| {
+            if !changes.is_empty() {
+                take(changes);
+                changes.clear();
+            }
+        };
         let len = len.min(self.synced.len());
         let mut seen = BTreeSet::new();
         let mut at = 0;
@@ -165,6 +187,7 @@ impl SharedFile {
                 seen.insert(number);
                 self.compare(number, page, &mut changes);
             }
+            take_all(&mut changes);
         }
         // Punched pages are zeros.
         let gone: Vec<u64> = self.known.keys().copied().collect();
@@ -174,7 +197,8 @@ impl SharedFile {
                 self.compare(number, &[0; PAGE][..size as usize], &mut changes);
             }
         }
-        Ok(changes)
+        take_all(&mut changes);
+        Ok(())
     }
 
     /// The next data range of the real file, extended to whole pages.

@@ -175,6 +175,9 @@ fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &s
             false => print(&with_flags(line)),
         }
     }
+    for warning in &summary.warnings {
+        notice(warning);
+    }
     for one in &summary.unsupported {
         let host = one.host.as_ref().map(|host| format!("host {host}: "));
         let host = host.unwrap_or_default();

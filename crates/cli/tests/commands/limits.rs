@@ -440,3 +440,157 @@ fn the_time_of_a_native_run_is_looked_at_before_every_call() {
     assert!(said.contains("--max-time"), "{said}");
     assert!(!said.contains("late"), "{said}");
 }
+
+/// Meets the limits of native runs, by its argument.
+const NATIVELY_GREEDY: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define SHARED (MAP_SHARED | MAP_ANONYMOUS)
+static char bytes[1 << 20];
+static char *map(long size, int flags, int fd) {
+    return mmap(0, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+int main(int argc, char **argv) {
+    const char *how = argv[1];
+    if (strcmp(how, "touch") == 0)
+        for (int at = 0; at < 600; at++)
+            memset(map(1 << 20, MAP_PRIVATE | MAP_ANONYMOUS, -1), 1, 1 << 20);
+    if (strcmp(how, "reserve") == 0)
+        return map(16L << 30, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1) == MAP_FAILED;
+    if (strcmp(how, "populate") == 0)
+        return map(3L << 30, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1) == MAP_FAILED ? 7 : 0;
+    if (strcmp(how, "hide") == 0)
+        for (int at = 0; at < 200; at++) {
+            char *part = map(4 << 20, SHARED, -1);
+            memset(part, 1, 4 << 20);
+            madvise(part, 4 << 20, MADV_DONTNEED);
+        }
+    if (strcmp(how, "pass") == 0)
+        for (int at = 0; at < 200; at++) {
+            char *part = map(4 << 20, SHARED, -1);
+            memset(part, 1, 4 << 20);
+            munmap(part, 4 << 20);
+        }
+    if (strcmp(how, "pipes") == 0)
+        for (int at = 0; at < 400; at++) {
+            int ends[2];
+            pipe(ends);
+            fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+            write(ends[1], bytes, 1 << 20);
+        }
+    if (strcmp(how, "alternate") == 0) {
+        long size = 4 << 20;
+        int fd = open("mapped", O_CREAT | O_RDWR, 0600);
+        ftruncate(fd, size);
+        char *file = map(size, MAP_SHARED, fd);
+        for (long at = 0; at < size; at += 2)
+            file[at] = 1;
+        getppid();
+    }
+    if (strcmp(how, "write") == 0) {
+        int fd = open("file", O_CREAT | O_WRONLY, 0600);
+        while (write(fd, bytes, 4096) == 4096)
+            ;
+    }
+    if (strcmp(how, "fork") == 0)
+        for (;;) {
+            int child = fork();
+            if (child == 0)
+                pause();
+            if (child < 0)
+                _exit(0);
+        }
+    return 0;
+}"#;
+
+fn natively_greedy(name: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    build(&folder, "greedy", NATIVELY_GREEDY, &["-O1"]);
+    folder
+}
+
+#[test]
+fn limits_of_a_scenario_are_limits_of_native_runs() {
+    let folder = natively_greedy("limits-native-scenario");
+    let world =
+        "[host.one]\nprogram = \"./greedy\"\nargs = [\"touch\"]\n[limits]\nmemory = \"200M\"\n";
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let native = |words: &[&str], code| {
+        let mut run = everett(&folder);
+        text(&expect(run.arg("native").args(words), code))
+    };
+    let most = "more memory than 200 MiB";
+    let said = native(&["world.toml"], 2);
+    assert!(said.contains(most), "{said}");
+    let said = native(&["--runs", "2", "--out", "many", "world.toml"], 2);
+    assert!(said.contains(&format!("2 one uses {most}")), "{said}");
+    assert_eq!(
+        summary(&folder.join("many"))["limits_hit"][0],
+        "max-memory",
+        "{said}"
+    );
+    // The command line wins.
+    native(&["--max-memory", "2G", "world.toml"], 0);
+    let said = native(&["--set", "limits.time=\"1ms\"", "world.toml"], 2);
+    assert!(said.contains("--max-time"), "{said}");
+}
+
+#[test]
+fn limits_that_native_runs_meet_are_told() {
+    let folder = natively_greedy("limits-native-told");
+    for (option, value, how, code) in [
+        ("max-files", "100000", "write", 0),
+        ("max-processes", "4", "fork", 0),
+        ("max-memory", "300M", "populate", 7),
+    ] {
+        let flag = format!("--{option}");
+        let words = [&*flag, value, "./greedy", how];
+        for command in ["native", "exec"] {
+            let said = text(&expect(everett(&folder).arg(command).args(words), code));
+            assert!(said.contains(&flag), "{command}: {said}");
+        }
+        let mut many = everett(&folder);
+        many.args(["native", "--runs", "2", "--out", option]);
+        let said = text(&expect(many.args(words), 0));
+        assert_eq!(said.matches(&format!("see {flag}")).count(), 1, "{said}");
+        let summary = summary(&folder.join(option));
+        assert_eq!(summary["limits_hit"][0], option, "{summary:#}");
+    }
+    // Memory that is never touched is not taken.
+    for command in ["native", "exec"] {
+        let words = [command, "--max-memory", "300M", "./greedy", "reserve"];
+        let said = text(&expect(everett(&folder).args(words), 0));
+        assert!(!said.contains("--max-memory"), "{command}: {said}");
+    }
+}
+
+#[test]
+fn native_runs_do_not_depend_on_the_memory_of_earlier_ones() {
+    let folder = natively_greedy("limits-native-runs");
+    let words = ["--max-memory", "200M", "./greedy", "pipes"];
+    let mut many = everett(&folder);
+    many.args(["native", "--runs", "3", "--out", "out"]);
+    let peak = watched(many.args(words));
+    assert!(peak < about(200), "{peak} bytes");
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["ends"][0]["runs"], 3, "{summary:#}");
+    assert_eq!(summary["limits_hit"][0], "max-memory", "{summary:#}");
+}
+
+#[test]
+fn shared_memory_is_within_the_memory_limit() {
+    let folder = natively_greedy("limits-native-shared");
+    let words = |how| ["native", "--max-memory", "200M", "./greedy", how];
+    // It holds pages that are in no table.
+    let said = text(&expect(everett(&folder).args(words("hide")), 2));
+    assert!(said.contains("more memory than 200 MiB"), "{said}");
+    // What nobody maps is not held.
+    expect(everett(&folder).args(words("pass")), 0);
+    let changes = ["native", "--max-memory", "100M", "./greedy", "alternate"];
+    let peak = watched(everett(&folder).args(changes));
+    assert!(peak < about(100), "{peak} bytes");
+}

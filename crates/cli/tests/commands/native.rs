@@ -333,3 +333,75 @@ fn a_run_with_more_calls_than_were_allowed_is_a_hang() {
     ));
     assert!(said.contains("does not end"), "{said}");
 }
+
+/// Bugs between two calls of locks, where the program itself accesses nothing: a lock taken
+/// in two orders, a check and an act in two critical sections, and two lost wake-ups.
+const BETWEEN_LOCKS: [(&str, &str); 4] = [
+    (
+        "orders",
+        "static void *one(void *unused) { LOCK(a); LOCK(b); x++; UNLOCK(b); UNLOCK(a); return unused; }
+static void *two(void *unused) { LOCK(b); LOCK(a); x++; UNLOCK(a); UNLOCK(b); return unused; }",
+    ),
+    (
+        "check",
+        "static int get(void) { LOCK(a); int seen = x; UNLOCK(a); return seen; }
+static void *one(void *unused) {
+    if (get() == 0) { LOCK(a); x++; UNLOCK(a); }
+    if (x > 1) abort();
+    return unused;
+}
+static void *two(void *unused) { return one(unused); }",
+    ),
+    (
+        "wake",
+        "static void *one(void *unused) {
+    if (!x) { LOCK(a); pthread_cond_wait(&c, &a); UNLOCK(a); }
+    return unused;
+}
+static void *two(void *unused) { x = 1; LOCK(a); pthread_cond_signal(&c); UNLOCK(a); return unused; }",
+    ),
+    (
+        "locked",
+        "static int get(void) { LOCK(a); int seen = x; UNLOCK(a); return seen; }
+static void *one(void *unused) {
+    if (!get()) { LOCK(a); pthread_cond_wait(&c, &a); UNLOCK(a); }
+    return unused;
+}
+static void *two(void *unused) { LOCK(a); x = 1; pthread_cond_signal(&c); UNLOCK(a); return unused; }",
+    ),
+];
+
+#[test]
+fn random_schedules_find_bugs_between_calls_of_locks() {
+    let folder = folder("native-locks");
+    for (name, threads) in BETWEEN_LOCKS {
+        let source = format!(
+            "#include <pthread.h>
+#include <stdlib.h>
+#define LOCK(lock) pthread_mutex_lock(&lock)
+#define UNLOCK(lock) pthread_mutex_unlock(&lock)
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static volatile int x;
+{threads}
+int main(void) {{
+    pthread_t first, second;
+    LOCK(b); pthread_cond_signal(&c); UNLOCK(b);
+    pthread_create(&first, 0, one, 0);
+    pthread_create(&second, 0, two, 0);
+    pthread_join(first, 0);
+    pthread_join(second, 0);
+    return 0;
+}}
+"
+        );
+        build(&folder, name, &source, &["-g"]);
+        let out = format!("{name}-out");
+        let mut run = everett(&folder);
+        run.args(["native", "--runs", "200", "--preempt", "atomics"]);
+        let said = text(&expect(run.args(["--out", &out, &format!("./{name}")]), 1));
+        assert!(said.contains("findings/0001"), "{name}: {said}");
+        let replayed = text(&expect(everett(&folder).args(["replay", &out]), 0));
+        assert!(replayed.contains("traces confirmed"), "{replayed}");
+    }
+}

@@ -27,9 +27,9 @@ impl NativeConfig {
                 AccessPoints::of_trace(program, &trace.native_points, tracee)?
             }
             (Source::Random(_) | Source::Begun(..), Some(random)) => {
-                let events = match random.is_survey {
-                    true => 0,
-                    false => random.survey.events,
+                let events = match random.surveys {
+                    Some(_) => 0,
+                    None => random.survey.events,
                 };
                 let changes = change_points(oracle.schedule_seed, random.depth, events);
                 AccessPoints::of_random(program, random, changes, tracee)?

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, TaskName};
-use everett_vm::{Buffer, ExecContext, PAGE};
+use everett_vm::{Buffer, ExecContext, PAGE, made_bytes};
 use nix::unistd::Pid;
 
 use super::{Call, NativeEnd, NativeError, NativeLimit, NativeMachine, NativeThread, call_numbers};
 use crate::gate;
-use crate::sandbox::{MAX_MAPPED, resident};
+use crate::sandbox::{MAX_PRIVATE, MAX_SHARED, private_memory, resident, unshared};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
+use crate::shared_memory::SharedMemory;
 use crate::tracee::{RealMapping, mappings_of};
 use crate::watchdog::processor_time;
 
@@ -25,10 +26,28 @@ const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `MAP_POPULATE` and `MAP_LOCKED`.
 const POPULATE: u64 = 0x8000;
 const LOCKED: u64 = 0x2000;
+/// `MAP_HUGETLB`.
+const HUGE_PAGES: u64 = 0x4_0000;
 /// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`.
 const POPULATING: [u64; 2] = [22, 23];
 /// `PROT_WRITE`.
 const WRITE: u64 = 2;
+
+/// The model makes at most this part of the memory of a run without a look at it.
+const UNCHECKED_PART: u64 = 64;
+
+/// Copies of what a process has written to a mapped file.
+const COPIES: u64 = 2;
+/// Calls after which shared memory may be in the tables of no process.
+const HIDING: [u64; 3] = [
+    call_numbers::MADVISE,
+    call_numbers::MUNMAP,
+    call_numbers::MREMAP,
+];
+/// Shared memory of this part of the limit is looked at more closely.
+const MUCH_SHARED_PART: u64 = 8;
+/// So much of mapped files may be copied without a look at the memory.
+const LITTLE_UNSYNCED: u64 = 1 << 20;
 
 /// End of the addresses of programs.
 const ADDRESSES: u64 = 0x8000_0000_0000;
@@ -62,6 +81,11 @@ impl NativeMachine<'_> {
             call_numbers::MMAP => self.map_or_fail(name, call)?,
             _ => self.change_memory(name, call)?,
         };
+        if let (call_numbers::MMAP | call_numbers::MREMAP, CallOutcome::Done(result, _)) =
+            (call.number, &served)
+        {
+            self.note_bound(name, &call, *result);
+        }
         if call.number == call_numbers::MUNMAP
             && matches!(served, CallOutcome::Done(result, _) if !is_error(result))
         {
@@ -151,16 +175,38 @@ impl NativeMachine<'_> {
         if !may_be_much || self.used_memory().saturating_add(soon) <= self.config.max_memory {
             return Ok(None);
         }
-        if call.number != call_numbers::BRK {
-            return Ok((more > 0).then(|| Errno::ENOMEM.result()));
-        }
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
-        let end = native
-            .tracee
-            .inject_call_preserving(call_numbers::BRK, [0; 6])?;
-        Ok((first > end).then_some(end))
+        let refusal = match call.number {
+            call_numbers::BRK => {
+                let end = native
+                    .tracee
+                    .inject_call_preserving(call_numbers::BRK, [0; 6])?;
+                (first > end).then_some(end)
+            }
+            _ => (more > 0).then(|| Errno::ENOMEM.result()),
+        };
+        if refusal.is_some() {
+            self.host.refuse_memory();
+        }
+        Ok(refusal)
+    }
+
+    /// Says that memory was refused if that is because of our bound on the address space.
+    fn note_bound(&mut self, name: TaskName, call: &Call, result: u64) {
+        let Some(native) = self.threads.get(&name) else {
+            return;
+        };
+        let more = match call.number {
+            call_numbers::MREMAP => call.args[2],
+            _ => call.args[1],
+        };
+        if result == Errno::ENOMEM.result()
+            && private_memory(native.tracee.process).saturating_add(more) > MAX_PRIVATE
+        {
+            self.host.refuse_memory();
+        }
     }
 
     /// Refuses memory that the limits of the process itself do not allow.
@@ -238,13 +284,20 @@ impl NativeMachine<'_> {
         } else {
             64
         };
-        let is_due = self.calls.is_multiple_of(pause) || self.watchdog.has_seen_much_memory();
+        // What the model keeps of a call is at most what it made since then.
+        let made = made_bytes().saturating_sub(self.made_when_checked.get());
+        let is_much = made > self.config.max_memory / UNCHECKED_PART;
+        let is_seen = is_much || self.watchdog.has_seen_much_memory();
+        // Shared memory can be filled and taken out of the tables call by call.
+        let hides = self.shared_memory.is_any() && HIDING.contains(&self.last_call);
+        let is_due = self.calls.is_multiple_of(pause) || is_seen || hides;
         is_due.then(|| self.check_limits()).flatten()
     }
 
     /// The end of a run that takes too much memory of the real machine, or too long.
     pub(crate) fn check_limits(&self) -> Option<NativeEnd> {
         let most = self.config.max_memory;
+        self.made_when_checked.set(made_bytes());
         let used = self.used_memory();
         self.watchdog.allow(most.saturating_sub(used));
         if used > most {
@@ -257,7 +310,8 @@ impl NativeMachine<'_> {
     pub(crate) fn share_memory(&self) {
         if !self.watchdog.has_seen_much_memory() {
             let most = self.config.max_memory;
-            self.watchdog.allow(most.saturating_sub(self.account.all()));
+            let used = self.account.all() + self.own_when_checked.get();
+            self.watchdog.allow(most.saturating_sub(used));
         }
     }
 
@@ -266,11 +320,8 @@ impl NativeMachine<'_> {
     /// after it had time to take much.
     pub(crate) fn check_memory(&mut self) -> Option<NativeEnd> {
         const ENOUGH_FOR_MUCH: Duration = Duration::from_millis(2);
-        let threads = self.threads.values();
-        let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
-        let time = processes
-            .into_iter()
-            .map(|pid| processor_time(pid.as_raw()));
+        let processes = self.processes().into_iter();
+        let time = processes.map(|pid| processor_time(pid.as_raw()));
         let time = time.sum();
         if (self.memory_noted_at..self.memory_noted_at + ENOUGH_FOR_MUCH).contains(&time) {
             return None;
@@ -285,14 +336,40 @@ impl NativeMachine<'_> {
         is_late.then(|| NativeEnd::Limit(NativeLimit::Time))
     }
 
-    /// Resident memory of all processes, also of other hosts, and what the model has
-    /// taken for them since the start.
-    fn used_memory(&self) -> u64 {
+    /// The end of a run whose processes have written so much to mapped files that the copies
+    /// of the model have no room.
+    pub(super) fn check_mapped_files(&self) -> Option<NativeEnd> {
+        let more = self.shared_files.unsynced();
+        if more < LITTLE_UNSYNCED {
+            return None;
+        }
+        let most = self.config.max_memory;
+        let used = self.used_memory().saturating_add(more * COPIES);
+        self.watchdog.allow(most.saturating_sub(used));
+        (used > most).then_some(NativeEnd::Limit(NativeLimit::Memory(most)))
+    }
+
+    /// Inodes of the files that processes map.
+    fn mapped_inodes(&self) -> BTreeSet<u64> {
+        let mappings = self.processes().into_iter().map(mappings_of);
+        let mappings = mappings.filter_map(Result::ok).flatten();
+        mappings.map(|mapping| mapping.inode).collect()
+    }
+
+    fn processes(&self) -> BTreeSet<Pid> {
         let threads = self.threads.values();
-        let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
+        threads.map(|native| native.tracee.process).collect()
+    }
+
+    /// Memory of all processes, also of other hosts, and our own that counts.
+    fn used_memory(&self) -> u64 {
         let own = resident(nix::unistd::getpid()).saturating_sub(self.own_memory);
-        let used = processes.into_iter().map(resident).sum();
+        let unshared: u64 = self.processes().into_iter().map(unshared).sum();
+        let much = self.config.max_memory / MUCH_SHARED_PART;
+        let shared = self.shared_memory.held(much, || self.mapped_inodes());
+        let used = unshared + shared + self.shared_files.held();
         self.account.note(used);
+        self.own_when_checked.set(own);
         used + self.account.others() + own
     }
 
@@ -306,10 +383,14 @@ impl NativeMachine<'_> {
         if is_shared {
             // The real kernel limits private memory only.
             let after = shared(native.tracee.process)?.saturating_add(len);
-            if after > MAX_MAPPED {
+            if after > MAX_SHARED {
+                self.host.refuse_memory();
                 return Ok(CallOutcome::Done(Errno::ENOMEM.result(), Vec::new()));
             }
             native.tracee.shares = true;
+        }
+        if flags & ANONYMOUS != 0 && flags & (TYPE | HUGE_PAGES) == SHARED {
+            return self.map_shared_memory(name, call);
         }
         if flags & ANONYMOUS != 0 {
             let result = native
@@ -346,6 +427,32 @@ impl NativeMachine<'_> {
         }
         let result = self.map_real(name, file, call.args)?;
         Ok(CallOutcome::Done(result, Vec::new()))
+    }
+
+    /// Maps memory that processes share.
+    fn map_shared_memory(
+        &mut self,
+        name: TaskName,
+        call: Call,
+    ) -> Result<CallOutcome, NativeError> {
+        let [address, len, protection, flags, ..] = call.args;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(CallOutcome::Exited);
+        };
+        let Ok(file) = SharedMemory::file(len.next_multiple_of(PAGE_SIZE)) else {
+            self.host.refuse_memory();
+            return Ok(CallOutcome::Done(Errno::ENOMEM.result(), Vec::new()));
+        };
+        let number = self.channel.send_file(&mut native.tracee, &file)?;
+        let args = [address, len, protection, flags & !ANONYMOUS, number, 0];
+        let start = native
+            .tracee
+            .inject_call_preserving(call_numbers::MMAP, args)?;
+        self.channel.close_file(&mut native.tracee, number)?;
+        if !is_error(start) {
+            self.shared_memory.add(file, || self.mapped_inodes());
+        }
+        Ok(CallOutcome::Done(start, Vec::new()))
     }
 
     /// Maps a copy for a private mapping of a file that is never written: most

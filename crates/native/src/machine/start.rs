@@ -1,11 +1,14 @@
 //! Start and end of a native run.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use everett_linux::{Disk, FileChange, Host};
+use everett_vm::made_bytes;
 
 use super::*;
 use crate::memory_account::MemoryAccount;
+use crate::priorities::Order;
 use crate::sandbox::resident;
 use crate::tracee::kill_all_tracees;
 use crate::variables::Variables;
@@ -103,8 +106,8 @@ impl<'c> NativeMachine<'c> {
         if config.asks_about_allocations(oracle.source()) {
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
-        if config.random_schedule.is_some() {
-            oracle.schedule_by_priorities();
+        if let Some(random) = &config.random_schedule {
+            oracle.schedule_by_priorities(random.surveys.unwrap_or(Order::Random));
         }
         let mut access_points = AccessPoints::default();
         let mut threads = BTreeMap::new();
@@ -149,6 +152,8 @@ impl<'c> NativeMachine<'c> {
             };
             threads.insert(task, native);
         }
+        let own = resident(nix::unistd::getpid());
+        let counted = if config.counts_own_memory { own } else { 0 };
         Ok(NativeMachine {
             config,
             host,
@@ -162,13 +167,15 @@ impl<'c> NativeMachine<'c> {
             parked: BTreeMap::new(),
             allocators,
             heaps: BTreeMap::new(),
-            watchdog: Watchdog::start(config.max_memory, account.clone()),
+            watchdog: Watchdog::start(config.max_memory.saturating_sub(counted), account.clone()),
             account,
             memory_noted_at: Duration::ZERO,
             calls: 0,
             last_call: u64::MAX,
             asked: 0,
-            own_memory: resident(nix::unistd::getpid()),
+            own_memory: own - counted,
+            made_when_checked: Cell::new(made_bytes()),
+            own_when_checked: Cell::new(counted),
             shown: [0; 2],
             long_computations: 0,
             watcher,
@@ -186,7 +193,19 @@ impl<'c> NativeMachine<'c> {
             races,
             channel,
             shared_files: SharedFiles::default(),
+            shared_memory: SharedMemory::default(),
         })
+    }
+
+    /// The option of the limit that a run ended at.
+    fn limit_of(&self, end: &NativeEnd) -> Option<&'static str> {
+        match end {
+            NativeEnd::Limit(NativeLimit::Memory(_)) => Some("max-memory"),
+            NativeEnd::Limit(NativeLimit::Time) => Some("max-time"),
+            NativeEnd::Limit(NativeLimit::Files(_)) => Some("max-files"),
+            NativeEnd::Hang if self.calls > self.config.max_calls => Some("max-calls"),
+            _ => None,
+        }
     }
 
     /// Ends the run and returns its result.
@@ -220,7 +239,9 @@ impl<'c> NativeMachine<'c> {
         let processes = ends
             .map(|ending| Some(self.ended(HostExit::Ended(ending?))))
             .collect();
+        let limits_hit = self.host.limits_hit().iter().copied();
         Ok(NativeRun {
+            limits_hit: limits_hit.chain(self.limit_of(&end)).collect(),
             end,
             processes,
             output,
