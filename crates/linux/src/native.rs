@@ -316,6 +316,11 @@ impl Host {
         self.state.warn(NO_MEMORY);
     }
 
+    /// Records that a process could not map memory because of a bound that no option changes.
+    pub fn refuse_mapping(&mut self, what: &str) {
+        self.state.note_refusal("mmap", what);
+    }
+
     /// The most bytes that a process may have allocated.
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);

@@ -7,6 +7,10 @@ use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 
+/// The largest file; larger ones are refused rather than held in memory.
+const MAX_FILE: u64 = 1 << 32;
+/// The largest file of ext4.
+const MAX_FILE_OF_LINUX: u64 = 1 << 44;
 /// Bytes written to files between two counts of what all files hold.
 const BETWEEN_COUNTS: u64 = 1 << 20;
 
@@ -49,6 +53,18 @@ impl Kernel<'_, '_> {
             return Err(Bug::new(BugKind::Unsupported, message).into());
         }
         Ok(())
+    }
+
+    /// The end of so many bytes at an offset of a file, if a file may be so large.
+    pub fn end_in_file(&mut self, call: &str, offset: u64, more: u64) -> Result<u64, Stop> {
+        let end = offset.saturating_add(more);
+        if end <= MAX_FILE {
+            return Ok(end);
+        }
+        if end <= MAX_FILE_OF_LINUX {
+            self.refuse(call, "a file of more than 4 GiB");
+        }
+        Err(Errno::EFBIG.into())
     }
 
     /// Refuses a write of so many bytes at an offset of a file if the disk is full.

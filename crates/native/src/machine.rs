@@ -268,6 +268,8 @@ pub(crate) struct NativeMachine<'c> {
     last_call: u64,
     /// Bytes of memory that its processes have requested in total.
     asked: u64,
+    /// Bytes of them that are only reserved.
+    reserved: u64,
     /// Our own resident memory that does not count.
     own_memory: u64,
     /// What the model had made when its memory was looked at last.

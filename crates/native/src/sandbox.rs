@@ -11,11 +11,12 @@ use crate::gate;
 
 /// The most resident memory of all processes of a run, unless the run says otherwise.
 pub const MAX_MEMORY: u64 = 4 << 30;
-/// The largest address space of a process for private memory. What it does not touch costs
-/// nothing, and what it touches is counted.
-pub const MAX_PRIVATE: u64 = 1 << 40;
-/// The same for shared memory.
-pub const MAX_SHARED: u64 = 16 << 30;
+/// The largest address space of a process for private memory that it only reserves
+/// (`MAP_NORESERVE`). What it does not touch costs nothing, and what it touches is counted.
+pub const MAX_RESERVED: u64 = 1 << 40;
+/// The same for memory that a kernel would promise: the model and real
+/// machines refuse blocks that are larger than they are.
+pub const MAX_PROMISED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
 /// System calls that are carried out on real processes with any arguments; see
@@ -130,7 +131,7 @@ pub enum SandboxKind {
 pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
     if kind == SandboxKind::LimitedMemory {
-        limit(Resource::RLIMIT_DATA, MAX_PRIVATE)?;
+        limit(Resource::RLIMIT_DATA, MAX_RESERVED)?;
     }
     limit(Resource::RLIMIT_STACK, STACK)?;
     limit(Resource::RLIMIT_CORE, 0)?;

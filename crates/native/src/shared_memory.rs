@@ -38,7 +38,7 @@ impl SharedMemory {
     pub fn add(&self, file: File, mapped: impl FnOnce() -> BTreeSet<u64>) {
         let mut files = self.files.borrow_mut();
         files.push(file);
-        if files.len() % MANY == 0 {
+        if files.len().is_multiple_of(MANY) {
             keep(&mut files, &mapped());
         }
     }

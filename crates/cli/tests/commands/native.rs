@@ -81,7 +81,12 @@ fn nothing_of_the_machine_is_within_reach() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.starts_with(REFUSED), "{said}");
     let told = String::from_utf8_lossy(&output.stderr);
-    for refused in ["int 0x80 with 20", "syscall "] {
+    for refused in [
+        "int 0x80 with 20",
+        "syscall ",
+        "16 GiB of memory",
+        "16 GiB of shared",
+    ] {
         assert!(told.contains(refused), "{told}");
     }
     for bounded in ["private memory", "shared memory", "fork"] {

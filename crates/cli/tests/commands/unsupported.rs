@@ -6,6 +6,7 @@ use std::fs;
 
 const REFUSED: &str = r#"
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,17 +22,21 @@ int main(void) {
         prctl(PR_SET_MM, 0, 0, 0, 0);
     mount("a", "b", "c", 0, 0);
     syscall(1234);
+    fd = open("large", O_CREAT | O_WRONLY, 0600);
+    if (pwrite(fd, "x", 1, 1L << 32) != -1 || pwrite(fd, "x", 1, 1L << 45) != -1)
+        return 1;
     return 0;
 }"#;
 
 /// Calls of the program, in its order, and how often each is refused.
-const CALLS: [(&str, u64); 6] = [
+const CALLS: [(&str, u64); 7] = [
     ("socket", 1),
     ("socket", 1),
     ("setsockopt", 1),
     ("prctl", 2),
     ("mount", 1),
     ("syscall 1234", 1),
+    ("write", 1),
 ];
 
 #[test]
@@ -43,7 +48,7 @@ fn refusals_are_said() {
     for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
         let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
         let said = text(&output);
-        assert!(said.contains("unsupported: 6 requests"), "{said}");
+        assert!(said.contains("unsupported: 7 requests"), "{said}");
         assert!(said.contains("in main at "), "{said}");
         let summary = summary(&folder.join(out));
         let listed = summary["unsupported"].as_array().expect("a list");
@@ -70,6 +75,7 @@ fn refusals_are_said() {
             "system call mount",
             "prctl operation 35",
             "syscall 1234 is not modelled",
+            "a file of more than 4 GiB",
         ] {
             assert!(said.contains(what), "{command}: {said}");
         }

@@ -2,7 +2,6 @@
 
 use everett_vm::Value;
 
-use super::input_output::MAX_FILE;
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use crate::errno::Errno;
 use crate::files::{InodeKind, OpenFlags, Target, WRITE};
@@ -223,7 +222,6 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if !description.flags.writable() {
         return Err(Errno::EBADF.into());
     }
-    let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE);
     let id = match description.target {
         Target::Inode(id) => id,
         _ => return Err(Errno::ESPIPE.into()),
@@ -233,7 +231,7 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         InodeKind::Directory(_) => return Err(Errno::EISDIR.into()),
         _ => return Err(Errno::ENODEV.into()),
     }
-    let end = end.ok_or(Errno::EFBIG)?;
+    let end = kernel.end_in_file("fallocate", offset, len)?;
     let now_ns = kernel.wall_clock_ns();
     let inode = kernel.host.files.tree.get_mut(id);
     if let InodeKind::Regular(bytes) = &mut inode.kind {
@@ -405,9 +403,7 @@ impl Kernel<'_, '_> {
 
     /// Sets the size of a file.
     pub fn truncate(&mut self, id: InodeId, len: u64) -> Answer {
-        if len > MAX_FILE {
-            return Err(Errno::EFBIG.into());
-        }
+        self.end_in_file("ftruncate", len, 0)?;
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
         let InodeKind::Regular(bytes) = &inode.kind else {

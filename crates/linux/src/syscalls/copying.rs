@@ -2,7 +2,6 @@
 
 use everett_vm::{Buffer, Value};
 
-use super::input_output::MAX_FILE;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::files::{Description, Inode, InodeKind, OpenFlags, Target};
@@ -113,9 +112,7 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if source == target && meets {
         return Err(Errno::EINVAL.into());
     }
-    if end.saturating_add(copied) > MAX_FILE {
-        return Err(Errno::EFBIG.into());
-    }
+    kernel.end_in_file("copy_file_range", end, copied)?;
     for (address, offset, descriptor) in [
         (from_at, start, from_descriptor),
         (to_at, end, to_descriptor),

@@ -89,8 +89,6 @@ const MAX_TRANSFER: u64 = 0x7fff_f000;
 const MAX_RANDOM: u64 = 0x1ff_ffff;
 /// How often the bytes of a transfer are in memory: on their way, and where they arrive.
 const COPIES: u64 = 2;
-/// The largest file offset; larger files are refused rather than held in memory.
-pub const MAX_FILE: u64 = 1 << 32;
 
 /// A range of guest memory.
 #[derive(Copy, Clone)]
@@ -605,8 +603,7 @@ impl Kernel<'_, '_> {
                         At::Current => description.offset,
                         At::Offset(offset) => offset,
                     };
-                    let end = start.checked_add(written).filter(|end| *end <= MAX_FILE);
-                    let end = end.ok_or(Errno::EFBIG)?;
+                    let end = self.end_in_file("write", start, written)?;
                     let end = self.limit_file(start, end)?;
                     let written = end - start;
                     let is_synced = description.flags.has(OpenFlags::DSYNC);

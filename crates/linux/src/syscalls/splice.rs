@@ -2,7 +2,6 @@
 
 use everett_vm::{Buffer, Value};
 
-use super::input_output::MAX_FILE;
 use crate::errno::Errno;
 use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
@@ -284,8 +283,7 @@ impl Kernel<'_, '_> {
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
                 InodeKind::Regular(_) => {
                     let offset = self.offset_of(to)?;
-                    let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE);
-                    let end = end.ok_or(Errno::EFBIG)?;
+                    let end = self.end_in_file("splice", offset, len)?;
                     self.check_disk(offset, len)?;
                     self.write_regular(id, offset, std::slice::from_ref(bytes));
                     self.set_offset(to, end)?;

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use super::{Call, NativeEnd, NativeError, NativeLimit, NativeMachine, NativeThread, call_numbers};
 use crate::gate;
-use crate::sandbox::{MAX_PRIVATE, MAX_SHARED, private_memory, resident, unshared};
+use crate::sandbox::{MAX_PROMISED, MAX_RESERVED, private_memory, resident, unshared};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
 use crate::shared_memory::SharedMemory;
 use crate::tracee::{RealMapping, mappings_of};
@@ -28,6 +28,8 @@ const POPULATE: u64 = 0x8000;
 const LOCKED: u64 = 0x2000;
 /// `MAP_HUGETLB`.
 const HUGE_PAGES: u64 = 0x4_0000;
+/// `MAP_NORESERVE`.
+const NO_RESERVE: u64 = 0x4000;
 /// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`.
 const POPULATING: [u64; 2] = [22, 23];
 /// `PROT_WRITE`.
@@ -168,6 +170,11 @@ impl NativeMachine<'_> {
         if !self.threads.contains_key(&name) {
             return Ok(None);
         }
+        if self.exceeds_promise(name, call, more) {
+            self.host
+                .refuse_mapping("more than 16 GiB of memory in a process");
+            return Ok(Some(Errno::ENOMEM.result()));
+        }
         let may_be_much =
             populates || self.asked > self.config.max_memory || call.number == call_numbers::BRK;
         // What is populated is used at once.
@@ -203,10 +210,31 @@ impl NativeMachine<'_> {
             _ => call.args[1],
         };
         if result == Errno::ENOMEM.result()
-            && private_memory(native.tracee.process).saturating_add(more) > MAX_PRIVATE
+            && private_memory(native.tracee.process).saturating_add(more) > MAX_RESERVED
         {
-            self.host.refuse_memory();
+            self.host
+                .refuse_mapping("more than 1 TiB of reserved memory");
         }
+    }
+
+    /// Whether a process has so much memory that it gets no more but what it only reserves.
+    fn exceeds_promise(&mut self, name: TaskName, call: &Call, more: u64) -> bool {
+        let flags = call.args[3];
+        let is_private = call.number == call_numbers::MREMAP
+            || (call.number == call_numbers::MMAP && flags & TYPE == PRIVATE);
+        if call.number == call_numbers::MMAP && flags & NO_RESERVE != 0 {
+            self.reserved = self.reserved.saturating_add(more);
+            return false;
+        }
+        let Some(native) = self.threads.get(&name) else {
+            return false;
+        };
+        // A checked build maps terabytes of its own.
+        if !is_private || self.asked <= MAX_PROMISED || native.tracee.is_checked {
+            return false;
+        }
+        let promised = private_memory(native.tracee.process).saturating_sub(self.reserved);
+        promised.saturating_add(more) > MAX_PROMISED
     }
 
     /// Refuses memory that the limits of the process itself do not allow.
@@ -333,7 +361,7 @@ impl NativeMachine<'_> {
     /// The end of a run that takes too long.
     fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
-        is_late.then(|| NativeEnd::Limit(NativeLimit::Time))
+        is_late.then_some(NativeEnd::Limit(NativeLimit::Time))
     }
 
     /// The end of a run whose processes have written so much to mapped files that the copies
@@ -383,8 +411,9 @@ impl NativeMachine<'_> {
         if is_shared {
             // The real kernel limits private memory only.
             let after = shared(native.tracee.process)?.saturating_add(len);
-            if after > MAX_SHARED {
-                self.host.refuse_memory();
+            if after > MAX_PROMISED {
+                self.host
+                    .refuse_mapping("more than 16 GiB of shared memory");
                 return Ok(CallOutcome::Done(Errno::ENOMEM.result(), Vec::new()));
             }
             native.tracee.shares = true;

@@ -173,6 +173,7 @@ impl<'c> NativeMachine<'c> {
             calls: 0,
             last_call: u64::MAX,
             asked: 0,
+            reserved: 0,
             own_memory: own - counted,
             made_when_checked: Cell::new(made_bytes()),
             own_when_checked: Cell::new(counted),
