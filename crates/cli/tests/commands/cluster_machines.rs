@@ -27,12 +27,12 @@ impl Machines {
             }
             machines.set(machine, &["link", "set", "lo", "up"]);
         }
-        for machine in 1..BROKERS.len() {
+        for (machine, broker) in BROKERS.iter().enumerate().skip(1) {
             let (cable, other) = (format!("cable{machine}"), machines.name(machine));
             let pair = ["link", "add", &cable, "type", "veth"];
             let peer = ["peer", "name", "eth0", "netns", &other];
             machines.set(0, &[&pair[..], &peer].concat());
-            let own = format!("{}/24", BROKERS[machine]);
+            let own = format!("{broker}/24");
             machines.set(0, &["addr", "add", &own, "dev", &cable]);
             machines.set(0, &["link", "set", &cable, "up"]);
             let own = format!("10.77.{machine}.2/24");
