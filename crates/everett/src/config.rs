@@ -175,6 +175,7 @@ pub(crate) fn native_config(
         finds_panics: false,
         random_schedule: None,
         race_skips: 0,
+        replaced: Vec::new(),
     })
 }
 

@@ -51,6 +51,7 @@ mod points;
 mod record;
 mod regress;
 mod repeat;
+mod replaced;
 mod replay;
 mod resolve;
 mod scenario;

@@ -3,11 +3,12 @@
 use everett_ir::lower::{LowerOptions, lower};
 use everett_ir::{FileError, Module};
 use everett_linux::ProgramSpec;
-use everett_vm::{Image, ImageId, external};
+use everett_vm::{Image, ImageId, Replaced, external};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Context, Result, bail};
+use crate::replaced::ReplacedFunctions;
 use crate::session::Notices;
 
 /// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
@@ -50,13 +51,19 @@ pub(crate) struct Lowering {
 
 /// Reads, lowers and verifies a program.
 pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
-    load_from(&RealDisk, program, lowering)
+    load_from(&RealDisk, program, lowering, &ReplacedFunctions::default())
 }
 
-/// The same from any disk.
-pub(crate) fn load_from(disk: &dyn Disk, program: &Path, lowering: Lowering) -> Result<Image> {
+/// The same from any disk, without functions that are replaced.
+pub(crate) fn load_from(
+    disk: &dyn Disk,
+    program: &Path,
+    lowering: Lowering,
+    replaced: &ReplacedFunctions,
+) -> Result<Image> {
     let (path, module) = module_of(disk, program)?;
-    image_of(program, &path, module, lowering)
+    let replaced = replaced.of(program, &module);
+    image_of(program, &path, module, lowering, &replaced)
 }
 
 /// The bitcode of a program, and where it lies.
@@ -79,19 +86,29 @@ pub(crate) fn load_bytes(program: &Path, bitcode: &[u8], lowering: Lowering) -> 
         path: program.to_owned(),
         source,
     })?;
-    image_of(program, program, module, lowering)
+    image_of(program, program, module, lowering, &[])
 }
 
-fn image_of(program: &Path, path: &Path, module: Module, lowering: Lowering) -> Result<Image> {
+fn image_of(
+    program: &Path,
+    path: &Path,
+    module: Module,
+    lowering: Lowering,
+    replaced: &[Replaced],
+) -> Result<Image> {
+    let is_replaced = |name: &str| {
+        let mut replaced = replaced.iter();
+        external::is_replaced(name) || replaced.any(|function| function.symbol == name)
+    };
     let options = LowerOptions {
-        is_vm_operation: &external::is_replaced,
+        is_vm_operation: &is_replaced,
         promote: lowering.promote,
         check_subobjects: lowering.check_subobjects,
     };
     let mut lowered =
         lower(&module, &options).with_context(|| format!("cannot lower {}", path.display()))?;
     lowered.name = program.display().to_string();
-    Ok(Image::new(lowered)?)
+    Ok(Image::new(lowered)?.replacing(replaced))
 }
 
 /// A further program that the guest can execute.

@@ -23,6 +23,7 @@ use crate::disk::RealDisk;
 use crate::error::{Context, Error, Result, bail};
 use crate::load::OtherBuild;
 use crate::points::{PointFinder, attempts, scripted};
+use crate::replaced::ReplacedFunctions;
 use crate::scenario::load_scenario;
 use crate::session::{Notices, Session};
 use crate::spec::{BuildSpec, RunSpec};
@@ -507,11 +508,12 @@ fn of_scenario(
         expect_ends(&mut scenario);
     }
     let seed = run.seed.unwrap_or_default();
-    let mut hosts = native_hosts((&scenario, seed), session)?;
+    let replaced = ReplacedFunctions::of_run(&run, &scenario);
+    let mut hosts = native_hosts((&scenario, seed), &replaced, session)?;
     limit_memory(&run, hosts.iter_mut().map(|host| &mut host.config));
     for other in &build.on {
         expect_native(&other.file)?;
-        let replaced = replace(&scenario, &mut hosts, other, session)?;
+        let replaced = replace(&scenario, &mut hosts, (other, &replaced), session)?;
         if let (0, Some(name)) = (replaced, &other.path) {
             let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
             bail!(
@@ -536,7 +538,7 @@ fn of_scenario(
 fn replace(
     scenario: &Scenario,
     hosts: &mut [NativeHost],
-    other: &OtherBuild,
+    (other, replaced_functions): (&OtherBuild, &ReplacedFunctions),
     session: &Session,
 ) -> Result<usize> {
     let mut replaced = 0;
@@ -552,6 +554,11 @@ fn replace(
         replaced += 1;
         if let Some(program) = host.config.programs.first_mut() {
             program.clone_from(&other.file);
+        }
+        // A native build without bitcode is assumed to have the same functions.
+        let functions = replaced_functions.in_program(&RealDisk, &other.file);
+        if let (Some(known), Ok(functions)) = (host.config.replaced.first_mut(), functions) {
+            *known = functions;
         }
         let programs = std::slice::from_ref(&other.file);
         add_libraries(&mut host.config.host, programs, session)?;

@@ -126,6 +126,9 @@ pub struct RunSpec {
     /// What takes the place of a client, where the messages of a server are analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
+    /// The functions that `[trojans]` of a scenario replaces are replaced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
     /// The program and its arguments, or a scenario.
     pub command: Vec<OsString>,
 }

@@ -30,6 +30,7 @@ mod plan;
 mod points;
 mod priorities;
 mod races;
+mod replacements;
 mod revealing;
 mod sandbox;
 mod shadow;

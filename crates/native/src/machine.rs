@@ -20,8 +20,8 @@ use everett_linux::{
     CallOutcome, ChangedFile, Errno, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
 };
 use everett_vm::{
-    Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, StackTable, SystemCall,
-    Value, VmOptions,
+    Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, Replaced, StackTable,
+    SystemCall, Value, VmOptions,
 };
 
 use crate::accesses::{AccessPoints, RandomSchedule, Survey};
@@ -41,6 +41,7 @@ use crate::oracle::{NativeOracle, Source};
 use crate::panics::Panics;
 use crate::points::Script;
 use crate::races::Races;
+use crate::replacements::Replacements;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
 use crate::shared_memory::SharedMemory;
@@ -81,6 +82,8 @@ pub struct NativeConfig {
     /// When reproducing a data race: how many threads pass one of the
     /// accesses before one is held there.
     pub race_skips: u32,
+    /// Functions that are not executed, by image number.
+    pub replaced: Vec<Vec<Replaced>>,
 }
 
 /// Says whether the time of a run is over: this crate has no clock.
@@ -301,6 +304,8 @@ pub(crate) struct NativeMachine<'c> {
     /// Jumps that are watched, in the first program.
     jumps: Jumps,
     panics: Panics,
+    /// Functions that are not executed.
+    replacements: Replacements,
     /// Racing accesses that are watched, in the first program.
     races: Races,
     /// Passes files into processes.

@@ -25,13 +25,13 @@ mod units;
 
 pub use model::{
     Accept, Argument, Check, CheckTime, EnvValue, Expectation, FileSource, Fresh, HostSetup,
-    MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process, Ready, Scenario,
-    Start, Stdin, Trojans, Watch,
+    MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process, Ready,
+    ReplacedFunction, Scenario, Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};
 pub use show::show;
-pub use source::{Problem, Problems};
+pub use source::{Place, Problem, Problems, nearest};
 pub use units::{bytes, duration_ns};
 
 use std::path::Path;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use everett_net::{Faults, HostIndex, StartTime, Topology};
 
 use crate::options::OptionSetting;
+use crate::source::Place;
 
 /// A scenario: a world to explore.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,6 +57,31 @@ pub struct Trojans {
     pub ever: bool,
     /// When the message is sent; without it, when the first client starts.
     pub state_ns: Option<u64>,
+    /// Functions that are not executed, in all programs.
+    pub replace: Vec<ReplacedFunction>,
+}
+
+/// A function that is not executed: a call returns any number of a range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplacedFunction {
+    /// Its name.
+    pub name: String,
+    /// The least number.
+    pub low: i64,
+    /// The greatest one.
+    pub high: i64,
+    /// Where the scenario says so.
+    pub place: Place,
+}
+
+impl ReplacedFunction {
+    /// What it returns, for people.
+    pub fn returns(&self) -> String {
+        match self.low == self.high {
+            true => self.low.to_string(),
+            false => format!("any of {} to {}", self.low, self.high),
+        }
+    }
 }
 
 /// Fields that are the members of a C struct.
@@ -65,6 +91,10 @@ pub struct StructFields {
     pub name: String,
     /// Fields that are masked.
     pub mask: Vec<String>,
+    /// Where the scenario names the struct.
+    pub place: Place,
+    /// Where it says which fields are masked.
+    pub mask_place: Place,
 }
 
 /// A field of a message.

@@ -106,6 +106,10 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
         Accept::Marks => "a mark".to_owned(),
     };
     let _ = writeln!(out, "  accepted by {accept}, or by a finding");
+    for function in &trojans.replace {
+        let (name, returns) = (&function.name, function.returns());
+        let _ = writeln!(out, "  {name} is replaced: it returns {returns}");
+    }
     if let Some(number) = trojans.number {
         let _ = writeln!(out, "  only message {number} of a client counts");
     }

@@ -98,6 +98,23 @@ impl fmt::Display for Problems {
     }
 }
 
+/// A place in a scenario, of which something can be wrong that is known only later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place(Problem);
+
+impl Place {
+    /// What is wrong there, and how to fix it.
+    pub fn wrong(&self, message: String, help: String) -> Problems {
+        Problems {
+            list: vec![Problem {
+                message,
+                help: Some(help),
+                ..self.0.clone()
+            }],
+        }
+    }
+}
+
 /// Collects errors while a scenario is read.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
@@ -148,6 +165,12 @@ impl Diagnostics {
 
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
+    }
+
+    /// The place of a span.
+    pub fn place(&self, span: SourceSpan) -> Place {
+        let source = &self.sources[span.source as usize];
+        Place(problem(source, span, String::new(), None))
     }
 
     /// Line of a span, from 1.
@@ -218,7 +241,7 @@ fn problem(
 }
 
 /// The known word that is closest to an unknown one.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_lowercase().replace('-', "_");
     let most = (word.chars().count() / 3).clamp(1, 3);
     let distances = known

@@ -2,7 +2,7 @@
 
 use everett_net::HostIndex;
 
-use crate::model::{Accept, HostSetup, MessageField, StructFields, Trojans};
+use crate::model::{Accept, HostSetup, MessageField, ReplacedFunction, StructFields, Trojans};
 use crate::reader::{Table, ValueReader, unknown, wrong};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
@@ -73,6 +73,8 @@ impl Reader<'_> {
         let accept = self.accept(accept, reject, diagnostics);
         let state_ns = table.get("state");
         let state_ns = state_ns.and_then(|node| self.state(node, diagnostics));
+        let replace = table.get("replace");
+        let replace = replace.map_or_else(Vec::new, |node| self.replace(node, diagnostics));
         let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
         let (fields, mask) = (table.get("fields"), table.get("mask"));
         let mut fields_of = self.struct_fields(fields, mask, diagnostics);
@@ -99,7 +101,59 @@ impl Reader<'_> {
             accept: accept?,
             ever: ever?,
             state_ns,
+            replace,
         })
+    }
+
+    /// Functions, each with the number that it returns or the bounds of it.
+    fn replace(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Vec<ReplacedFunction> {
+        const WANTED: &str = "what functions return, such as { checksum = [0, 255], verify = 1 }";
+        let TomlValue::Table(entries) = &node.value else {
+            wrong(node, WANTED, &node.value, diagnostics);
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let Some((low, high)) = self.bounds(&entry.node, diagnostics) else {
+                continue;
+            };
+            all.push(ReplacedFunction {
+                name: entry.key.clone(),
+                low,
+                high,
+                place: diagnostics.place(entry.key_span),
+            });
+        }
+        all
+    }
+
+    /// A number, or the least and the greatest of several.
+    fn bounds(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<(i64, i64)> {
+        const WANTED: &str = "a number, or the least and the greatest one, such as [0, 255]";
+        let number = |node: &TomlNode, diagnostics: &mut Diagnostics| match node.value {
+            TomlValue::Integer(number) => Some(number),
+            TomlValue::Flag(flag) => Some(flag.into()),
+            ref other => {
+                wrong(node, WANTED, other, diagnostics);
+                None
+            }
+        };
+        let TomlValue::List(nodes) = &node.value else {
+            let number = number(node, diagnostics)?;
+            return Some((number, number));
+        };
+        let [low, high] = &nodes[..] else {
+            let message = format!("expected {WANTED}, found {} of them", nodes.len());
+            diagnostics.error(node.span, message);
+            return None;
+        };
+        let (low, high) = (number(low, diagnostics)?, number(high, diagnostics)?);
+        if low > high {
+            let message = format!("there is no number from {low} to {high}");
+            diagnostics.help(node.span, message, "the first is the least one");
+            return None;
+        }
+        Some((low, high))
     }
 
     fn needed<'t>(
@@ -410,13 +464,16 @@ impl Reader<'_> {
         mask: Option<&TomlNode>,
         diagnostics: &mut Diagnostics,
     ) -> Option<StructFields> {
-        let TomlValue::Text(name) = &fields?.value else {
+        let fields = fields?;
+        let TomlValue::Text(name) = &fields.value else {
             return None;
         };
-        let mask = mask.map(|node| self.mask_names(node, diagnostics));
+        let names = mask.map(|node| self.mask_names(node, diagnostics));
         Some(StructFields {
             name: name.clone(),
-            mask: mask.into_iter().flatten().map(|(_, name)| name).collect(),
+            mask: names.into_iter().flatten().map(|(_, name)| name).collect(),
+            place: diagnostics.place(fields.span),
+            mask_place: diagnostics.place(mask.unwrap_or(fields).span),
         })
     }
 
@@ -449,11 +506,11 @@ impl Reader<'_> {
 impl Trojans {
     /// Sets the fields to the members of the struct that the scenario names: name,
     /// offset and size of each. Those behind the longest message are left out. The error
-    /// says what is wrong with the mask.
+    /// says what is wrong with the mask, and how to fix it.
     pub fn set_members(
         &mut self,
         members: impl IntoIterator<Item = (String, u32, Option<u32>)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), (String, String)> {
         let most = self.most_length;
         let members = members.into_iter().filter(|(_, offset, _)| *offset < most);
         let mask = self.fields_of.as_ref().map(|of| of.mask.clone());
@@ -474,13 +531,11 @@ impl Trojans {
             .map(|field| field.name.as_str())
             .collect();
         if let Some(name) = mask.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(format!(
-                "there is no field {name:?} to mask; there are: {}",
-                known.join(", ")
-            ));
+            let help = format!("there are: {}", known.join(", "));
+            return Err((format!("there is no field {name:?} to mask"), help));
         }
         expect_unmasked(&self.fields, Some(most))
-            .map_err(|(message, help)| format!("{message}: {help}"))
+            .map_err(|(message, help)| (message, help.to_owned()))
     }
 }
 

@@ -22,8 +22,25 @@ pub struct Image {
     assembly: Vec<Option<Handler>>,
     memory: Memory,
     tracks_floats: bool,
+    replaced: Vec<Replaced>,
     /// Addresses of the functions that pointers can refer to, in order.
     pointed_to: OnceLock<Vec<u64>>,
+}
+
+/// A function of a program that is not executed: a call returns any number of a range, which is
+/// an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replaced {
+    /// Its symbol in the program.
+    pub symbol: String,
+    /// The name of the input.
+    pub name: String,
+    /// The least number.
+    pub low: i64,
+    /// The greatest one.
+    pub high: i64,
+    /// Bytes of what it returns.
+    pub bytes: u32,
 }
 
 /// The bytecode is malformed.
@@ -52,8 +69,26 @@ impl Image {
             externals,
             assembly,
             tracks_floats,
+            replaced: Vec::new(),
             pointed_to: OnceLock::new(),
         }
+    }
+
+    /// The same program without these functions, which must have been lowered as operations.
+    pub fn replacing(mut self, replaced: &[Replaced]) -> Image {
+        for (name, handler) in self.program.externals.iter().zip(&mut self.externals) {
+            if replaced.iter().any(|function| function.symbol == *name) {
+                *handler = Some(crate::external::replacement);
+            }
+        }
+        self.replaced = replaced.to_vec();
+        self
+    }
+
+    /// What takes the place of a function.
+    pub fn replaced(&self, symbol: &str) -> Option<&Replaced> {
+        let mut all = self.replaced.iter();
+        all.find(|function| function.symbol == symbol)
     }
 
     /// Assigns consecutive indices to the programs of a run and to their segments.

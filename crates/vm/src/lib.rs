@@ -40,7 +40,7 @@ pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::processor;
-pub use image::{Image, ImageError};
+pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,

@@ -58,6 +58,13 @@ const LONGEST_PRINTED: usize = 300;
 pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
     let path = one_trace(&spec.path)?;
     let run = RunSpec::of(&run_of(&path)?)?;
+    if run.replaces {
+        bail!(
+            Usage,
+            "{} is a trace of programs with functions that were replaced, which a script cannot do",
+            path.display()
+        );
+    }
     let text = if run.is_scenario() {
         netns::script(&run, session, &path)
     } else if spec.netns {

@@ -6,7 +6,7 @@ use everett_net::HostIndex;
 use everett_report::{Folder, pcap};
 use everett_trojans::Answer;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::summary::{TrojanEntry, TrojansSummary};
 use super::{Analysis, Class, LENGTH_ARGUMENT, Origin};
@@ -79,6 +79,20 @@ impl Prepared {
             native,
         })
     }
+
+    /// Which functions are not executed natively, as the end of a sentence.
+    fn replaced(&self) -> String {
+        let hosts = self.native.hosts.iter();
+        let functions = hosts.flat_map(|host| host.config.replaced.iter().flatten());
+        let names: BTreeSet<&str> = functions.map(|function| &*function.name).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => {
+                let names: Vec<&str> = names.into_iter().collect();
+                format!(" with {} replaced", names.join(", "))
+            }
+        }
+    }
 }
 
 fn one(
@@ -100,8 +114,8 @@ fn one(
     if !analysis.spec.no_confirm {
         entry.confirmed = match prepared.native.confirm(&complete) {
             (Verdict::Confirmed, Some(build)) => match build.name() {
-                "plain" => "confirmed".to_owned(),
-                _ => format!("confirmed by {build}"),
+                "plain" => format!("confirmed{}", prepared.replaced()),
+                _ => format!("confirmed by {build}{}", prepared.replaced()),
             },
             (verdict, _) => verdict.reason().unwrap_or("not confirmed").to_owned(),
         };

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::explore::prepare;
+use crate::replaced;
 use crate::scenario::load_scenario;
 use crate::session::Session;
 use crate::spec::{RunSpec, Sender};
@@ -156,8 +157,11 @@ pub fn trojans(
         );
     };
     resolve_fields(&mut setup, &scenario)?;
+    replaced::check(&scenario)?;
+    let mut spec = spec.clone();
+    spec.run.replaces = !setup.replace.is_empty();
     let analysis = Analysis {
-        spec,
+        spec: &spec,
         session,
         layout: layout(&setup),
         scenario,
@@ -177,13 +181,20 @@ fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
     let mut members = processes.map(|process| struct_members(&process.program, &of.name));
     let members = match (members.next(), members.find_map(std::result::Result::ok)) {
         (Some(Ok(members)), _) | (_, Some(members)) => members,
-        (Some(Err(error)), None) => bail!(Usage, "[trojans] fields: {error}"),
+        (Some(Err(error)), None) => {
+            let help = "its members are read from debug information".to_owned();
+            let problems = of.place.wrong(error.to_string(), help);
+            return Err(Error::Scenario { problems });
+        }
         (None, None) => bail!(Usage, "[trojans] fields: the server has no program"),
     };
+    let place = of.mask_place.clone();
     let members = members.into_iter();
     let members = members.map(|member| (member.name, member.offset, member.size));
     let set = setup.set_members(members);
-    set.or_else(|message| bail!(Usage, "[trojans] mask: {message}"))
+    set.map_err(|(message, help)| Error::Scenario {
+        problems: place.wrong(message, help),
+    })
 }
 
 /// The fields of a message.

@@ -23,6 +23,7 @@ use crate::input::expect_feasible;
 use crate::layers::Mount;
 use crate::load::{Lowering, load_from};
 use crate::peers::{peer_config, peer_paths};
+use crate::replaced::ReplacedFunctions;
 use crate::session::Session;
 use crate::watched::Modules;
 
@@ -56,10 +57,14 @@ impl<'d> Programs<'d> {
         Ok(ImageId(number))
     }
 
-    /// Loads all programs.
-    pub(crate) fn load(&self, lowering: Lowering) -> Result<Vec<Image>> {
+    /// Loads all programs, without functions that are replaced.
+    pub(crate) fn load(
+        &self,
+        lowering: Lowering,
+        replaced: &ReplacedFunctions,
+    ) -> Result<Vec<Image>> {
         let paths = self.paths.iter();
-        let images = paths.map(|path| load_from(self.disk, path, lowering));
+        let images = paths.map(|path| load_from(self.disk, path, lowering, replaced));
         let mut images = images.collect::<Result<Vec<Image>>>()?;
         Image::number_all(&mut images);
         Ok(images)
@@ -82,6 +87,7 @@ pub(crate) fn hosts(
 /// All hosts of a scenario with native programs; image numbers count within a host.
 pub(crate) fn native_hosts(
     (scenario, seed): (&Scenario, u64),
+    replaced: &ReplacedFunctions,
     session: &Session,
 ) -> Result<Vec<NativeHost>> {
     let starts = scenario.start_times();
@@ -98,9 +104,14 @@ pub(crate) fn native_hosts(
                 bail!(Program, "there is no native program {}", program.display());
             }
         }
+        let paths = programs.paths.iter();
+        let functions = paths.map(|program| replaced.in_program(programs.disk, program));
+        let functions = functions.collect::<Result<Vec<_>>>()?;
+        let mut config = native_config(host.config, programs.paths, session)?;
+        config.replaced = functions;
         all.push(NativeHost {
             name: host.name,
-            config: native_config(host.config, programs.paths, session)?,
+            config,
             start: host.start,
             expects: host.expects,
             begin: host.begin,

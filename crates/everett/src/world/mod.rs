@@ -15,6 +15,7 @@ use everett_vm::Image;
 use crate::config::explorer_config;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Result, bail};
+use crate::replaced::ReplacedFunctions;
 use crate::scenario::scenario_from;
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -55,7 +56,8 @@ pub(crate) fn prepare_from(
     let mut programs = Programs::on(disk);
     let seed = args.seed.unwrap_or_default();
     let mut hosts = hosts((&scenario, seed), &mut programs, session)?;
-    let images = programs.load(args.lowering())?;
+    let replaced = ReplacedFunctions::of_run(args, &scenario);
+    let images = programs.load(args.lowering(), &replaced)?;
     watched::place(&mut hosts, &images)?;
     let world = WorldConfig {
         network: network(&scenario, args),

@@ -16,6 +16,7 @@ use crate::oracle::{self, NativeOracle, Source};
 use crate::panics::Panics;
 use crate::points::Lines;
 use crate::races::{AtAccess, Races};
+use crate::replacements;
 use crate::sandbox::SandboxKind;
 use crate::tracee::{Stopped, Tracee};
 
@@ -166,6 +167,9 @@ impl NativeMachine<'_> {
 
     /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
+        if self.at_replaced(name)? {
+            return Ok(AtAllocator::GoesOn);
+        }
         if let Some(at) = self.at_shared_access(name)? {
             return Ok(at);
         }
@@ -252,6 +256,27 @@ impl NativeMachine<'_> {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
         })
+    }
+
+    /// Lets a thread that has called a replaced function return from it at once.
+    fn at_replaced(&mut self, name: TaskName) -> Result<bool, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(false);
+        };
+        let reached = self.replacements.reached(native.image, &native.tracee)?;
+        let Some((function, registers)) = reached else {
+            return Ok(false);
+        };
+        let value = match function.low == function.high {
+            true => function.low as u64,
+            false => {
+                let (label, bytes) = (&function.name, function.bytes);
+                let bytes = self.oracle.input_bytes(&mut self.arena, label, bytes);
+                replacements::number(function, &bytes)
+            }
+        };
+        replacements::leave(&mut native.tracee, registers, value)?;
+        Ok(true)
     }
 
     /// Handles a thread that is about to raise an exception.

@@ -111,6 +111,7 @@ impl<'c> NativeMachine<'c> {
         }
         let mut access_points = AccessPoints::default();
         let mut threads = BTreeMap::new();
+        let mut replacements = Replacements::default();
         let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
         let tasks = host.alive();
         for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
@@ -129,6 +130,9 @@ impl<'c> NativeMachine<'c> {
             }
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
+            }
+            if let Some(functions) = config.replaced.get(image) {
+                replacements.watch(execution.image, functions, program, &mut tracee)?;
             }
             NativeMachine::set_checks(config, image, &mut tracee);
             if threads.is_empty() {
@@ -191,6 +195,7 @@ impl<'c> NativeMachine<'c> {
             arithmetic,
             jumps,
             panics,
+            replacements,
             races,
             channel,
             shared_files: SharedFiles::default(),

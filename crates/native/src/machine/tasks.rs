@@ -172,6 +172,13 @@ impl NativeMachine<'_> {
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
         }
+        if let Some(functions) = self.config.replaced.get(usize::from(execution.image.0)) {
+            let tracee = &mut native.tracee;
+            let watched = self
+                .replacements
+                .watch(execution.image, functions, program, tracee);
+            watched?;
+        }
         Ok(())
     }
 

@@ -118,13 +118,13 @@ impl Vm<'_> {
     }
 
     /// Creates an input and returns it as one number.
-    fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
+    pub(super) fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
         let bytes = self.input_bytes(name, bytes)?;
         Ok(self.arena.concat_bytes(&bytes))
     }
 
     /// Adds the condition to the path condition; ends the path if it is infeasible.
-    fn assume(&mut self, condition: ExprId) -> Result<(), Interrupt> {
+    pub(super) fn assume(&mut self, condition: ExprId) -> Result<(), Interrupt> {
         let holds = match self.arena.as_const(condition) {
             Some(bit) => bit != 0,
             None => {

@@ -17,6 +17,7 @@ mod intrinsics;
 mod jumps;
 mod long_double;
 mod math;
+mod replacement;
 mod resolve;
 mod scan;
 mod strings;
@@ -25,6 +26,7 @@ mod variadic;
 mod vectors;
 
 pub use assembly::processor;
+pub(crate) use replacement::replacement;
 
 use everett_ir::code::{Assembly, Program};
 use std::collections::HashMap;
