@@ -10,6 +10,7 @@
 
 mod faults;
 mod hosts;
+mod message_fields;
 mod model;
 mod options;
 mod peers;
@@ -24,9 +25,9 @@ mod trojans;
 mod units;
 
 pub use model::{
-    Accept, Argument, Check, CheckTime, EnvValue, Expectation, FileSource, Fresh, HostSetup,
-    MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process, Ready,
-    ReplacedFunction, Scenario, Start, Stdin, Trojans, Watch,
+    Accept, Argument, Check, CheckTime, EnvValue, Expectation, FieldCount, FieldStart, FileSource,
+    Fresh, HostSetup, MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process,
+    Ready, ReplacedFunction, Scenario, Start, Stdin, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};

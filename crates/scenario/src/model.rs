@@ -97,15 +97,45 @@ pub struct StructFields {
     pub mask_place: Place,
 }
 
+/// Where a field of a message begins. In a group, bytes count from the beginning of the group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FieldStart {
+    /// Behind the field before it, or at the beginning.
+    Next,
+    /// At this byte.
+    At(u32),
+    /// So many bytes before the end of the message.
+    BeforeEnd(u32),
+    /// Behind this field.
+    After(String),
+    /// Where this field says.
+    Said(String),
+}
+
+/// How many bytes a field has, or how often it is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FieldCount {
+    /// So many.
+    Fixed(u32),
+    /// All up to the end of the message.
+    Rest,
+    /// As many as this field says.
+    Said(String),
+}
+
 /// A field of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MessageField {
     /// Its name.
     pub name: String,
     /// Where it begins.
-    pub offset: u32,
-    /// Bytes that it has; `None` for the rest of the message.
-    pub size: Option<u32>,
+    pub start: FieldStart,
+    /// Its bytes; those of a group are the bytes of its fields.
+    pub size: FieldCount,
+    /// How often it is there, one behind the other; `None` for a field that is there once.
+    pub repeat: Option<FieldCount>,
+    /// The fields of a group.
+    pub fields: Vec<MessageField>,
     /// It is a number with its least significant byte first.
     pub little_endian: bool,
     /// The field whose length it says.
@@ -114,6 +144,23 @@ pub struct MessageField {
     pub is_string: bool,
     /// Clients and server may differ in it.
     pub masked: bool,
+}
+
+impl MessageField {
+    /// A field of a name and a size behind the one before it.
+    pub fn new(name: &str, size: FieldCount) -> MessageField {
+        MessageField {
+            name: name.to_owned(),
+            start: FieldStart::Next,
+            size,
+            repeat: None,
+            fields: Vec::new(),
+            little_endian: false,
+            length_of: None,
+            is_string: false,
+            masked: false,
+        }
+    }
 }
 
 /// When a server accepts a message. A path that ends in a finding accepts it always.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StartTime, StaticRoute, Value};
 
+use crate::message_fields;
 use crate::model::{
     Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, PeerListen,
     PeerSetup, Process, Scenario, Stdin, Trojans,
@@ -80,23 +81,8 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
         };
         let _ = writeln!(out, "  fields: the members of {}{mask}", of.name);
     }
-    for field in &trojans.fields {
-        let to = field.size.map(|size| field.offset + size - 1);
-        let to = to.map_or("the end".to_owned(), |to| to.to_string());
-        let order = if field.little_endian {
-            ", little endian"
-        } else {
-            ""
-        };
-        let of = field.length_of.as_ref();
-        let of = of.map_or(String::new(), |of| format!(", the length of {of}"));
-        let order = match field.is_string {
-            true => format!("{order}, a string"),
-            false => order.to_owned(),
-        };
-        let mask = if field.masked { ", masked" } else { "" };
-        let (name, from) = (&field.name, field.offset);
-        let _ = writeln!(out, "  field {name}: bytes {from} to {to}{order}{of}{mask}");
+    for line in message_fields::lines(&trojans.fields) {
+        let _ = writeln!(out, "  {line}");
     }
     let accept = match &trojans.accept {
         Accept::Reply => "a reply".to_owned(),

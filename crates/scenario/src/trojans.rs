@@ -2,9 +2,13 @@
 
 use everett_net::HostIndex;
 
-use crate::model::{Accept, HostSetup, MessageField, ReplacedFunction, StructFields, Trojans};
+use crate::message_fields as fields;
+use crate::model::{
+    Accept, FieldCount, FieldStart, HostSetup, MessageField, ReplacedFunction, StructFields,
+    Trojans,
+};
 use crate::reader::{Table, ValueReader, unknown, wrong};
-use crate::source::{Diagnostics, SourceSpan};
+use crate::source::Diagnostics;
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
 
@@ -77,13 +81,13 @@ impl Reader<'_> {
         let replace = replace.map_or_else(Vec::new, |node| self.replace(node, diagnostics));
         let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
         let (fields, mask) = (table.get("fields"), table.get("mask"));
-        let mut fields_of = self.struct_fields(fields, mask, diagnostics);
+        let fields_of = self.struct_fields(fields, mask, diagnostics);
         let fields = fields.filter(|_| fields_of.is_none());
-        let mut fields = fields.map_or_else(Vec::new, |node| self.fields(node, most, diagnostics));
-        if let (Some(node), None) = (mask, &mut fields_of) {
-            self.mask(node, &mut fields, diagnostics);
+        let mut fields = fields.map_or_else(Vec::new, |node| fields::read(node, most, diagnostics));
+        if let (Some(node), None) = (mask, &fields_of) {
+            fields::mask(node, &mut fields, diagnostics);
             let longest = lengths.map(|lengths| lengths.1);
-            if let Err((message, help)) = expect_unmasked(&fields, longest) {
+            if let Err((message, help)) = fields::expect_unmasked(&fields, longest) {
                 diagnostics.help(node.span, message, help);
             }
         }
@@ -335,128 +339,6 @@ impl Reader<'_> {
         Some(text)
     }
 
-    fn fields(
-        &self,
-        node: &TomlNode,
-        most: u32,
-        diagnostics: &mut Diagnostics,
-    ) -> Vec<MessageField> {
-        let TomlValue::List(nodes) = &node.value else {
-            let wanted = "an array of { name = \"cmd\", offset = 0, size = 1 }, or \"struct NAME\"";
-            wrong(node, wanted, &node.value, diagnostics);
-            return Vec::new();
-        };
-        let mut fields: Vec<MessageField> = Vec::new();
-        for node in nodes {
-            fields.extend(self.field(node, &fields, most, diagnostics));
-        }
-        for (at, field) in fields.iter().enumerate() {
-            let named = |name: &str| fields.iter().any(|other| other.name == name);
-            if fields[..at].iter().any(|other| other.name == field.name) {
-                let message = format!("there are two fields {:?}", field.name);
-                diagnostics.error(nodes.get(at).map_or(node.span, |node| node.span), message);
-            }
-            if let Some(of) = field.length_of.as_ref().filter(|of| !named(of)) {
-                let message = format!("there is no field {of:?} whose length it could be");
-                diagnostics.error(nodes.get(at).map_or(node.span, |node| node.span), message);
-            }
-        }
-        fields
-    }
-
-    fn field(
-        &self,
-        node: &TomlNode,
-        before: &[MessageField],
-        most: u32,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<MessageField> {
-        let mut table = Table::new("trojans.fields".to_owned(), node.span, node, diagnostics)?;
-        let name = self.needed(&mut table, "name", "name = \"cmd\"", diagnostics);
-        let name = name.and_then(|node| self.values.text(node, diagnostics));
-        let (offset, after) = (table.get("offset"), table.get("after"));
-        let offset = match (offset, after) {
-            (Some(node), None) => self.values.small(node, diagnostics)?,
-            (None, Some(node)) => self.behind(node, before, diagnostics)?,
-            (None, None) => match before.last() {
-                Some(MessageField {
-                    name, size: None, ..
-                }) => {
-                    let message = format!("field {name:?} before it takes the rest of the message");
-                    diagnostics.help(node.span, message, "say where this one begins: offset = 4");
-                    return None;
-                }
-                Some(last) => last.offset.saturating_add(last.size?),
-                None => 0,
-            },
-            (Some(_), Some(after)) => {
-                let message = "both \"offset\" and \"after\" are given";
-                diagnostics.help(after.span, message, "leave one of them out");
-                return None;
-            }
-        };
-        let size = self.needed(&mut table, "size", "size = 1, or \"rest\"", diagnostics);
-        let size_node = size?;
-        let size = match &size_node.value {
-            TomlValue::Text(text) if text == "rest" => None,
-            _ => Some(self.values.small(size_node, diagnostics)?),
-        };
-        let length_of = table.get("length_of");
-        let length_of = length_of.and_then(|node| self.values.text(node, diagnostics));
-        let orders = [("big", false), ("little", true)];
-        let little_endian = table.get("endian").is_some_and(|node| {
-            let word = self.values.word(node, &orders, diagnostics);
-            word.unwrap_or_default()
-        });
-        let is_string = table.get("string").is_some_and(|node| {
-            let said = self.values.flag(node, diagnostics);
-            said.unwrap_or_default()
-        });
-        table.finish(diagnostics);
-        let name = name?;
-        let end = u64::from(offset) + u64::from(size.unwrap_or(1));
-        if size == Some(0) || end > u64::from(most) {
-            let message = match size {
-                Some(0) => format!("field {name:?} has no bytes"),
-                _ => format!("field {name:?} ends at byte {end}, behind the message of {most}"),
-            };
-            let help = "bytes are counted from 0; `length` sets the length of longer messages";
-            diagnostics.help(node.span, message, help);
-        }
-        Some(MessageField {
-            name,
-            offset,
-            size,
-            little_endian,
-            length_of,
-            is_string,
-            masked: false,
-        })
-    }
-
-    /// The end of another field.
-    fn behind(
-        &self,
-        node: &TomlNode,
-        before: &[MessageField],
-        diagnostics: &mut Diagnostics,
-    ) -> Option<u32> {
-        let name = self.values.text(node, diagnostics)?;
-        let Some(other) = before.iter().find(|field| field.name == name) else {
-            let known: Vec<&str> = before.iter().map(|field| field.name.as_str()).collect();
-            unknown(node.span, "earlier field", &name, &known, diagnostics);
-            return None;
-        };
-        match other.size {
-            Some(size) => Some(other.offset.saturating_add(size)),
-            None => {
-                let message = format!("field {name:?} takes the rest of the message");
-                diagnostics.error(node.span, message);
-                None
-            }
-        }
-    }
-
     /// The struct that the fields are members of, if the scenario names one.
     fn struct_fields(
         &self,
@@ -468,38 +350,13 @@ impl Reader<'_> {
         let TomlValue::Text(name) = &fields.value else {
             return None;
         };
-        let names = mask.map(|node| self.mask_names(node, diagnostics));
+        let names = mask.map(|node| fields::mask_names(node, diagnostics));
         Some(StructFields {
             name: name.clone(),
             mask: names.into_iter().flatten().map(|(_, name)| name).collect(),
             place: diagnostics.place(fields.span),
             mask_place: diagnostics.place(mask.unwrap_or(fields).span),
         })
-    }
-
-    fn mask_names(
-        &self,
-        node: &TomlNode,
-        diagnostics: &mut Diagnostics,
-    ) -> Vec<(SourceSpan, String)> {
-        let each = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
-            Some((node.span, values.text(node, diagnostics)?))
-        };
-        self.values.list(node, diagnostics, each)
-    }
-
-    fn mask(&self, node: &TomlNode, fields: &mut [MessageField], diagnostics: &mut Diagnostics) {
-        for (span, name) in self.mask_names(node, diagnostics) {
-            match fields.iter_mut().find(|field| field.name == name) {
-                Some(field) => field.masked = true,
-                None => {
-                    let known: Vec<String> =
-                        fields.iter().map(|field| field.name.clone()).collect();
-                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    unknown(span, "field", &name, &known, diagnostics);
-                }
-            }
-        }
     }
 }
 
@@ -517,12 +374,14 @@ impl Trojans {
         let mask = mask.unwrap_or_default();
         let fields = members.map(|(name, offset, size)| MessageField {
             masked: mask.contains(&name),
-            name,
-            offset,
-            size: size.filter(|size| offset.saturating_add(*size) <= most),
-            little_endian: false,
-            length_of: None,
-            is_string: false,
+            start: FieldStart::At(offset),
+            ..MessageField::new(
+                &name,
+                match size.filter(|size| offset.saturating_add(*size) <= most) {
+                    Some(size) => FieldCount::Fixed(size),
+                    None => FieldCount::Rest,
+                },
+            )
         });
         self.fields = fields.collect();
         let known: Vec<&str> = self
@@ -534,40 +393,7 @@ impl Trojans {
             let help = format!("there are: {}", known.join(", "));
             return Err((format!("there is no field {name:?} to mask"), help));
         }
-        expect_unmasked(&self.fields, Some(most))
+        fields::expect_unmasked(&self.fields, Some(most))
             .map_err(|(message, help)| (message, help.to_owned()))
     }
-}
-
-/// A byte that one field masks and another does not was hardly meant, and a message that is masked
-/// as a whole is none that clients do not send.
-fn expect_unmasked(
-    fields: &[MessageField],
-    longest: Option<u32>,
-) -> Result<(), (String, &'static str)> {
-    let end = |field: &MessageField| {
-        let size = field.size.map(|size| field.offset.saturating_add(size));
-        size.unwrap_or(u32::MAX)
-    };
-    for masked in fields.iter().filter(|field| field.masked) {
-        let overlaps =
-            |other: &&MessageField| masked.offset < end(other) && other.offset < end(masked);
-        let mut others = fields.iter().filter(|other| !other.masked);
-        if let Some(other) = others.find(overlaps) {
-            let (one, two) = (&masked.name, &other.name);
-            let message =
-                format!("field {one:?} is masked, and field {two:?} with bytes of it is not");
-            return Err((message, "mask both, or divide the fields"));
-        }
-    }
-    let is_masked = |at: u32| {
-        let mut masked = fields.iter().filter(|field| field.masked);
-        masked.any(|field| (field.offset..end(field)).contains(&at))
-    };
-    // What is masked in the longest message is so in all others.
-    if longest.is_some_and(|longest| longest > 0 && (0..longest).all(is_masked)) {
-        let help = "leave something that clients and server must agree in";
-        return Err(("all bytes of the message are masked".to_owned(), help));
-    }
-    Ok(())
 }

@@ -75,7 +75,11 @@ pub(crate) fn settle(
 }
 
 /// The values of each input that conditions on it alone allow.
-fn domains(arena: &mut Arena, inputs: &[Variable], conditions: &[ExprId]) -> Vec<Vec<u8>> {
+pub(crate) fn domains(
+    arena: &mut Arena,
+    inputs: &[Variable],
+    conditions: &[ExprId],
+) -> Vec<Vec<u8>> {
     let mut scratch = EvalScratch::new();
     let mut domains = Vec::new();
     for input in inputs {

@@ -25,7 +25,7 @@ mod server;
 pub use clients::{ClientOptions, Clients};
 pub use eliminate::eliminate;
 pub use formula::{Formula, Open};
-pub use layout::{Field, Layout};
+pub use layout::{Count, Field, Layout, Placed, Shape, Start, unmasked as unmasked_parts};
 pub use pattern::{Pattern, PatternError};
 pub use predicate::{Encoded, Message, StoredPath, unmasked};
 pub use search::{

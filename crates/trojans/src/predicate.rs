@@ -3,9 +3,11 @@
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId, Variable};
+use everett_solver::{Constraints, Model, Solver, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
+use crate::domain::domains;
 use crate::layout::Layout;
 
 /// A message that a client sends on a path: its bytes and the condition of the path.
@@ -46,25 +48,78 @@ impl Encoded {
     }
 }
 
+/// Bytes with the values of inputs that conditions pin to one. Where a path has decided how long
+/// something is, what it has written at other lengths is gone.
+pub(crate) fn pinned(arena: &mut Arena, bytes: &[ExprId], conditions: &[ExprId]) -> Vec<ExprId> {
+    let mut inputs: BTreeSet<Variable> = BTreeSet::new();
+    for condition in conditions {
+        if let [input] = arena.support(*condition).variables() {
+            inputs.insert(*input);
+        }
+    }
+    let inputs: Vec<Variable> = inputs.into_iter().collect();
+    let domains = domains(arena, &inputs, conditions);
+    let mut values: HashMap<ExprId, ExprId> = HashMap::new();
+    for (input, domain) in inputs.iter().zip(&domains) {
+        if let [value] = domain[..] {
+            let read = arena.read(input.array, input.index);
+            values.insert(read, arena.constant(8, u64::from(value)));
+        }
+    }
+    let bytes = bytes.iter();
+    bytes.map(|byte| arena.substitute(*byte, &values)).collect()
+}
+
 /// What of messages is not masked, with the conditions of their paths. Two sets are
 /// equal where clients send the same.
 pub fn unmasked<'s>(
     sent: impl IntoIterator<Item = &'s Encoded>,
     layout: &Layout,
+    solver: &mut Solver,
 ) -> Result<BTreeSet<Encoded>, DecodeError> {
     let mut arena = Arena::new();
     let mut all = BTreeSet::new();
     for encoded in sent {
         let (bytes, conditions) = encoded.decode(&mut arena, 0)?;
-        let masked = layout.masked(encoded.length);
-        let kept = bytes.iter().zip(masked).filter(|(_, masked)| !masked);
-        let kept: Vec<ExprId> = kept.map(|(byte, _)| *byte).collect();
-        all.insert(Encoded {
-            length: encoded.length,
-            ..Encoded::of(&arena, &encoded.client, &kept, &conditions)
-        });
+        // Where there are too many shapes, all of the message is compared.
+        let shapes = layout.shapes(encoded.length).unwrap_or_default();
+        let bytes = match shapes.len() > 1 {
+            true => pinned(&mut arena, &bytes, &conditions),
+            false => bytes,
+        };
+        for shape in &shapes {
+            let kept = bytes.iter().zip(&shape.masked);
+            let kept = kept.filter(|(_, masked)| !**masked);
+            let kept: Vec<ExprId> = kept.map(|(byte, _)| *byte).collect();
+            let of_shape = shape.conditions(&mut arena, &bytes);
+            let conditions = [&conditions[..], &of_shape].concat();
+            if shapes.len() > 1 && !can_hold(&mut arena, solver, &conditions) {
+                continue;
+            }
+            all.insert(Encoded {
+                length: encoded.length,
+                ..Encoded::of(&arena, &encoded.client, &kept, &conditions)
+            });
+        }
+        if shapes.is_empty() {
+            all.insert(encoded.clone());
+        }
     }
     Ok(all)
+}
+
+/// Whether conditions can hold together; `true` if that is not known.
+fn can_hold(arena: &mut Arena, solver: &mut Solver, conditions: &[ExprId]) -> bool {
+    let (mut constraints, mut model) = (Constraints::new(), Model::new());
+    for condition in conditions {
+        match solver.check(arena, &constraints, &model, *condition) {
+            Verdict::Sat(found) => model = found,
+            Verdict::Unsat => return false,
+            Verdict::Unknown(_) => return true,
+        }
+        constraints.add(arena, *condition);
+    }
+    true
 }
 
 /// The message that a server receives: an array of symbolic bytes.

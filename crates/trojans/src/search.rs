@@ -15,8 +15,8 @@ use std::rc::Rc;
 use crate::domain::values_of;
 use crate::eliminate::eliminate;
 use crate::formula::Formula;
-use crate::layout::Layout;
-use crate::predicate::{Encoded, Message, StoredPath};
+use crate::layout::{Layout, Shape, masked, unmasked};
+use crate::predicate::{Encoded, Message, StoredPath, pinned};
 
 /// What a search may do besides being right. The answers are the same with each of them on and off.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -126,7 +126,8 @@ pub struct Search {
     solver: Solver,
     message: Message,
     layout: Layout,
-    masked: Vec<bool>,
+    /// The shapes of messages, which differ in what is masked.
+    shapes: Rc<Vec<Shape>>,
     fields: Vec<std::ops::Range<usize>>,
     predicates: Vec<Predicate>,
     options: SearchOptions,
@@ -144,6 +145,9 @@ pub enum SearchError {
     /// Of terms.
     #[error("terms cannot be read: {0}")]
     Terms(#[from] DecodeError),
+    /// Of fields that say too much about others.
+    #[error("what is masked in messages of {0} bytes depends on what fields say in too many ways")]
+    Shapes(u32),
 }
 
 impl Search {
@@ -157,12 +161,13 @@ impl Search {
     ) -> Result<Search, SearchError> {
         let mut arena = Arena::new();
         let message = Message::of(&mut arena, length);
-        let fields = layout.unmasked(length).into_iter();
+        let fields = unmasked(&layout.fixed(length), length).into_iter();
+        let shapes = layout.shapes(length).ok_or(SearchError::Shapes(length))?;
         let mut search = Search {
             solver: Solver::new(solver)?,
             message,
             layout: layout.clone(),
-            masked: layout.masked(length),
+            shapes: Rc::new(shapes),
             fields: fields.map(|(_, range)| range).collect(),
             arena,
             predicates: Vec::new(),
@@ -186,9 +191,35 @@ impl Search {
         known: &mut BTreeMap<Vec<ExprId>, ()>,
     ) -> Result<(), SearchError> {
         let (bytes, conditions) = encoded.decode(&mut self.arena, number)?;
+        let shapes = self.shapes.clone();
+        let bytes = match shapes.len() > 1 {
+            true => pinned(&mut self.arena, &bytes, &conditions),
+            false => bytes,
+        };
+        for shape in shapes.iter() {
+            let mut conditions = conditions.clone();
+            if shapes.len() > 1 {
+                conditions.extend(shape.conditions(&mut self.arena, &bytes));
+                if self.solve(&conditions) == Verdict::Unsat {
+                    continue;
+                }
+            }
+            self.add_shape(&encoded.client, (&bytes, conditions), shape, known);
+        }
+        Ok(())
+    }
+
+    /// Adds what a path sends in messages of a shape.
+    fn add_shape(
+        &mut self,
+        client: &str,
+        (bytes, conditions): (&[ExprId], Vec<ExprId>),
+        shape: &Shape,
+        known: &mut BTreeMap<Vec<ExprId>, ()>,
+    ) {
         let unmasked: Vec<Option<ExprId>> = bytes
             .iter()
-            .zip(&self.masked)
+            .zip(&shape.masked)
             .map(|(byte, masked)| (!masked).then_some(*byte))
             .collect();
         let mut formula = eliminate(
@@ -203,7 +234,7 @@ impl Search {
         formula.exact.dedup();
         if formula.open.is_empty() && known.insert(formula.exact.clone(), ()).is_some() {
             // Another path sends the same.
-            return Ok(());
+            return;
         }
         let fields = self.fields.clone();
         let of_field = |range: &std::ops::Range<usize>| {
@@ -214,13 +245,12 @@ impl Search {
         };
         let fields = fields.iter().map(of_field).collect();
         self.predicates.push(Predicate {
-            client: encoded.client.clone(),
-            bytes,
+            client: client.to_owned(),
+            bytes: bytes.to_vec(),
             conditions,
             formula,
             fields,
         });
-        Ok(())
     }
 
     /// A condition is about these bytes of the message only.
@@ -541,9 +571,10 @@ impl Search {
         }
     }
 
-    /// The places of bytes that are not masked.
-    pub fn unmasked(&self) -> Vec<usize> {
-        let places = self.masked.iter().enumerate();
+    /// The places of bytes of a message that are not masked.
+    pub fn unmasked(&self, message: &[u8]) -> Vec<usize> {
+        let masked = masked(&self.layout.place(message), message.len() as u32);
+        let places = masked.iter().enumerate();
         places
             .filter(|(_, masked)| !**masked)
             .map(|(at, _)| at)

@@ -37,6 +37,7 @@ mod replays;
 mod runs;
 mod scenarios;
 mod trojan_clients;
+mod trojan_fields;
 mod trojan_replace;
 mod trojans;
 mod unsupported;

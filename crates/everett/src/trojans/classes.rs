@@ -3,7 +3,7 @@
 
 use everett_engine::{SourceFrame, principal};
 use everett_report::counted;
-use everett_trojans::{Answer, Layout, Missing, Search, Why};
+use everett_trojans::{Answer, Count, Layout, Missing, Placed, Search, Why, unmasked_parts};
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
@@ -142,23 +142,21 @@ fn entry(
 
 /// The fields of a message.
 fn fields(layout: &Layout, message: &[u8]) -> Vec<TrojanField> {
-    let length = message.len() as u32;
-    let named = layout
-        .fields
-        .iter()
-        .filter(|field| !field.range(length).is_empty());
-    let named = named.map(|field| TrojanField {
-        name: field.name.clone(),
-        offset: field.range(length).start,
-        bytes: hex(&message[field.range(length)]),
+    let placed = layout.place(message).into_iter();
+    let named = placed.map(|field| TrojanField {
         value: field.number(message),
+        offset: field.range.start,
+        bytes: hex(&message[field.range]),
         masked: field.masked,
+        name: field.name,
     });
     named.collect()
 }
 
-/// Names for bytes: `message[5]` becomes `address[1]`, or `cmd` for a field of one byte.
+/// Names for bytes: `message[5]` becomes `address[1]`, or `cmd` for a field of one byte. Fields whose
+/// place depends on others are not the same bytes in all messages.
 fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
+    let fixed = layout.fixed(length as u32);
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("message[") {
@@ -169,12 +167,12 @@ fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
             break;
         };
         let index: usize = digits[..end].parse().unwrap_or(usize::MAX);
-        let mut fields = layout.fields.iter();
-        let field = fields.find(|field| field.range(length as u32).contains(&index));
+        let mut fields = fixed.iter();
+        let field = fields.find(|field| field.range.contains(&index));
         match field {
-            Some(field) if field.size == Some(1) => out.push_str(&field.name),
+            Some(field) if field.field.size == Count::Fixed(1) => out.push_str(&field.name),
             Some(field) => {
-                let within = index - field.offset as usize;
+                let within = index - field.range.start;
                 out.push_str(&format!("{}[{within}]", field.name));
             }
             None => out.push_str(&format!("byte[{index}]")),
@@ -232,7 +230,7 @@ fn hint(
 /// The nearest message of a client: it differs in one field, in two, or in more. Also returns all
 /// fields that a client's message can differ in alone.
 fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
-    let fields = layout.unmasked(message.len() as u32);
+    let fields = unmasked_parts(&layout.place(message), message.len() as u32);
     let (mut first, mut alone) = (None, Vec::new());
     for at in 0..fields.len() {
         if let Some(found) = without(search, &fields, &[at], message) {
@@ -272,7 +270,11 @@ fn without(
         let mut left_out = left_out.iter();
         !left_out.any(|field| fields[*field].1.contains(place))
     };
-    let places: Vec<usize> = search.unmasked().into_iter().filter(is_kept).collect();
+    let places: Vec<usize> = search
+        .unmasked(message)
+        .into_iter()
+        .filter(is_kept)
+        .collect();
     let sent = search.produced(message, &places).ok()??;
     let differs = |(_, range): &&Range| sent.message[range.clone()] != message[range.clone()];
     let differs = fields.iter().filter(differs);
@@ -286,23 +288,43 @@ fn without(
 /// The group of a message: a length that is not that of its string, or the fields in which it
 /// differs from what clients send.
 fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
-    let length = message.len() as u32;
-    for field in &layout.fields {
-        let of = field.length_of.as_ref();
-        let of = of.and_then(|of| layout.fields.iter().find(|other| other.name == *of));
-        let (Some(of), Some(said)) = (of, field.number(message)) else {
+    let length = message.len();
+    let placed = layout.place(message);
+    for of in layout.fields.iter().filter(|of| of.repeat.is_none()) {
+        let says = |field: &&Placed<'_>| {
+            field.field.length_of.as_ref() == Some(&of.name)
+                || (of.size == Count::Said(field.name.clone()) && of.fields.is_empty())
+        };
+        let Some(field) = placed.iter().find(says) else {
             continue;
         };
-        let string = &message[of.range(length)];
+        // A field without bytes has no place.
+        let range = placed.iter().find(|placed| placed.name == of.name);
+        let string = range.map_or(&[][..], |of| &message[of.range.clone()]);
         let end = string.iter().position(|byte| *byte == 0);
         let real = end.filter(|_| of.is_string).unwrap_or(string.len()) as u64;
-        if said > real {
+        if field.number(message).is_some_and(|said| said > real) {
             return format!("{} > length of {}", field.name, of.name);
         }
     }
     match nearest {
-        Some(_) if !alone.is_empty() => alone.join(" or "),
-        Some(nearest) => nearest.differs.join(", "),
+        Some(_) if !alone.is_empty() => parts(alone).join(" or "),
+        Some(nearest) => parts(&nearest.differs).join(", "),
         None => format!("no client sends {}", counted(length, "byte")),
     }
+}
+
+/// The names of parts of a message for a group: bytes of no field are one part, wherever they lie.
+fn parts(names: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let name = match name.strip_prefix("byte ") {
+            Some(_) => "bytes of no field",
+            None => name,
+        };
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
+        }
+    }
+    all
 }

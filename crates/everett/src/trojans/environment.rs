@@ -5,6 +5,7 @@
 use everett_engine::ExplorerConfig;
 use everett_linux::HostConfig;
 use everett_net::HostIndex;
+use everett_solver::Solver;
 use everett_trojans::{Encoded, unmasked};
 use everett_vm::Image;
 use std::collections::BTreeSet;
@@ -65,12 +66,14 @@ impl Analysis<'_> {
         config: &ExplorerConfig,
         images: &[Image],
     ) -> Result<Result<Vec<String>, String>> {
-        let comparable = |sent: &BTreeSet<Encoded>| {
-            let sent = unmasked(sent, &self.layout);
+        let solver = Solver::new(config.solver.clone());
+        let mut solver = solver.map_err(|error| Error::Invalid(error.to_string()))?;
+        let mut comparable = |sent: &BTreeSet<Encoded>| {
+            let sent = unmasked(sent, &self.layout, &mut solver);
             sent.map_err(|error| Error::Invalid(error.to_string()))
         };
         let usual = comparable(sent)?;
-        let differs = |environment| -> Result<Result<bool, String>> {
+        let mut differs = |environment| -> Result<Result<bool, String>> {
             let (other, cut_off) = self.client(client, environment, config, images)?;
             Ok(match cut_off {
                 Some(why) => Err(why),

@@ -13,11 +13,11 @@ use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::Argument;
 use everett_native::struct_members;
 use everett_net::{HostIndex, StartTime};
-use everett_scenario::{Accept, Scenario, Trojans};
+use everett_scenario::{Accept, FieldCount, FieldStart, MessageField, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
-    AcceptRule, Accepted, ClientOptions, Clients, Encoded, Field, Layout, Pattern, Search,
-    SearchError, SearchOptions, Server, ServerOptions, StoredPath,
+    AcceptRule, Accepted, ClientOptions, Clients, Count, Encoded, Field, Layout, Pattern, Search,
+    SearchError, SearchOptions, Server, ServerOptions, Start as FieldsStart, StoredPath,
 };
 use everett_vm::Image;
 use std::net::IpAddr;
@@ -199,17 +199,34 @@ fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
 
 /// The fields of a message.
 fn layout(setup: &Trojans) -> Layout {
-    let field = |field: &everett_scenario::MessageField| Field {
-        name: field.name.clone(),
-        offset: field.offset,
-        size: field.size,
-        little_endian: field.little_endian,
-        length_of: field.length_of.clone(),
-        is_string: field.is_string,
-        masked: field.masked,
-    };
+    fn count(count: &FieldCount) -> Count {
+        match count {
+            FieldCount::Fixed(count) => Count::Fixed(*count),
+            FieldCount::Rest => Count::Rest,
+            FieldCount::Said(name) => Count::Said(name.clone()),
+        }
+    }
+    fn of_field(field: &MessageField) -> Field {
+        Field {
+            name: field.name.clone(),
+            start: match &field.start {
+                FieldStart::Next => FieldsStart::Next,
+                FieldStart::At(at) => FieldsStart::At(*at),
+                FieldStart::BeforeEnd(bytes) => FieldsStart::BeforeEnd(*bytes),
+                FieldStart::After(name) => FieldsStart::After(name.clone()),
+                FieldStart::Said(name) => FieldsStart::Said(name.clone()),
+            },
+            size: count(&field.size),
+            repeat: field.repeat.as_ref().map(count),
+            fields: field.fields.iter().map(of_field).collect(),
+            little_endian: field.little_endian,
+            length_of: field.length_of.clone(),
+            is_string: field.is_string,
+            masked: field.masked,
+        }
+    }
     Layout {
-        fields: setup.fields.iter().map(field).collect(),
+        fields: setup.fields.iter().map(of_field).collect(),
     }
 }
 

@@ -107,7 +107,7 @@ pub fn contains(folder: &Path, message: &[u8]) -> Result<Contains> {
     let sent = &stored.sent;
     let mut search =
         Search::new(length, &stored.layout, sent, solver, options).map_err(not_set_up)?;
-    let places = search.unmasked();
+    let places = search.unmasked(message);
     match search.produced(message, &places) {
         Ok(Some(_)) => return Ok(Contains::No),
         Ok(None) => {}
