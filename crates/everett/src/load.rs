@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Context, Result, bail};
-use crate::replaced::ReplacedFunctions;
 use crate::session::Notices;
 
 /// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
@@ -51,7 +50,7 @@ pub(crate) struct Lowering {
 
 /// Reads, lowers and verifies a program.
 pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
-    load_from(&RealDisk, program, lowering, &ReplacedFunctions::default())
+    load_from(&RealDisk, program, lowering, |_| Vec::new())
 }
 
 /// The same from any disk, without functions that are replaced.
@@ -59,10 +58,10 @@ pub(crate) fn load_from(
     disk: &dyn Disk,
     program: &Path,
     lowering: Lowering,
-    replaced: &ReplacedFunctions,
+    replaced: impl FnOnce(&Module) -> Vec<Replaced>,
 ) -> Result<Image> {
     let (path, module) = module_of(disk, program)?;
-    let replaced = replaced.of(program, &module);
+    let replaced = replaced(&module);
     image_of(program, &path, module, lowering, &replaced)
 }
 

@@ -74,11 +74,11 @@ impl Image {
         }
     }
 
-    /// The same program without these functions, which must have been lowered as operations.
-    pub fn replacing(mut self, replaced: &[Replaced]) -> Image {
+    /// The same program with this handler in place of these functions.
+    pub(crate) fn handling(mut self, replaced: &[Replaced], by: Handler) -> Image {
         for (name, handler) in self.program.externals.iter().zip(&mut self.externals) {
             if replaced.iter().any(|function| function.symbol == *name) {
-                *handler = Some(crate::external::replacement);
+                *handler = Some(by);
             }
         }
         self.replaced = replaced.to_vec();

@@ -1,6 +1,7 @@
 //! Builds hosts that can be started from a scenario: programs, files, addresses.
 
 use everett_engine::{Trace, WorldHost};
+use everett_ir::Module;
 use everett_linux::{
     Argument, Boot, Contents, FileSpec, HostConfig, HostStart, ProcessConfig, ProgramSpec,
     RouteSpec, Stdin,
@@ -64,7 +65,10 @@ impl<'d> Programs<'d> {
         replaced: &ReplacedFunctions,
     ) -> Result<Vec<Image>> {
         let paths = self.paths.iter();
-        let images = paths.map(|path| load_from(self.disk, path, lowering, replaced));
+        let images = paths.map(|path| {
+            let replaced = |module: &Module| replaced.of(path, module);
+            load_from(self.disk, path, lowering, replaced)
+        });
         let mut images = images.collect::<Result<Vec<Image>>>()?;
         Image::number_all(&mut images);
         Ok(images)

@@ -26,7 +26,6 @@ mod variadic;
 mod vectors;
 
 pub use assembly::processor;
-pub(crate) use replacement::replacement;
 
 use everett_ir::code::{Assembly, Program};
 use std::collections::HashMap;

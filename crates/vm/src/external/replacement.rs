@@ -8,7 +8,7 @@ use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
 /// Takes the place of a function.
-pub(crate) fn replacement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+pub(super) fn replacement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let Some(function) = vm.image.replaced(args.name) else {
         let message = format!("call of {}, which is not defined", args.name);
         return Err(Bug::new(BugKind::Unsupported, message).into());

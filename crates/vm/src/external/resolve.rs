@@ -4,8 +4,9 @@
 use everett_ir::code::Program;
 use everett_ir::lower::verify;
 
+use super::replacement::replacement;
 use super::{resolve, resolve_assembly, uses_float_environment};
-use crate::image::{Image, ImageError};
+use crate::image::{Image, ImageError, Replaced};
 
 impl Image {
     /// Verifies a program and resolves the built-in operations it calls. An operation that the vm
@@ -22,5 +23,10 @@ impl Image {
         let assembly = program.assembly.iter().map(resolve_assembly).collect();
         let tracks_floats = uses_float_environment(&program);
         Ok(Image::resolved(program, externals, assembly, tracks_floats))
+    }
+
+    /// The same program without these functions, which must have been lowered as operations.
+    pub fn replacing(self, replaced: &[Replaced]) -> Image {
+        self.handling(replaced, replacement)
     }
 }
