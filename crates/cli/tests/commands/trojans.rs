@@ -6,15 +6,17 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const PROGRAMS: [&str; 3] = ["server", "server-fixed", "client"];
+
 /// A copy of an example with its programs.
-fn example(name: &str) -> PathBuf {
+fn example(name: &str, programs: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = folder(&format!("trojans_{name}"));
     for entry in fs::read_dir(root.join("examples").join(name)).expect("an example") {
         let path = entry.expect("an entry").path();
         fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("a copy");
     }
-    for program in ["server", "server-fixed", "client"] {
+    for program in programs {
         let mut command = everett(&folder);
         let source = format!("{program}.c");
         expect(command.args(["cc", "-O1", "-o", program, &source]), 0);
@@ -45,7 +47,7 @@ fn trojans(summary: &Value) -> &Vec<Value> {
 
 #[test]
 fn a_read_with_a_negative_address_is_all_there_is() {
-    let folder = example("trojan-read");
+    let folder = example("trojan-read", &PROGRAMS);
     for flags in [&[][..], &["--no-prune"], &["--no-drop"], &["--no-fields"]] {
         let args = [&["scenario.toml", "--no-confirm"], flags].concat();
         let summary = analysed(&folder, &args, 1);
@@ -95,7 +97,7 @@ fn a_read_with_a_negative_address_is_all_there_is() {
 
 #[test]
 fn all_mismatched_lengths_of_fsp_are_found_and_confirmed() {
-    let folder = example("fsp");
+    let folder = example("fsp", &PROGRAMS);
     let summary = analysed(&folder, &["scenario.toml"], 1);
     assert_eq!(summary["complete"], true);
     let mut mismatched = std::collections::BTreeSet::new();
@@ -132,6 +134,52 @@ fn all_mismatched_lengths_of_fsp_are_found_and_confirmed() {
     ]);
     expect(&mut command, 0);
     expect(everett(&folder).args(["test", "out/trojans/0001"]), 0);
+    let fixed = analysed(&folder, &["fixed.toml"], 0);
+    assert!(trojans(&fixed).is_empty() && fixed["complete"] == true);
+}
+
+#[test]
+fn a_primary_that_checks_no_authenticators_is_found() {
+    let folder = example("pbft-mac", &["replica", "replica-fixed", "client"]);
+    let summary = analysed(&folder, &["scenario.toml"], 1);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    let [class] = &trojans(&summary)[..] else {
+        panic!("one class: {summary:#}");
+    };
+    assert_eq!(class["group"], "authenticator");
+    assert_eq!(class["confirmed"], "confirmed with digest_of replaced");
+    assert_eq!(class["certain"], true);
+    // A request of client 1 with these authenticators, to be answered by this replica.
+    let request = |replier: u16, authenticators: [u32; 4]| {
+        let mut bytes = vec![1, 0, 0, 0, 56, 0, 0, 0];
+        bytes.extend(
+            [0x1d1d_1d1du64; 2]
+                .iter()
+                .flat_map(|half| half.to_le_bytes()),
+        );
+        bytes.extend(
+            [replier, 8, 1, 7]
+                .iter()
+                .flat_map(|number| number.to_le_bytes()),
+        );
+        bytes.extend(b"transfer");
+        bytes.extend(authenticators.iter().flat_map(|one| one.to_le_bytes()));
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        digits.collect::<String>()
+    };
+    let right = 0x5a5a_5a5a;
+    contains(&folder, &request(3, [right; 4]), "no", 1);
+    contains(&folder, &request(3, [right, right, 0, right]), "yes", 0);
+    contains(&folder, &request(4, [0; 4]), "no", 1); // there is no such replica
+    let mut command = everett(&folder);
+    command.args([
+        "test",
+        "out/trojans",
+        "--fixed",
+        "--on",
+        "primary=replica-fixed",
+    ]);
+    expect(&mut command, 0);
     let fixed = analysed(&folder, &["fixed.toml"], 0);
     assert!(trojans(&fixed).is_empty() && fixed["complete"] == true);
 }

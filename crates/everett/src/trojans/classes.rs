@@ -247,10 +247,24 @@ fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Near
             others.extend((0..one).map(|other| vec![other, one]));
         }
     }
-    others.push((0..fields.len()).collect());
     let mut others = others.iter();
     let found = others.find_map(|left_out| without(search, &fields, left_out, message));
-    (found, alone)
+    (found.or_else(|| fewest(search, &fields, message)), alone)
+}
+
+/// A message of a client from which no field can be left out that differs.
+fn fewest(search: &mut Search, fields: &[Range], message: &[u8]) -> Option<Nearest> {
+    let mut left_out: Vec<usize> = (0..fields.len()).collect();
+    let mut found = without(search, fields, &left_out, message)?;
+    for at in 0..fields.len() {
+        let fewer: Vec<usize> = left_out.iter().copied().filter(|one| *one != at).collect();
+        if !found.differs.contains(&fields[at].0) {
+            left_out = fewer;
+        } else if let Some(nearer) = without(search, fields, &fewer, message) {
+            (found, left_out) = (nearer, fewer);
+        }
+    }
+    Some(found)
 }
 
 /// Fields up to which pairs of them are tried.
@@ -314,17 +328,32 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
     }
 }
 
-/// The names of parts of a message for a group: bytes of no field are one part, wherever they lie.
+/// The names of parts of a message for a group: bytes of no field are one part, wherever they lie,
+/// and so are repeated fields.
 fn parts(names: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
         let name = match name.strip_prefix("byte ") {
-            Some(_) => "bytes of no field",
-            None => name,
+            Some(_) => "bytes of no field".to_owned(),
+            None => without_numbers(name),
         };
-        if !all.iter().any(|known| known == name) {
-            all.push(name.to_owned());
+        if !all.contains(&name) {
+            all.push(name);
         }
     }
     all
+}
+
+/// The name of a repeated field, whichever one it is: `option.kind` for `option[1].kind`.
+fn without_numbers(name: &str) -> String {
+    let mut plain = String::new();
+    for part in name.split('[') {
+        let number = part.split_once(']');
+        let number = number.filter(|(number, _)| number.parse::<u32>().is_ok());
+        match number {
+            Some((_, rest)) if !plain.is_empty() => plain.push_str(rest),
+            _ => plain.push_str(part),
+        }
+    }
+    plain
 }

@@ -1,0 +1,3 @@
+/* The replica with the check that it lacks. */
+#define FIXED
+#include "replica.c"
