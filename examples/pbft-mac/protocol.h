@@ -2,7 +2,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PORT = 3669, REPLICAS = 4, CLIENTS = 3, MOST_COMMAND = 8, REQUEST = 1, PRE_PREPARE = 2, STARTED = 3, READ_ONLY = 1 };
+enum { PORT = 3669, REPLICAS = 4, CLIENTS = 3, MOST_COMMAND = 8 };
+enum { REQUEST = 1, PRE_PREPARE = 2, STARTED = 3, READ_ONLY = 1 };
 
 struct request {
   uint16_t tag;
