@@ -111,8 +111,9 @@ pub use summary::{
 pub use text::{comparison_text, json_line, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
-    ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup,
-    TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains, trojans,
+    AFTERWARDS, ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField,
+    TrojanFinding, TrojanGroup, TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains,
+    trojans,
 };
 pub use verdict::Verdict;
 

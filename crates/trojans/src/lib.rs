@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod afterwards;
 mod clients;
 mod domain;
 mod eliminate;
@@ -22,6 +23,7 @@ mod predicate;
 mod search;
 mod server;
 
+pub use afterwards::{Afterwards, Followed, Reached};
 pub use clients::{ClientOptions, Clients};
 pub use eliminate::eliminate;
 pub use formula::{Formula, Open};

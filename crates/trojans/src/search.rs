@@ -419,6 +419,18 @@ impl Search {
         self.solve(&conditions) != Verdict::Unsat
     }
 
+    /// Whether a client sends a message that takes a path; `true` if that is not known.
+    pub fn may_be_sent(&mut self, path: &[ExprId]) -> bool {
+        let alive = self.alive(path);
+        alive.iter().any(|at| {
+            let formula = &self.predicates[*at].formula;
+            let open = formula.open.iter().flat_map(|open| &open.conditions);
+            let conditions = path.iter().chain(&formula.exact).chain(open);
+            let conditions: Vec<ExprId> = conditions.copied().collect();
+            self.solve(&conditions) != Verdict::Unsat
+        })
+    }
+
     /// Whether a path has Trojan messages.
     pub fn decide(&mut self, path: &[ExprId]) -> Answer {
         let alive = self.alive(path);

@@ -63,6 +63,71 @@ pub struct ServerOptions {
     pub accept: AcceptRule,
 }
 
+impl ServerOptions {
+    /// The packet that is the message, if the server has received it.
+    pub(crate) fn received<'p>(&self, view: &'p StateView<'_, '_>) -> Option<&'p Packet> {
+        let mut received = view.received();
+        received.find(|packet| packet.from.port() == self.sender_port)
+    }
+
+    /// The server has received the message.
+    pub(crate) fn has_message(&self, view: &StateView<'_, '_>) -> bool {
+        view.host() == self.server && self.received(view).is_some()
+    }
+
+    /// The server answers the sender.
+    pub(crate) fn is_reply(&self, sender: &StateView<'_, '_>, packet: &Packet) -> bool {
+        packet.payload().is_some()
+            && packet.to.port() == self.sender_port
+            && self.has_message(sender)
+    }
+
+    /// The server asks another host, which is no client, and may wait for its answer.
+    pub(crate) fn asks(&self, sender: &StateView<'_, '_>, to: &[HostIndex]) -> bool {
+        let is_other = |host: &HostIndex| *host != self.server && !self.clients.contains(host);
+        self.has_message(sender) && to.iter().any(is_other)
+    }
+
+    /// The input that the message is, in the terms of the engine.
+    pub(crate) fn message(&self, view: &mut StateView<'_, '_>) -> ArrayInfo {
+        let payload = self.received(view).and_then(Packet::payload).cloned();
+        let first = payload.filter(|payload| !payload.is_empty());
+        let first = first.map(|payload| payload.byte_term(view.arena(), 0));
+        let nothing = ArrayInfo {
+            ordinal: 0,
+            name: String::new(),
+            size: self.length,
+        };
+        match first.map(|first| view.arena().node(first)) {
+            Some(Node::Read { array, .. }) => view.arena().array_info(array).clone(),
+            _ => nothing,
+        }
+    }
+}
+
+/// How a server ended.
+pub(crate) enum End {
+    /// In a finding, which is this.
+    Finding(String),
+    /// In something that is no fault of the program.
+    Problem(String),
+    /// As it should.
+    Usual,
+}
+
+impl End {
+    pub(crate) fn of(ending: &Ending) -> End {
+        match ending {
+            Ending::Bug(bug) if is_of_program(bug.kind) => {
+                End::Finding(format!("{}: {}", bug.kind.name(), bug.message))
+            }
+            Ending::Bug(bug) => End::Problem(bug.message.clone()),
+            Ending::Signal(signal) => End::Finding(format!("signal {signal} ends the server")),
+            _ => End::Usual,
+        }
+    }
+}
+
 /// A path that accepts messages.
 #[derive(Clone, Debug)]
 pub struct Accepted {
@@ -121,14 +186,8 @@ impl<'s> Server<'s> {
         }
     }
 
-    /// The server has received the message.
     fn has_message(&self, view: &StateView<'_, '_>) -> bool {
-        view.host() == self.options.server && self.received(view).is_some()
-    }
-
-    fn received<'p>(&self, view: &'p StateView<'_, '_>) -> Option<&'p Packet> {
-        let mut received = view.received();
-        received.find(|packet| packet.from.port() == self.options.sender_port)
+        self.options.has_message(view)
     }
 
     fn note(&mut self, problem: String) {
@@ -137,25 +196,9 @@ impl<'s> Server<'s> {
         }
     }
 
-    /// The input that the message is, in the terms of the engine.
-    fn message(&self, view: &mut StateView<'_, '_>) -> ArrayInfo {
-        let payload = self.received(view).and_then(Packet::payload).cloned();
-        let first = payload.filter(|payload| !payload.is_empty());
-        let first = first.map(|payload| payload.byte_term(view.arena(), 0));
-        let nothing = ArrayInfo {
-            ordinal: 0,
-            name: String::new(),
-            size: self.options.length,
-        };
-        match first.map(|first| view.arena().node(first)) {
-            Some(Node::Read { array, .. }) => view.arena().array_info(array).clone(),
-            _ => nothing,
-        }
-    }
-
     fn conditions(&mut self, view: &mut StateView<'_, '_>) -> Option<Vec<ExprId>> {
         let conditions: Vec<ExprId> = view.path_condition().iter().collect();
-        let message = self.message(view);
+        let message = self.options.message(view);
         match self.search.path(view.arena(), &message, &conditions) {
             Ok(path) => Some(path),
             Err(error) => {
@@ -187,7 +230,7 @@ impl<'s> Server<'s> {
         self.accepting += 1;
         let mut conditions: Vec<ExprId> = view.path_condition().iter().collect();
         conditions.extend(further);
-        let message = self.message(view);
+        let message = self.options.message(view);
         let path = StoredPath::of(view.arena(), &message, &conditions);
         let answer = match self.search.stored(&path) {
             Ok(terms) => self.search.decide(&terms),
@@ -261,14 +304,14 @@ impl Listener for Server<'_> {
         self.consider(state)
     }
 
-    fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, _to: &[HostIndex]) -> Keep {
-        let is_reply = packet.payload().is_some()
-            && packet.to.port() == self.options.sender_port
-            && self.has_message(sender);
-        match is_reply {
-            true => self.replies(sender, packet),
-            false => Keep::Yes,
+    fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
+        if self.options.is_reply(sender, packet) {
+            return self.replies(sender, packet);
         }
+        if self.options.asks(sender, to) {
+            self.elsewhere.insert(packet.to);
+        }
+        Keep::Yes
     }
 
     fn delivered(&mut self, receiver: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
@@ -322,21 +365,11 @@ impl Listener for Server<'_> {
         if !self.has_message(state) {
             return;
         }
-        let why = match ending {
-            Ending::Bug(bug) if is_of_program(bug.kind) => {
-                format!("{}: {}", bug.kind.name(), bug.message)
-            }
-            Ending::Bug(bug) => {
-                self.note(bug.message.clone());
-                return;
-            }
-            Ending::Signal(signal) => format!("signal {signal} ends the server"),
-            _ => {
-                self.rejecting += 1;
-                return;
-            }
-        };
-        self.accept(state, Why::Crash(why), None);
+        match End::of(ending) {
+            End::Finding(why) => self.accept(state, Why::Crash(why), None),
+            End::Problem(problem) => self.note(problem),
+            End::Usual => self.rejecting += 1,
+        }
     }
 }
 

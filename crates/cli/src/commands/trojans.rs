@@ -32,6 +32,9 @@ pub struct TrojansArgs {
     /// Do not send the messages to the native server.
     #[arg(long)]
     no_confirm: bool,
+    /// Follow the server for so many forks after it has accepted messages of a length; 0: do not.
+    #[arg(long, value_name = "FORKS", default_value_t = everett::AFTERWARDS)]
+    afterwards: u64,
     /// Also explore paths of the server on which no Trojan message is possible.
     #[arg(long)]
     no_prune: bool,
@@ -96,6 +99,7 @@ impl TrojansArgs {
         run.settings = self.settings.clone();
         let mut spec = TrojansSpec::new(run);
         spec.no_confirm = self.no_confirm;
+        spec.afterwards = self.afterwards;
         spec.search.prune = !self.no_prune;
         spec.search.drop = !self.no_drop;
         spec.search.by_fields = !self.no_fields;

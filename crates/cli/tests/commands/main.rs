@@ -36,6 +36,7 @@ mod random_worlds;
 mod replays;
 mod runs;
 mod scenarios;
+mod trojan_afterwards;
 mod trojan_clients;
 mod trojan_fields;
 mod trojan_replace;

@@ -47,7 +47,7 @@ pub(super) fn describe(
 
 /// Where the user's own code accepts: the innermost frame outside of the C library and of Everett's
 /// headers. Calls that the compiler has merged have no line.
-fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
+pub(super) fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
     const NOT_OWN: [&str; 2] = ["/musl/", "/everett.h"];
     let is_own = |frame: &&SourceFrame| {
         let is_header = NOT_OWN.iter().any(|part| frame.file.contains(part));

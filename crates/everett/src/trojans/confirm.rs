@@ -8,12 +8,13 @@ use everett_trojans::Answer;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::afterwards::Found;
 use super::summary::{TrojanEntry, TrojansSummary};
 use super::{Analysis, Class, LENGTH_ARGUMENT, Origin};
 use crate::capture::capture;
 use crate::error::Result;
 use crate::explore::prepare;
-use crate::follow::Model;
+use crate::follow::{Model, Seen};
 use crate::native_world::NativeWorld;
 use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::WorldTrace;
@@ -80,6 +81,17 @@ impl Prepared {
         })
     }
 
+    /// What the native programs do with a trace.
+    fn confirmed(&self, trace: &WorldTrace) -> String {
+        match self.native.confirm(trace) {
+            (Verdict::Confirmed, Some(build)) => match build.name() {
+                "plain" => format!("confirmed{}", self.replaced()),
+                _ => format!("confirmed by {build}{}", self.replaced()),
+            },
+            (verdict, _) => verdict.reason().unwrap_or("not confirmed").to_owned(),
+        }
+    }
+
     /// Which functions are not executed natively, as the end of a sentence.
     fn replaced(&self) -> String {
         let hosts = self.native.hosts.iter();
@@ -103,7 +115,8 @@ fn one(
     folder: &Folder,
     entry: &mut TrojanEntry,
 ) -> Result<()> {
-    let trace = trace(analysis, class, message);
+    let sender = class.senders.first().copied();
+    let trace = trace(analysis, (sender, message), &class.accepted.trace);
     let model = Model::new(prepared.config.clone(), &prepared.images);
     let seen = model.follow(&trace)?;
     let complete = match (seen.findings.first(), seen.ends.last()) {
@@ -112,39 +125,105 @@ fn one(
         (None, None) => trace,
     };
     if !analysis.spec.no_confirm {
-        entry.confirmed = match prepared.native.confirm(&complete) {
-            (Verdict::Confirmed, Some(build)) => match build.name() {
-                "plain" => format!("confirmed{}", prepared.replaced()),
-                _ => format!("confirmed by {build}{}", prepared.replaced()),
-            },
-            (verdict, _) => verdict.reason().unwrap_or("not confirmed").to_owned(),
-        };
+        entry.confirmed = prepared.confirmed(&complete);
     }
-    let kind = complete.kind().unwrap_or_default().to_owned();
-    let (messages, _) = seen.on_the_way(&complete);
-    let packets = pcap(&capture(&analysis.name(analysis.setup.server), &messages));
     let here = Folder::create(&folder.path().join(&entry.dir))?;
-    prepared.run.write(&here)?;
-    here.write(&complete.file("trojan"), &complete.to_json())?;
+    here.write("trojan.json", &serde_json::to_vec_pretty(&entry)?)?;
+    let confirmed = &entry.confirmed;
+    let (trace, name) = (&complete, "trojan");
+    write(
+        analysis,
+        prepared,
+        &here,
+        (seen, trace, name),
+        (message, confirmed),
+    )
+}
+
+/// Confirms findings that happen after the server has accepted a message, and writes their folders.
+pub(super) fn findings(
+    analysis: &Analysis<'_>,
+    origins: &[Origin],
+    found: &[Found],
+    folder: &Folder,
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    for (found, entry) in found.iter().zip(&mut summary.findings) {
+        let mut classes = summary.trojans.iter();
+        if let Some(class) = classes.find(|class| class.dir == entry.dir) {
+            entry.confirmed.clone_from(&class.confirmed);
+            continue;
+        }
+        let mut of_sender = origins.iter();
+        let Some(origin) = of_sender.find(|origin| origin.client == found.sender) else {
+            continue;
+        };
+        let prepared = Prepared::of(analysis, origin, found.length)?;
+        let message = found.reached.found.as_ref().map(|found| &found.message[..]);
+        let message = message.unwrap_or_default();
+        let sent = (Some(found.sender), message);
+        let trace = trace(analysis, sent, &found.reached.trace);
+        let model = Model::new(prepared.config.clone(), &prepared.images);
+        let seen = model.follow(&trace)?;
+        let server = analysis.name(analysis.setup.server);
+        let of_server = seen.findings.iter().find(|found| found.host == server);
+        let complete = of_server.map(|found| WorldTrace::of(found, false));
+        if !analysis.spec.no_confirm {
+            entry.confirmed = match &complete {
+                Some(complete) => prepared.confirmed(complete),
+                None => "another world was reached than the one explored".to_owned(),
+            };
+        }
+        let here = Folder::create(&folder.path().join(&entry.dir))?;
+        here.write("finding.json", &serde_json::to_vec_pretty(&entry)?)?;
+        let complete = complete.unwrap_or(trace);
+        let (trace, name) = (&complete, "finding");
+        let confirmed = &entry.confirmed;
+        write(
+            analysis,
+            &prepared,
+            &here,
+            (seen, trace, name),
+            (message, confirmed),
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes the files of a message: it, its trace, and what a run would have written, so that
+/// `everett test` works on the folder. What has happened must not happen any more later.
+fn write(
+    analysis: &Analysis<'_>,
+    prepared: &Prepared,
+    here: &Folder,
+    (seen, trace, name): (Seen, &WorldTrace, &str),
+    (message, confirmed): (&[u8], &str),
+) -> Result<()> {
+    let kind = trace.kind().unwrap_or_default().to_owned();
+    let (messages, _) = seen.on_the_way(trace);
+    let packets = pcap(&capture(&analysis.name(analysis.setup.server), &messages));
+    prepared.run.write(here)?;
+    here.write(&trace.file(name), &trace.to_json())?;
     here.write("message.bin", message)?;
     here.write("message.pcap", &packets)?;
-    here.write("trojan.json", &serde_json::to_vec_pretty(&entry)?)?;
-    // The folder is one of a run, so `everett test` works on it: a message that was
-    // accepted must be rejected later.
-    let confirmed = entry.confirmed.split(' ').next().unwrap_or_default();
+    let confirmed = confirmed.split(' ').next().unwrap_or_default();
     let finding = json!({ "dir": "", "kind": kind, "confirmed": confirmed });
     let summary = json!({ "findings": [finding] });
     here.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
     Ok(())
 }
 
-/// The trace of a class: the sender's message, and the choices of the server.
-fn trace(analysis: &Analysis<'_>, class: &Class, message: &[u8]) -> WorldTrace {
+/// The trace of a message: the sender's input, and the choices of the server.
+fn trace(
+    analysis: &Analysis<'_>,
+    (sender, message): (Option<HostIndex>, &[u8]),
+    server: &Trace,
+) -> WorldTrace {
     let input = TraceInput {
         name: MESSAGE.into(),
         bytes: message.to_vec(),
     };
-    let sender = Trace {
+    let sent = Trace {
         inputs: std::iter::once(input)
             .filter(|input| !input.bytes.is_empty())
             .collect(),
@@ -152,11 +231,11 @@ fn trace(analysis: &Analysis<'_>, class: &Class, message: &[u8]) -> WorldTrace {
     };
     let server = Trace {
         pending: None,
-        ..class.accepted.trace.clone()
+        ..server.clone()
     };
     let name = |host: Option<_>| host.map_or(String::new(), |host| analysis.name(host));
     WorldTrace::of_hosts(BTreeMap::from([
-        (name(class.senders.first().copied()), sender),
+        (name(sender), sent),
         (analysis.name(analysis.setup.server), server),
     ]))
 }

@@ -2,6 +2,7 @@
 //! phases of the analysis, from a scenario with `[trojans]` to its summary. The crate `trojans`
 //! decides what is a Trojan message.
 
+mod afterwards;
 mod classes;
 mod confirm;
 mod environment;
@@ -34,8 +35,8 @@ use crate::spec::{RunSpec, Sender};
 use environment::Environment;
 pub use stored::{Contains, contains};
 pub use summary::{
-    ClientFigures, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanGroup, TrojanPhases,
-    TrojansSummary,
+    ClientFigures, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanFinding, TrojanGroup,
+    TrojanPhases, TrojansSummary,
 };
 
 /// What is analysed.
@@ -47,7 +48,13 @@ pub struct TrojansSpec {
     pub search: SearchOptions,
     /// Send no message to the native server.
     pub no_confirm: bool,
+    /// Forks for which the server is followed after it has accepted messages of a length.
+    pub afterwards: u64,
 }
+
+/// Forks for which the server is followed after it has accepted messages, unless the caller says
+/// otherwise. What it does with a request can be far more than what it does to accept it.
+pub const AFTERWARDS: u64 = 300;
 
 impl TrojansSpec {
     /// The analysis of a scenario, with everything as usual.
@@ -56,6 +63,7 @@ impl TrojansSpec {
             run,
             search: SearchOptions::default(),
             no_confirm: false,
+            afterwards: AFTERWARDS,
         }
     }
 }
@@ -245,6 +253,8 @@ impl Analysis<'_> {
             phases: TrojanPhases::default(),
             trojans: Vec::new(),
             groups: Vec::new(),
+            findings: Vec::new(),
+            afterwards_cut_off: Vec::new(),
             undecided: Vec::new(),
         }
     }
@@ -268,6 +278,7 @@ impl Analysis<'_> {
         let mut summary = self.new_summary(&sent.figures);
         let mut classes = Vec::new();
         let mut has_received = false;
+        let (mut reached, mut afterwards) = (Vec::new(), 0.0);
         for length in self.setup.least_length..=self.setup.most_length {
             let solver = worlds.first().map(|world| world.2.solver.clone());
             let mut search = self.search(length, &sent.predicates, &solver.unwrap_or_default())?;
@@ -286,6 +297,19 @@ impl Analysis<'_> {
             for entry in &summary.trojans[from..] {
                 observer.event(&Event::Trojan(entry));
             }
+            if summary.trojans.len() > from && self.spec.afterwards > 0 {
+                let before = self.session.now();
+                let senders = afterwards::senders(&classes, length);
+                let of_classes = worlds.iter();
+                let of_classes = of_classes.filter(|world| senders.contains(&world.0.client));
+                for (origin, _, config, images) in of_classes {
+                    let world = (config, &images[..]);
+                    let of = (length, *origin);
+                    reached.extend(self.afterwards(world, &mut search, of, &mut summary)?);
+                }
+                afterwards::note(self, &mut search, &mut reached, &classes, &mut summary);
+                afterwards += (self.session.now() - before).as_secs_f64();
+            }
         }
         if !has_received {
             bail!(
@@ -301,9 +325,11 @@ impl Analysis<'_> {
             observer.event(&Event::Phase("native confirmation"));
         }
         confirm::confirm(self, &sent.origins, &classes, &folder, &mut summary)?;
+        confirm::findings(self, &sent.origins, &reached, &folder, &mut summary)?;
         summary.phases = TrojanPhases {
             clients: (after_clients - start).as_secs_f64(),
-            server: (after_server - after_clients).as_secs_f64(),
+            server: (after_server - after_clients).as_secs_f64() - afterwards,
+            afterwards,
             confirmation: (self.session.now() - after_server).as_secs_f64(),
         };
         summary.group();
@@ -450,6 +476,16 @@ impl Analysis<'_> {
         })
     }
 
+    fn server_options(&self, length: u32, origin: &Origin) -> Result<ServerOptions> {
+        Ok(ServerOptions {
+            server: self.setup.server,
+            clients: self.setup.clients.clone(),
+            sender_port: origin.port,
+            length,
+            accept: self.rule()?,
+        })
+    }
+
     /// Explores the server on messages of one length from one client.
     fn server(
         &self,
@@ -458,18 +494,11 @@ impl Analysis<'_> {
         (length, origin): (u32, &Origin),
     ) -> Result<(LengthFigures, bool, Vec<Class>)> {
         let mut config = quiet(config);
-        let accept = self.rule()?;
-        if let AcceptRule::Calls(_) = accept {
+        let options = self.server_options(length, origin)?;
+        if let AcceptRule::Calls(_) = options.accept {
             let server = &mut config.hosts[self.setup.server.index()];
             server.config.options.stops_at_calls = true;
         }
-        let options = ServerOptions {
-            server: self.setup.server,
-            clients: self.setup.clients.clone(),
-            sender_port: origin.port,
-            length,
-            accept,
-        };
         let predicates = search.predicates();
         let open = search.open_predicates();
         let mut server = Server::new(options, search, None);

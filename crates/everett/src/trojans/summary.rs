@@ -61,6 +61,9 @@ pub struct TrojanPhases {
     pub clients: f64,
     /// Exploring the server and comparing.
     pub server: f64,
+    /// Exploring what the server does with messages after it has accepted them.
+    #[serde(default)]
+    pub afterwards: f64,
     /// Sending messages to the native server.
     pub confirmation: f64,
 }
@@ -130,6 +133,35 @@ pub struct TrojanEntry {
     pub fix_hint: String,
 }
 
+/// A finding that messages of classes lead to, also after the server has accepted them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TrojanFinding {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its folder, relative to that of the results.
+    pub dir: String,
+    /// What it is.
+    pub what: String,
+    /// Where it happens.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// The function there.
+    pub function: String,
+    /// A message that leads to it, in hexadecimal digits.
+    pub example: String,
+    /// The client that the example comes from.
+    pub sender: String,
+    /// The numbers of the classes that the example belongs to.
+    pub trojans: Vec<usize>,
+    /// It happens after the server has accepted the message.
+    pub afterwards: bool,
+    /// No message of a client leads to it; `None` if that is not known.
+    pub only: Option<bool>,
+    /// What sending the example to the native server showed.
+    pub confirmed: String,
+}
+
 /// Classes that differ from what clients send in the same way.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TrojanGroup {
@@ -159,6 +191,13 @@ pub struct TrojansSummary {
     pub trojans: Vec<TrojanEntry>,
     /// The classes in groups.
     pub groups: Vec<TrojanGroup>,
+    /// Findings that messages of the classes lead to.
+    #[serde(default)]
+    pub findings: Vec<TrojanFinding>,
+    /// Why not all that the server does after it has accepted a message was explored, if it was
+    /// not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub afterwards_cut_off: Vec<String>,
     /// Accepting paths of which it is not known whether they have Trojan messages, and why.
     pub undecided: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The summary of a search for Trojan messages as text for people.
 
-use super::summary::{TrojanEntry, TrojansSummary};
+use super::summary::{TrojanEntry, TrojanFinding, TrojansSummary};
 use everett_report::counted;
 
 impl TrojansSummary {
@@ -39,6 +39,12 @@ impl TrojansSummary {
                 counted(group.classes, "class")
             ));
         }
+        for finding in &self.findings {
+            lines.push(finding_line(finding));
+        }
+        for why in &self.afterwards_cut_off {
+            lines.push(format!("server, after it has accepted: cut off ({why})"));
+        }
         for undecided in &self.undecided {
             lines.push(format!("undecided: {undecided}"));
         }
@@ -53,6 +59,29 @@ impl TrojansSummary {
         lines.push(format!("{count}; {complete}"));
         lines.join("\n")
     }
+}
+
+fn finding_line(finding: &TrojanFinding) -> String {
+    let when = match finding.afterwards {
+        true => "after it is accepted, ",
+        false => "",
+    };
+    let only = match finding.only {
+        Some(true) => "no message of a client leads to it",
+        Some(false) => "messages of clients lead to it, too",
+        None => "it is not known whether messages of clients lead to it",
+    };
+    let numbers: Vec<String> = finding.trojans.iter().map(usize::to_string).collect();
+    format!(
+        "finding {}: {when}{} leads to {} at {}:{} (class {}); {only}; {}",
+        finding.number,
+        short(&finding.example),
+        finding.what,
+        finding.file,
+        finding.line,
+        numbers.join(", "),
+        finding.confirmed
+    )
 }
 
 fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
