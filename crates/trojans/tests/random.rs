@@ -1,9 +1,14 @@
-//! Random clients and servers over messages of two bytes, compared with all 65,536 messages.
+//! Random clients and servers over messages of two bytes, compared with all 65,536 messages and
+//! with what z3 answers to the quantified question.
 
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId};
 use everett_solver::SolverConfig;
 use everett_trojans::{Answer, Count, Encoded, Field, How, Layout, Search, SearchOptions};
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A term of 16 bits over two bytes.
 #[derive(Clone, Debug)]
@@ -360,4 +365,157 @@ fn a_double_is_even() {
     // x is at most 0x7fff, so its double is any even number but 0.
     let even = path(&mut search, &[even, in_range]);
     assert_eq!(search.decide(&even), Answer::None);
+}
+
+impl Term {
+    /// As SMT-LIB, over the bytes of a variable.
+    fn smt(&self, of: &str) -> String {
+        let pair = |name: &str, a: &Term, b: &Term| format!("({name} {} {})", a.smt(of), b.smt(of));
+        match self {
+            Term::Byte(at) => {
+                let (low, high) = (8 * at, 8 * at + 7);
+                format!("((_ zero_extend 8) ((_ extract {high} {low}) {of}))")
+            }
+            Term::Both => of.to_owned(),
+            Term::Constant(value) => format!("#x{value:04x}"),
+            Term::Add(a, b) => pair("bvadd", a, b),
+            Term::Xor(a, b) => pair("bvxor", a, b),
+            Term::And(a, b) => pair("bvand", a, b),
+            Term::Times(a, factor) => pair("bvmul", a, &Term::Constant(*factor)),
+        }
+    }
+}
+
+impl Condition {
+    fn smt(&self, of: &str) -> String {
+        let pair = |name: &str, a: &Term, b: &Term| format!("({name} {} {})", a.smt(of), b.smt(of));
+        match self {
+            Condition::Less(a, b) => pair("bvult", a, b),
+            Condition::Signed(a, b) => pair("bvslt", a, b),
+            Condition::Same(a, b) => pair("=", a, b),
+            Condition::Not(inner) => format!("(not {})", inner.smt(of)),
+        }
+    }
+}
+
+impl Client {
+    /// That it sends a message `m` with its second byte masked or not.
+    fn smt(&self, mask: Mask) -> String {
+        let swapped = |of: &str| format!("(concat ((_ extract 7 0) {of}) ((_ extract 15 8) {of}))");
+        let sent = self.message.smt("x");
+        let sent = if self.big_endian {
+            swapped(&sent)
+        } else {
+            sent
+        };
+        let first = |of: &str| format!("((_ extract 7 0) {of})");
+        let same = format!("(= m {sent})");
+        let same_first = format!("(= {} {})", first("m"), first(&sent));
+        let mut parts: Vec<String> = self.conditions.iter().map(|one| one.smt("x")).collect();
+        parts.push(match mask {
+            Mask::Nothing => same,
+            Mask::Second => same_first,
+            Mask::Behind => format!("(or {same} (and {same_first} (= {} #x00)))", first("m")),
+        });
+        format!("(and true {})", parts.join(" "))
+    }
+}
+
+/// What z3 answers, with a bound on its work: whether there is a Trojan message; with a message,
+/// whether it is one.
+fn asked(z3: &Path, question: (&[Client], &[Condition], Mask), message: Option<u16>) -> String {
+    let (clients, server, mask) = question;
+    let mut script = "(set-logic BV)\n(declare-const m (_ BitVec 16))\n".to_owned();
+    let accepted = server.iter().map(|condition| condition.smt("m"));
+    let unsent = clients.iter().map(|client| {
+        let sent = client.smt(mask);
+        format!("(forall ((x (_ BitVec 16))) (not {sent}))")
+    });
+    let given = message.map(|message| format!("(= m #x{message:04x})"));
+    for condition in accepted.chain(unsent).chain(given) {
+        script += &format!("(assert {condition})\n");
+    }
+    script += "(check-sat)\n";
+    let mut child = Command::new(z3)
+        .args(["rlimit=300000", "-in"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("z3 starts");
+    let mut input = child.stdin.take().expect("an input");
+    input.write_all(script.as_bytes()).expect("z3 reads");
+    drop(input);
+    let output = child.wait_with_output().expect("z3 answers");
+    let answer = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert!(
+        ["sat", "unsat", "unknown"].contains(&answer.as_str()),
+        "{answer}\n{script}"
+    );
+    answer
+}
+
+/// Compares the answer about a server's path with that of z3. Returns whether z3 had one.
+fn agrees(z3: &Path, clients: &[Client], server: &[Condition], mask: Mask) -> bool {
+    let exists = |client: &&Client| (0..=u16::MAX).any(|input| client.message(input).is_some());
+    let clients: Vec<Client> = clients.iter().filter(exists).cloned().collect();
+    let question = (&clients[..], server, mask);
+    let mut search = search(&clients, mask, SearchOptions::default());
+    let path = path(&mut search, server);
+    let answers = match search.decide(&path) {
+        Answer::Trojan(found) => {
+            let message = u16::from_le_bytes([found.message[0], found.message[1]]);
+            let is_one = asked(z3, question, Some(message));
+            assert_ne!(is_one, "unsat", "{message:x} is none: {question:?}");
+            let any = asked(z3, question, None);
+            assert_ne!(any, "unsat", "{message:x} is one: {question:?}");
+            [is_one, any]
+        }
+        Answer::None => {
+            let any = asked(z3, question, None);
+            assert_ne!(any, "sat", "there is one: {question:?}");
+            [any.clone(), any]
+        }
+        Answer::Undecided(_) => return false,
+    };
+    answers.iter().all(|answer| answer != "unknown")
+}
+
+#[test]
+fn z3_with_quantifiers_agrees() {
+    let z3 = everett_toolchain::ensure_z3(None, &|_| ()).expect("z3");
+    // Cases that z3 decides, so that the comparison is one: a double, and a sum of two bytes.
+    let double = Client {
+        message: Term::Times(Box::new(Term::Both), 2),
+        conditions: vec![Condition::Signed(Term::Constant(0), Term::Both)],
+        big_endian: false,
+    };
+    let any = Condition::Less(Term::Constant(3), Term::Both);
+    for mask in [Mask::Nothing, Mask::Second, Mask::Behind] {
+        let server = std::slice::from_ref(&any);
+        assert!(agrees(&z3, std::slice::from_ref(&double), server, mask));
+    }
+    let everything = Client {
+        message: Term::Both,
+        conditions: Vec::new(),
+        big_endian: true,
+    };
+    assert!(agrees(&z3, &[everything, double], &[any], Mask::Nothing));
+    let config = ProptestConfig {
+        cases: 20,
+        ..ProptestConfig::default()
+    };
+    let clients = prop::collection::vec(client(), 1..3);
+    let server = prop::collection::vec(condition(), 0..3);
+    // Always the same cases: some take z3 long, whatever the bound on its work.
+    let drawn = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, drawn);
+    let decided = std::cell::Cell::new(0);
+    let compared = runner.run(&(clients, server, mask()), |case| {
+        let (clients, server, mask) = case;
+        let is_decided = agrees(&z3, &clients, &server, mask);
+        decided.set(decided.get() + u32::from(is_decided));
+        Ok(())
+    });
+    compared.expect("the same answers");
+    assert!(decided.get() > 10, "z3 decides only {}", decided.get());
 }
