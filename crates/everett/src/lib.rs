@@ -111,7 +111,7 @@ pub use summary::{
 pub use text::{comparison_text, json_line, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
-    AFTERWARDS, ClientFigures, Contains, LengthFigures, Nearest, TrojanEntry, TrojanField,
+    AFTERWARDS, ClientFigures, Contains, LengthFigures, Nearest, REFUTE, TrojanEntry, TrojanField,
     TrojanFinding, TrojanGroup, TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains,
     trojans,
 };

@@ -35,6 +35,10 @@ pub struct TrojansArgs {
     /// Follow the server for so many forks after it has accepted messages of a length; 0: do not.
     #[arg(long, value_name = "FORKS", default_value_t = everett::AFTERWARDS)]
     afterwards: u64,
+    /// Explore clients that limits have cut off so often again, each time with four times the
+    /// limits, as long as there are classes that they may refute.
+    #[arg(long, value_name = "TIMES", default_value_t = everett::REFUTE)]
+    refute: u32,
     /// Also explore paths of the server on which no Trojan message is possible.
     #[arg(long)]
     no_prune: bool,
@@ -100,6 +104,7 @@ impl TrojansArgs {
         let mut spec = TrojansSpec::new(run);
         spec.no_confirm = self.no_confirm;
         spec.afterwards = self.afterwards;
+        spec.refute = self.refute;
         spec.search.prune = !self.no_prune;
         spec.search.drop = !self.no_drop;
         spec.search.by_fields = !self.no_fields;

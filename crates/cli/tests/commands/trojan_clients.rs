@@ -327,3 +327,36 @@ fn values_that_were_not_tried_make_nothing_certain() {
         assert_eq!(summary["clients"][0]["depends_on"], Value::Null);
     }
 }
+
+#[test]
+fn classes_are_refuted_by_what_clients_send_beyond_their_limits() {
+    let makes = "volatile int most = 40;
+  int to = open_socket(SOCK_DGRAM, \"10.0.0.1\");
+  for (int i = 0; i < most; i++) if (x == i) { m[0] = i; send(to, m, 1, 0); return 0; }
+  return 1;";
+    let table = format!("{CLIENTS}length = 1\n[limits]\nforks = 6\n");
+    let server = udp_server("n == 1 && m[0] < 40");
+    let folder = world("refuted", &server, &udp_client(makes), CLIENT, &table);
+    let summary = analysed(&folder, &["--no-confirm", "--refute", "1"], 1);
+    assert_eq!(summary["clients"][0]["cut_off"], "max-forks");
+    assert_eq!(summary["clients"][0]["raised"], 4);
+    assert_eq!(trojans(&summary)[0]["certain"], false);
+    let summary = analysed(&folder, &["--no-confirm"], 0);
+    assert_eq!(summary["clients"][0]["raised"], 16, "{summary:#}");
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    // A smaller limit is raised more often.
+    let args = ["--no-confirm", "--set", "limits.forks=2", "--refute", "4"];
+    let summary = analysed(&folder, &args, 0);
+    assert_eq!(summary["clients"][0]["raised"], 64, "{summary:#}");
+    // What they do not send at all is certain then.
+    build(
+        &folder,
+        "server",
+        &udp_server("n == 1 && m[0] < 45"),
+        &["-O1"],
+    );
+    let summary = analysed(&folder, &["--no-confirm"], 1);
+    assert_eq!(trojans(&summary)[0]["certain"], true, "{summary:#}");
+    contains(&folder, "28", "yes", 0);
+    contains(&folder, "27", "no", 1);
+}

@@ -10,7 +10,7 @@ mod stored;
 pub(crate) mod summary;
 mod text;
 
-use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
+use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped};
 use everett_linux::Argument;
 use everett_native::struct_members;
 use everett_net::{HostIndex, StartTime};
@@ -23,6 +23,7 @@ use everett_trojans::{
 use everett_vm::Image;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
@@ -50,7 +51,15 @@ pub struct TrojansSpec {
     pub no_confirm: bool,
     /// Forks for which the server is followed after it has accepted messages of a length.
     pub afterwards: u64,
+    /// How often clients that limits have cut off are explored again, with higher limits, as long as
+    /// there are classes that they may refute.
+    pub refute: u32,
 }
+
+/// How often clients are explored again, unless the caller says otherwise.
+pub const REFUTE: u32 = 3;
+/// Limits are so much higher each time.
+const RAISED_BY: u64 = 4;
 
 /// Forks for which the server is followed after it has accepted messages, unless the caller says
 /// otherwise. What it does with a request can be far more than what it does to accept it.
@@ -64,6 +73,7 @@ impl TrojansSpec {
             search: SearchOptions::default(),
             no_confirm: false,
             afterwards: AFTERWARDS,
+            refute: REFUTE,
         }
     }
 }
@@ -92,6 +102,18 @@ struct Sent {
     figures: Vec<ClientFigures>,
     /// Where the unknown message comes from: each client.
     origins: Vec<Origin>,
+    /// A limit that can be raised has cut a client off.
+    is_limited: bool,
+    /// A client has sent nothing so far.
+    is_silent: bool,
+}
+
+/// What the server accepts.
+struct Accepts {
+    classes: Vec<Class>,
+    /// Findings that messages of the classes lead to.
+    reached: Vec<afterwards::Found>,
+    summary: TrojansSummary,
 }
 
 /// A client as the sender of the unknown message.
@@ -264,11 +286,64 @@ impl Analysis<'_> {
         observer.event(&Event::Started {
             folder: folder.path(),
         });
-        let start = self.session.now();
-        observer.event(&Event::Phase("what clients send"));
-        let sent = self.clients()?;
-        let after_clients = self.session.now();
-        observer.event(&Event::Phase("what the server accepts"));
+        let (sent, accepts) = self.compared(observer)?;
+        let Accepts {
+            classes,
+            reached,
+            mut summary,
+        } = accepts;
+        let before = self.session.now();
+        if !self.spec.no_confirm && !summary.trojans.is_empty() {
+            observer.event(&Event::Phase("native confirmation"));
+        }
+        confirm::confirm(self, &sent.origins, &classes, &folder, &mut summary)?;
+        confirm::findings(self, &sent.origins, &reached, &folder, &mut summary)?;
+        summary.phases.confirmation = (self.session.now() - before).as_secs_f64();
+        summary.group();
+        stored::write(self, &folder, &sent.predicates, &classes, &summary)?;
+        folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+        Ok(TrojansResult {
+            folder: folder.path().to_owned(),
+            summary,
+        })
+    }
+
+    /// Compares what clients send with what the server accepts. Where limits have cut clients off,
+    /// classes may be refuted by what they send beyond: they are explored again, with higher
+    /// limits, until there is nothing to refute.
+    fn compared(&self, observer: &mut dyn Observer) -> Result<(Sent, Accepts)> {
+        let mut phases = TrojanPhases::default();
+        let mut round = 0;
+        loop {
+            let start = self.session.now();
+            observer.event(&Event::Phase("what clients send"));
+            let sent = self.clients(round)?;
+            let after_clients = self.session.now();
+            phases.clients += (after_clients - start).as_secs_f64();
+            if sent.is_silent {
+                round += 1;
+                continue;
+            }
+            observer.event(&Event::Phase("what the server accepts"));
+            let is_last = round >= self.spec.refute || !sent.is_limited;
+            let mut accepts = self.accepts(&sent, is_last, observer)?;
+            phases.afterwards += accepts.summary.phases.afterwards;
+            let both = (self.session.now() - after_clients).as_secs_f64();
+            phases.server += both - accepts.summary.phases.afterwards;
+            let summary = &mut accepts.summary;
+            let is_stopped = self.session.stop.load(Ordering::SeqCst);
+            let nothing = summary.trojans.is_empty() && summary.undecided.is_empty();
+            if is_last || is_stopped || nothing {
+                summary.phases = phases;
+                return Ok((sent, accepts));
+            }
+            round += 1;
+        }
+    }
+
+    /// What the server accepts that was not sent. In the last round, classes are told as they are
+    /// found, and the server is followed afterwards.
+    fn accepts(&self, sent: &Sent, is_last: bool, observer: &mut dyn Observer) -> Result<Accepts> {
         let mut worlds = Vec::new();
         for origin in &sent.origins {
             let run = self.with_sender(origin)?;
@@ -276,9 +351,8 @@ impl Analysis<'_> {
             worlds.push((origin, run, config, images));
         }
         let mut summary = self.new_summary(&sent.figures);
-        let mut classes = Vec::new();
+        let (mut classes, mut reached) = (Vec::new(), Vec::new());
         let mut has_received = false;
-        let (mut reached, mut afterwards) = (Vec::new(), 0.0);
         for length in self.setup.least_length..=self.setup.most_length {
             let solver = worlds.first().map(|world| world.2.solver.clone());
             let mut search = self.search(length, &sent.predicates, &solver.unwrap_or_default())?;
@@ -294,10 +368,10 @@ impl Analysis<'_> {
             }
             let from = summary.trojans.len();
             classes::describe(self, &mut search, &classes, &mut summary)?;
-            for entry in &summary.trojans[from..] {
+            for entry in summary.trojans[from..].iter().filter(|_| is_last) {
                 observer.event(&Event::Trojan(entry));
             }
-            if summary.trojans.len() > from && self.spec.afterwards > 0 {
+            if is_last && summary.trojans.len() > from && self.spec.afterwards > 0 {
                 let before = self.session.now();
                 let senders = afterwards::senders(&classes, length);
                 let of_classes = worlds.iter();
@@ -308,7 +382,7 @@ impl Analysis<'_> {
                     reached.extend(self.afterwards(world, &mut search, of, &mut summary)?);
                 }
                 afterwards::note(self, &mut search, &mut reached, &classes, &mut summary);
-                afterwards += (self.session.now() - before).as_secs_f64();
+                summary.phases.afterwards += (self.session.now() - before).as_secs_f64();
             }
         }
         if !has_received {
@@ -320,23 +394,9 @@ impl Analysis<'_> {
                 self.setup.port
             );
         }
-        let after_server = self.session.now();
-        if !self.spec.no_confirm && !summary.trojans.is_empty() {
-            observer.event(&Event::Phase("native confirmation"));
-        }
-        confirm::confirm(self, &sent.origins, &classes, &folder, &mut summary)?;
-        confirm::findings(self, &sent.origins, &reached, &folder, &mut summary)?;
-        summary.phases = TrojanPhases {
-            clients: (after_clients - start).as_secs_f64(),
-            server: (after_server - after_clients).as_secs_f64() - afterwards,
-            afterwards,
-            confirmation: (self.session.now() - after_server).as_secs_f64(),
-        };
-        summary.group();
-        stored::write(self, &folder, &sent.predicates, &classes, &summary)?;
-        folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
-        Ok(TrojansResult {
-            folder: folder.path().to_owned(),
+        Ok(Accepts {
+            classes,
+            reached,
             summary,
         })
     }
@@ -351,12 +411,16 @@ impl Analysis<'_> {
     }
 
     /// Explores each client, with the server but without the other clients.
-    fn clients(&self) -> Result<Sent> {
-        let (config, images) = prepare(&self.spec.run, self.session)?;
+    fn clients(&self, round: u32) -> Result<Sent> {
+        let (mut config, images) = prepare(&self.spec.run, self.session)?;
+        let factor = RAISED_BY.saturating_pow(round);
+        raise(&mut config.limits, factor);
         let mut sent = Sent {
             predicates: Vec::new(),
             figures: Vec::new(),
             origins: Vec::new(),
+            is_limited: false,
+            is_silent: false,
         };
         for client in &self.setup.clients {
             let usual = Environment::default();
@@ -369,8 +433,10 @@ impl Analysis<'_> {
                     Err(why) => cut_off = Some(format!("with another environment: {why}")),
                 }
             }
+            sent.is_limited |= cut_off.as_deref().is_some_and(is_raisable);
             sent.figures.push(ClientFigures {
                 name: self.name(*client),
+                raised: (factor > 1).then_some(factor),
                 messages: listener.messages,
                 predicates: listener.sent.len(),
                 explored: cut_off.is_none(),
@@ -380,7 +446,11 @@ impl Analysis<'_> {
             sent.origins.push(Origin::of(*client, &listener));
             sent.predicates.extend(listener.sent);
         }
-        if let Some(silent) = sent.figures.iter().find(|figures| figures.messages == 0) {
+        let mut silent = sent.figures.iter();
+        let silent = silent.find(|figures| figures.messages == 0);
+        sent.is_silent = silent.is_some();
+        let is_last = round >= self.spec.refute || !sent.is_limited;
+        if let Some(silent) = silent.filter(|_| is_last) {
             bail!(
                 Usage,
                 "client {} never sends a message to port {} of {}: is its input symbolic, are protocol and port right?",
@@ -556,6 +626,23 @@ fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
         spill: None,
         ..config.clone()
     }
+}
+
+/// Raises the limits on the work of a search.
+fn raise(limits: &mut Limits, factor: u64) {
+    let counts = [&mut limits.max_paths, &mut limits.max_forks];
+    for count in counts.into_iter().flatten() {
+        *count = count.saturating_mul(factor);
+    }
+    if let Some(depth) = &mut limits.max_depth {
+        *depth = depth.saturating_mul(u32::try_from(factor).unwrap_or(u32::MAX));
+    }
+}
+
+/// Whether one of these limits has cut a search off.
+fn is_raisable(cut_off: &str) -> bool {
+    let names = ["max-paths", "max-forks", "max-depth"];
+    names.iter().any(|name| cut_off.ends_with(name))
 }
 
 /// Why a search did not explore everything, if it did not.

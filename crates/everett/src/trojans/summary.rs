@@ -17,6 +17,10 @@ pub struct ClientFigures {
     /// Why not, otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
+    /// It was explored again with limits so many times higher, because classes were found while
+    /// clients were cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised: Option<u64>,
     /// Values that it does not choose, of which one each was tried, and
     /// which what it sends depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -13,8 +13,11 @@ impl TrojansSummary {
                 Some(why) => format!("cut off ({why})"),
             };
             let (name, predicates) = (&client.name, client.predicates);
+            let raised = client.raised.map_or(String::new(), |factor| {
+                format!(" with {factor} times its limits, to refute classes")
+            });
             lines.push(format!(
-                "client {name}: {predicates} kinds of messages, {end}"
+                "client {name}: {predicates} kinds of messages, {end}{raised}"
             ));
             if !client.depends_on.is_empty() {
                 let values = client.depends_on.join(", ");
