@@ -433,14 +433,13 @@ fn has_masked(field: &MessageField) -> bool {
 fn masked_number(all: &[MessageField], fields: &[MessageField]) -> Option<String> {
     let mut said = Vec::new();
     numbers(all, &mut said);
-    let masked = fields.iter().find_map(|field| {
+    fields.iter().find_map(|field| {
         let is_meant = field.masked && said.contains(&field.name);
         match is_meant {
             true => Some(field.name.clone()),
             false => masked_number(all, &field.fields),
         }
-    });
-    masked
+    })
 }
 
 /// The names of fields that say something of others.
