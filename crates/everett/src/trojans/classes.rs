@@ -322,20 +322,20 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
         }
     }
     match nearest {
-        Some(_) if !alone.is_empty() => parts(alone).join(" or "),
-        Some(nearest) => parts(&nearest.differs).join(", "),
+        Some(_) if !alone.is_empty() => parts(layout, alone).join(" or "),
+        Some(nearest) => parts(layout, &nearest.differs).join(", "),
         None => format!("no client sends {}", counted(length, "byte")),
     }
 }
 
 /// The names of parts of a message for a group: bytes of no field are one part, wherever they lie,
 /// and so are repeated fields.
-fn parts(names: &[String]) -> Vec<String> {
+fn parts(layout: &Layout, names: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
         let name = match name.strip_prefix("byte ") {
-            Some(_) => "bytes of no field".to_owned(),
-            None => without_numbers(name),
+            Some(_) if !layout.fields.is_empty() => "bytes of no field".to_owned(),
+            _ => without_numbers(name),
         };
         if !all.contains(&name) {
             all.push(name);
