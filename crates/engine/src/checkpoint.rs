@@ -74,13 +74,13 @@ impl Explorer<'_> {
             self.frontier.remove(*id);
             self.searcher.removed(*id);
         }
-        self.unsaved = unsaved.len() as u64;
+        self.unsaved += unsaved.len() as u64;
         Ok(Some(self.saved(path, left, None)))
     }
 
     /// Notes that the last checkpoint could not be written: all states that are left are unsaved.
     pub fn note_unwritten_checkpoint(&mut self) {
-        self.unsaved = self.frontier.len() as u64;
+        self.unsaved = self.states() as u64;
     }
 
     /// States that are in no checkpoint: there was no time, memory or disk for them.
@@ -90,7 +90,7 @@ impl Explorer<'_> {
 
     fn writer_of_states(&self, path: &FilePath) -> io::Result<SpillWriter> {
         let number = self.spill.as_ref().map_or(1, |spill| spill.next_number());
-        SpillWriter::create(path, number, INDEX_MEMORY)
+        SpillWriter::create_twice(path, number, INDEX_MEMORY)
     }
 
     fn saved(&self, path: &FilePath, left: Vec<Bundle>, world: Option<SavedWorld>) -> Saved {
@@ -155,7 +155,8 @@ impl Explorer<'_> {
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         let mut spilled: BTreeMap<StateId, Spilled> = BTreeMap::new();
         let arena = &self.worker.arena;
-        for part in ids.chunks(BUNDLE) {
+        // Paths of worlds have long conditions, so the clock is looked at more often.
+        for part in ids.chunks(BUNDLE / 4) {
             if !go_on() {
                 return Ok(None);
             }

@@ -55,6 +55,7 @@ pub use random::Random;
 pub use saved::Saved;
 pub use search::{SEARCHERS, UnknownSearcher};
 pub use source::{SolverLine, SourceFrame, describe, principal};
+pub use spill::copy_of;
 pub use statistics::{Statistics, WorldStatistics};
 pub use team::member::TeamStatistics;
 pub use trace::{

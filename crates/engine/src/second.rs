@@ -1,7 +1,7 @@
 //! The second run of a path when two builds are compared: what the first run did, and which of its
 //! choices are left to repeat. Must not know paths or the comparison.
 
-use everett_expr::{ArrayId, ExprId};
+use everett_expr::{ArrayId, VisitTerms};
 use everett_linux::{Bytes, ChangedFile, FileChange};
 use everett_sim::SharedList;
 use everett_vm::{ChoiceSite, Value};
@@ -34,11 +34,11 @@ impl Behaviour {
         matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
     }
 
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.status
             .and_then(|it| it.term)
             .into_iter()
-            .for_each(&mut *visit);
+            .for_each(|term| visit.term(term));
         self.output
             .iter()
             .for_each(|bytes| bytes.for_each_term(visit));

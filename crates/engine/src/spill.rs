@@ -55,6 +55,13 @@ pub struct SpillId {
     pub halvings: u32,
 }
 
+impl SpillId {
+    /// The number of its file, and where it is there.
+    pub fn place(&self) -> (u16, u64) {
+        (self.file, self.offset)
+    }
+}
+
 fn is_first(file: &u16) -> bool {
     *file == 0
 }
@@ -75,6 +82,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// The number of the file of the list, and where it is there.
+    pub fn place(&self) -> (u16, u64) {
+        (self.file, self.offset)
+    }
+
     /// The sum of their weights, if that is a number.
     pub fn weight(&self) -> Option<WeightSum> {
         WeightSum::from_hex(&self.weight)
@@ -110,6 +122,8 @@ struct Last {
 /// Writes states to a file, which only grows, so that positions in a checkpoint stay valid.
 pub struct SpillWriter {
     file: File,
+    /// Its copy, if it has one: states share blocks, so one damaged spot may cost many of them.
+    copy: Option<File>,
     number: u16,
     /// Length of what is in the file.
     written: u64,
@@ -124,8 +138,41 @@ pub struct SpillWriter {
 /// The spill file of a run, and those of checkpoints that it was resumed from.
 pub struct SpillFile {
     writer: SpillWriter,
-    /// Files of checkpoints and their lengths, in the order of their numbers.
-    older: Vec<(File, u64)>,
+    /// Files of checkpoints, in the order of their numbers.
+    older: Vec<Older>,
+}
+
+/// A file and its length.
+type Source = (File, u64);
+
+/// The file of a checkpoint.
+struct Older {
+    file: Source,
+    copy: Option<Source>,
+}
+
+impl Older {
+    /// Opens a file and its copy. One of them is enough.
+    fn open(path: &PathBuf) -> io::Result<Older> {
+        let open = |path: &FilePath| {
+            let file = File::open(path)?;
+            let len = file.metadata()?.len();
+            Ok::<_, io::Error>((file, len))
+        };
+        match (open(path), open(&copy_of(path))) {
+            (Ok(file), copy) => Ok(Older {
+                file,
+                copy: copy.ok(),
+            }),
+            (Err(_), Ok(file)) => Ok(Older { file, copy: None }),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+}
+
+/// Where the copy of a checkpoint's file is.
+pub fn copy_of(path: &FilePath) -> PathBuf {
+    path.with_extension("copy")
 }
 
 impl SpillFile {
@@ -148,14 +195,9 @@ impl SpillFile {
             .open(path);
         let file = options?;
         let written = file.metadata()?.len();
-        let open = |path: &PathBuf| {
-            let file = File::open(path)?;
-            let len = file.metadata()?.len();
-            Ok((file, len))
-        };
         Ok(SpillFile {
             writer: SpillWriter::with(file, 0, written, memory),
-            older: older.iter().map(open).collect::<io::Result<_>>()?,
+            older: older.iter().map(Older::open).collect::<io::Result<_>>()?,
         })
     }
 
@@ -174,13 +216,19 @@ impl SpillFile {
         self.writer.file.sync_data()
     }
 
-    fn source(&self, number: u16) -> io::Result<(&File, u64)> {
-        match number {
-            0 => Ok((&self.writer.file, self.writer.written)),
-            _ => {
-                let older = self.older.get(usize::from(number) - 1);
-                older.map(|(file, len)| (file, *len)).ok_or_else(damaged)
-            }
+    /// Reads from a file, and where it is damaged, from its copy.
+    fn read_from<T>(
+        &self,
+        number: u16,
+        read: impl Fn(&File, u64) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(at) = usize::from(number).checked_sub(1) else {
+            return read(&self.writer.file, self.writer.written);
+        };
+        let older = self.older.get(at).ok_or_else(damaged)?;
+        match (read(&older.file.0, older.file.1), &older.copy) {
+            (Err(_), Some((file, len))) => read(file, *len),
+            (result, _) => result,
         }
     }
 }
@@ -193,9 +241,17 @@ impl SpillWriter {
         Ok(SpillWriter::with(options.open(path)?, number, 0, memory))
     }
 
+    /// The same, with a copy beside it.
+    pub fn create_twice(path: &FilePath, number: u16, memory: u64) -> io::Result<SpillWriter> {
+        let mut writer = SpillWriter::create(path, number, memory)?;
+        writer.copy = File::create(copy_of(path)).ok();
+        Ok(writer)
+    }
+
     fn with(file: File, number: u16, written: u64, memory: u64) -> SpillWriter {
         SpillWriter {
             file,
+            copy: None,
             number,
             written,
             buffer: Vec::new(),
@@ -207,6 +263,9 @@ impl SpillWriter {
 
     /// Makes sure that everything is on disk.
     pub fn sync(&self) -> io::Result<()> {
+        if let Some(copy) = &self.copy {
+            copy.sync_data()?;
+        }
         self.file.sync_data()
     }
 
@@ -251,7 +310,7 @@ impl SpillWriter {
         let received = received.map(|part| self.put_block(&as_json(part)?));
         let received = received.collect::<io::Result<Vec<_>>>()?;
         let lists = [
-            self.put_blocks(&state.trace.inputs, &mut places.inputs, as_json)?,
+            self.put_blocks(&state.trace.inputs, &mut places.inputs, as_inputs)?,
             self.put_blocks(&state.trace.choices, &mut places.choices, as_json)?,
             received,
             self.put_blocks(&state.trace.answers, &mut places.answers, as_json)?,
@@ -275,7 +334,7 @@ impl SpillWriter {
     ) -> io::Result<SpillId> {
         let trace = state.path.pending_trace(sharing);
         let mut lists = [
-            self.put_blocks(&trace.inputs, &mut places.inputs, as_json)?,
+            self.put_blocks(&trace.inputs, &mut places.inputs, as_inputs)?,
             self.put_blocks(&trace.choices, &mut places.choices, as_json)?,
             Vec::new(),
             self.put_blocks(&trace.answers, &mut places.answers, as_json)?,
@@ -372,13 +431,14 @@ impl SpillWriter {
     }
 
     fn put_block(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let digest = digest(bytes);
+        let delta = self.bases.iter().rev().find_map(|base| base.delta(bytes));
+        let is_whole = delta.is_none();
+        // A difference is as good a name for a block, and much shorter.
+        let digest = digest(delta.as_deref().unwrap_or(bytes));
         if let Some(offset) = self.known.get(digest) {
             return Ok(offset);
         }
         let offset = self.end();
-        let delta = self.bases.iter().rev().find_map(|base| base.delta(bytes));
-        let is_whole = delta.is_none();
         let flag = if is_whole { 0 } else { DELTA };
         let stored = delta.as_deref().unwrap_or(bytes);
         self.append(&(length(stored)? | flag).to_le_bytes())?;
@@ -410,6 +470,11 @@ impl SpillWriter {
     /// Writes what was collected.
     fn flush(&mut self) -> io::Result<()> {
         self.file.write_all_at(&self.buffer, self.written)?;
+        let copy = self.copy.as_ref();
+        if copy.is_some_and(|copy| copy.write_all_at(&self.buffer, self.written).is_err()) {
+            // The disk may be full: what is there of the copy is still right.
+            self.copy = None;
+        }
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -453,9 +518,9 @@ impl SpillFile {
 
     fn trace(&self, file: u16, lists: &Lists, pending: Option<Pending>) -> io::Result<Trace> {
         Ok(Trace {
-            inputs: self.list(file, &lists[0])?,
-            choices: self.list(file, &lists[1])?,
-            answers: self.list(file, &lists[3])?,
+            inputs: self.list(file, &lists[0], inputs_from)?,
+            choices: self.list(file, &lists[1], from_json)?,
+            answers: self.list(file, &lists[3], from_json)?,
             pending,
             ..Trace::default()
         })
@@ -484,16 +549,25 @@ impl SpillFile {
         Ok(lists)
     }
 
-    fn list<T: DeserializeOwned>(&self, file: u16, offsets: &[u64]) -> io::Result<SharedList<T>> {
-        let block = |offset: &u64| Ok::<_, io::Error>(Arc::new(self.block(file, *offset)?));
+    fn list<T>(
+        &self,
+        file: u16,
+        offsets: &[u64],
+        read: impl Fn(&[u8]) -> io::Result<Vec<T>>,
+    ) -> io::Result<SharedList<T>> {
+        let block = |offset: &u64| Ok(Arc::new(read(&self.whole_block(file, *offset)?)?));
         let blocks = offsets.iter().map(block).collect::<io::Result<Vec<_>>>()?;
         SharedList::from_blocks(blocks).ok_or_else(damaged)
     }
 
     fn block<T: DeserializeOwned>(&self, file: u16, offset: u64) -> io::Result<T> {
+        from_json(&self.whole_block(file, offset)?)
+    }
+
+    fn whole_block(&self, file: u16, offset: u64) -> io::Result<Vec<u8>> {
         let (bytes, is_delta) = self.stored_block(file, offset)?;
         if !is_delta {
-            return Ok(serde_json::from_slice(&bytes)?);
+            return Ok(bytes);
         }
         let (base, runs) = bytes.split_first_chunk().ok_or_else(damaged)?;
         let (mut whole, is_delta) = self.stored_block(file, u64::from_le_bytes(*base))?;
@@ -501,18 +575,19 @@ impl SpillFile {
             return Err(damaged());
         }
         apply_delta(&mut whole, runs).ok_or_else(damaged)?;
-        Ok(serde_json::from_slice(&whole)?)
+        Ok(whole)
     }
 
     /// A block as it is in the file, and whether it is a difference from another one.
     fn stored_block(&self, file: u16, offset: u64) -> io::Result<(Vec<u8>, bool)> {
-        let mut header = [[0; 4]; 2];
-        let (source, _) = self.source(file)?;
-        source.read_exact_at(header.as_flattened_mut(), offset)?;
-        let [len, check] = header.map(u32::from_le_bytes);
-        let start = offset.checked_add(HEADER).ok_or_else(damaged)?;
-        let bytes = self.read(file, start, len & !DELTA, check)?;
-        Ok((bytes, len & DELTA != 0))
+        self.read_from(file, |source, written| {
+            let mut header = [[0; 4]; 2];
+            source.read_exact_at(header.as_flattened_mut(), offset)?;
+            let [len, check] = header.map(u32::from_le_bytes);
+            let start = offset.checked_add(HEADER).ok_or_else(damaged)?;
+            let bytes = read_checked((source, written), start, len & !DELTA, check)?;
+            Ok((bytes, len & DELTA != 0))
+        })
     }
 
     fn parse<T: DeserializeOwned>(
@@ -522,25 +597,30 @@ impl SpillFile {
         len: u32,
         check: u32,
     ) -> io::Result<T> {
-        Ok(serde_json::from_slice(
-            &self.read(file, offset, len, check)?,
-        )?)
+        self.read_from(file, |source, written| {
+            let bytes = read_checked((source, written), offset, len, check)?;
+            Ok(serde_json::from_slice(&bytes)?)
+        })
     }
+}
 
-    fn read(&self, file: u16, offset: u64, len: u32, check: u32) -> io::Result<Vec<u8>> {
-        let (source, written) = self.source(file)?;
-        // Numbers from a file may be anything.
-        let end = offset.checked_add(u64::from(len));
-        if end.is_none_or(|end| end > written) {
-            return Err(damaged());
-        }
-        let mut bytes = vec![0; len as usize];
-        source.read_exact_at(&mut bytes, offset)?;
-        if checksum(&bytes) != check {
-            return Err(damaged());
-        }
-        Ok(bytes)
+fn read_checked(
+    (source, written): (&File, u64),
+    offset: u64,
+    len: u32,
+    check: u32,
+) -> io::Result<Vec<u8>> {
+    // Numbers from a file may be anything.
+    let end = offset.checked_add(u64::from(len));
+    if end.is_none_or(|end| end > written) {
+        return Err(damaged());
     }
+    let mut bytes = vec![0; len as usize];
+    source.read_exact_at(&mut bytes, offset)?;
+    if checksum(&bytes) != check {
+        return Err(damaged());
+    }
+    Ok(bytes)
 }
 
 /// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block
@@ -595,6 +675,41 @@ struct Places {
 
 fn as_json<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
     Ok(serde_json::to_vec(value)?)
+}
+
+fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+/// Inputs as bytes: as JSON, a long one would take most of the time of spilling. The length of
+/// a JSON list of names and sizes, that list, and the bytes of all.
+fn as_inputs(inputs: &Vec<TraceInput>) -> io::Result<Vec<u8>> {
+    let sizes = inputs.iter().map(|input| (&*input.name, input.bytes.len()));
+    let sizes = as_json(&sizes.collect::<Vec<_>>())?;
+    let len = inputs.iter().map(|input| input.bytes.len()).sum::<usize>();
+    let mut bytes = Vec::with_capacity(4 + sizes.len() + len);
+    bytes.extend(length(&sizes)?.to_le_bytes());
+    bytes.extend(sizes);
+    for input in inputs {
+        bytes.extend(&input.bytes);
+    }
+    Ok(bytes)
+}
+
+fn inputs_from(bytes: &[u8]) -> io::Result<Vec<TraceInput>> {
+    let (len, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+    let sizes = rest.split_at_checked(u32::from_le_bytes(*len) as usize);
+    let (sizes, mut rest) = sizes.ok_or_else(damaged)?;
+    let sizes: Vec<(String, usize)> = from_json(sizes)?;
+    let inputs = sizes.into_iter().map(|(name, size)| {
+        let (bytes, after) = rest.split_at_checked(size).ok_or_else(damaged)?;
+        rest = after;
+        Ok(TraceInput {
+            name: name.into(),
+            bytes: bytes.to_vec(),
+        })
+    });
+    inputs.collect()
 }
 
 fn in_common(one: &[u64], other: &[u64]) -> usize {

@@ -1,6 +1,6 @@
 //! A state of the search: a host, and the path that led to it.
 
-use everett_expr::{Arena, Digest128, ExprId};
+use everett_expr::{Arena, Digest128, VisitTerms};
 use everett_linux::{Ending, Host, Packet, Refusal};
 use everett_net::{Faults, HostIndex};
 use everett_sim::{Incoming, Received, SharedList, SimHost};
@@ -161,9 +161,16 @@ impl State {
 
 impl State {
     /// Visits all terms that it refers to.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
-        self.path.constraints.iter().for_each(&mut *visit);
-        self.path.preferences.iter().copied().for_each(&mut *visit);
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
+        self.path
+            .constraints
+            .iter()
+            .for_each(|term| visit.term(term));
+        self.path
+            .preferences
+            .iter()
+            .copied()
+            .for_each(|term| visit.term(term));
         if let Some(second) = &self.path.second {
             second.first.for_each_term(visit);
         }
@@ -173,13 +180,13 @@ impl State {
         let Some(net) = &self.net else { return };
         net.sim.for_each_term(visit);
         for received in net.received.iter() {
-            received.what.terms().for_each(&mut *visit);
+            received.what.terms().for_each(|term| visit.term(term));
         }
         for packet in net.sent.iter() {
-            packet.terms().for_each(&mut *visit);
+            packet.terms().for_each(|term| visit.term(term));
         }
         if let Some(Ending::Exit(status)) = &net.ending {
-            status.term.into_iter().for_each(&mut *visit);
+            status.term.into_iter().for_each(|term| visit.term(term));
         }
     }
 }

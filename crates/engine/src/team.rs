@@ -29,6 +29,8 @@ use crate::trace::Trace;
 const MOST_ROUNDS_A_LOOK: u32 = 4096;
 /// Rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
+/// When the time limit is over, the states of other workers are collected for this part of it.
+const CLOSING_PART: u32 = 40;
 
 /// Leaves the team however a worker ends, so that the others do not wait for it.
 struct Leaving<'t>(&'t Team);
@@ -100,9 +102,8 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
     explorer.take_jobs(jobs);
     explorer.run(&team.stop, &mut listener);
     explorer.share_coverage(team);
+    explorer.hand_over(team);
     explorer.report_to_lead();
-    let left = explorer.give_all();
-    team.add_jobs(left);
     if let Some(spill) = spill {
         // It holds nothing that is still needed.
         let _ = std::fs::remove_file(spill);
@@ -141,7 +142,13 @@ impl<'a> Explorer<'a> {
                 scope.spawn(move || work(images, config, findings, team));
             }
             let stopped = self.run(stop, listener);
-            team.close();
+            let limit = self.config.limits.max_time;
+            let late = limit.map(|most| most.max(self.config.clock.now()) + most / CLOSING_PART);
+            team.close(late);
+            while let Some(jobs) = team.take_handed() {
+                team.shared().moved -= jobs.iter().map(Job::states).sum::<u64>();
+                self.stow(jobs);
+            }
             stopped
         });
         self.share_coverage(&team);
@@ -176,7 +183,7 @@ impl<'a> Explorer<'a> {
         self.team_statistics
     }
 
-    fn take_jobs(&mut self, jobs: Vec<Job>) {
+    pub(crate) fn take_jobs(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             match job {
                 Job::State(trace) => self.add_path(Path::following(Arc::from(trace))),
@@ -198,6 +205,12 @@ impl<'a> Explorer<'a> {
             match is_lead {
                 true => self.absorb(listener),
                 false => self.report_to_lead(),
+            }
+            let handed = if is_lead { team.handed() } else { Vec::new() };
+            if !handed.is_empty() {
+                self.stow(handed);
+                self.take_from_backlog();
+                return None;
             }
             if !is_lead {
                 match team.phase() {
@@ -289,6 +302,7 @@ impl<'a> Explorer<'a> {
             refusals,
             solver: solver.since(&std::mem::replace(&mut member.reported, solver.clone())),
             events: std::mem::take(&mut *lock(&member.events)),
+            unsaved: std::mem::take(&mut self.unsaved),
         };
         member.team.shared().reports.push(report);
     }
@@ -300,6 +314,7 @@ impl<'a> Explorer<'a> {
         let reports = std::mem::take(&mut member.team.shared().reports);
         for report in reports {
             self.statistics.add(&report.statistics);
+            self.unsaved += report.unsaved;
             self.world.counted.add(&report.worlds);
             self.world.note_fired(report.fired);
             self.others_solver.add(&report.solver);

@@ -2,18 +2,20 @@
 //! end, and periodically, so that a killed run loses little. A checkpoint is a file and the states
 //! that it names. It replaces the previous one atomically, also if the machine loses power:
 //! everything that it refers to is synchronised before the rename. The last checkpoint of a run may
-//! be at its time limit, so it is not synchronised; the previous one stays beside it.
+//! be at its time limit, so it is not synchronised; the previous one stays beside it. Both files
+//! have copies, so that one damaged spot costs nothing.
 
-use everett_engine::{Limits, Saved, Start};
+use everett_engine::{Limits, Saved, Start, copy_of};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::checked::{is_as_written, write_checked};
 use crate::error::{Context, Error, Result, bail};
 use crate::finding::FindingEntry;
 use crate::session::Session;
@@ -22,6 +24,9 @@ use crate::summary::DifferenceEntry;
 const FILE: &str = "checkpoint.json";
 /// Where a checkpoint is written before it takes the place of the last one.
 const NEW_FILE: &str = "checkpoint.json.new";
+/// A copy of the newest, in case it is damaged, and where that is written.
+const COPY_FILE: &str = "checkpoint.json.copy";
+const NEW_COPY_FILE: &str = "checkpoint.json.copy.new";
 /// The checkpoint before, kept if the newest was not synchronised.
 const OLD_FILE: &str = "checkpoint.json.old";
 /// The name of the spill file, which lies beside the checkpoint.
@@ -62,32 +67,48 @@ pub struct Checkpoint {
     /// Sizes of the files of states.
     #[serde(default)]
     sizes: Vec<u64>,
+    /// What it was read from, where `checkpoint.json` is damaged.
+    #[serde(skip)]
+    pub read_instead: Option<&'static str>,
 }
 
 impl Checkpoint {
-    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where the machine
-    /// stopped before the disk had all of the newest, that is the one before.
+    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where it is damaged,
+    /// that is its copy; where the machine stopped before the disk had all of it, the one before.
     pub fn read(dir: &Path) -> Result<Option<Checkpoint>> {
         let newest = Checkpoint::read_file(dir, FILE);
         let is_whole = |read: &Result<Option<Checkpoint>>| matches!(read, Ok(Some(checkpoint)) if checkpoint.is_whole(dir));
         if is_whole(&newest) {
             return newest;
         }
-        let before = Checkpoint::read_file(dir, OLD_FILE);
-        if !is_whole(&before) {
-            return newest;
+        let others = [
+            (COPY_FILE, "its copy"),
+            (OLD_FILE, "the checkpoint before it"),
+        ];
+        for (name, instead) in others {
+            let mut other = Checkpoint::read_file(dir, name);
+            if !is_whole(&other) {
+                continue;
+            }
+            // It is the newest from now on, and the next one does not take its
+            // place before the disk has that.
+            let renamed = fs::rename(dir.join(name), dir.join(FILE));
+            renamed.context("cannot restore the checkpoint")?;
+            if let (Ok(Some(other)), Err(_)) = (&mut other, &newest) {
+                other.read_instead = Some(instead);
+            }
+            return other;
         }
-        // It is the newest from now on, and the next one does not take its
-        // place before the disk has that.
-        let renamed = fs::rename(dir.join(OLD_FILE), dir.join(FILE));
-        renamed.context("cannot restore the previous checkpoint")?;
-        before
+        newest
     }
 
-    /// Its files of states are as long as they were.
+    /// Its files of states, or their copies, are as long as they were.
     fn is_whole(&self, dir: &Path) -> bool {
         let mut files = self.saved.files.iter().zip(&self.sizes);
-        files.all(|(name, size)| size_of_file(&dir.join(name)) >= *size)
+        files.all(|(name, size)| {
+            let path = dir.join(name);
+            size_of_file(&path) >= *size || size_of_file(&copy_of(&path)) >= *size
+        })
     }
 
     fn read_file(dir: &Path, name: &str) -> Result<Option<Checkpoint>> {
@@ -103,6 +124,9 @@ impl Checkpoint {
             path: path.clone(),
             source: Box::new(source),
         };
+        if !is_as_written(&text) {
+            return Err(damaged(Error::Invalid("its checksum is wrong".to_owned())));
+        }
         let checkpoint: Checkpoint =
             serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
         checkpoint.check().map_err(damaged)?;
@@ -160,7 +184,7 @@ impl Checkpoint {
             let synced = RealStorage.sync(dir, Counts::default());
             synced.context("cannot write the results to the disk")?;
         }
-        for name in [FILE, NEW_FILE, OLD_FILE] {
+        for name in [COPY_FILE, NEW_COPY_FILE, FILE, NEW_FILE, OLD_FILE] {
             remove_file(&dir.join(name))?;
         }
         if is_there {
@@ -207,16 +231,18 @@ fn remove_states(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<()> {
         .flatten()
     {
         let name = PathBuf::from(entry.file_name());
-        if number_of_states(&name).is_some() && !kept.contains(&name) {
+        let states = name.with_extension(EXTENSION);
+        if number_of_states(&name).is_some() && !kept.contains(&states) {
             remove_file(&dir.join(name))?;
         }
     }
     Ok(())
 }
 
-/// The number of a file of states.
+/// The number of a file of states, or of its copy.
 fn number_of_states(name: &Path) -> Option<u64> {
-    let is_one = name.extension() == Some(OsStr::new(EXTENSION));
+    let copy = copy_of(name);
+    let is_one = name.extension() == Some(OsStr::new(EXTENSION)) || name == copy;
     let stem = name.file_stem()?.to_str()?;
     stem.strip_prefix(STATES)?.parse().ok().filter(|_| is_one)
 }
@@ -385,7 +411,7 @@ impl Checkpoints {
         let saved = save(&states);
         if !matches!(saved, Ok(Some(_))) {
             // What was written of it would only take up the disk; the last checkpoint stays.
-            let _ = fs::remove_file(&states);
+            let _ = fs::remove_file(&states).and(fs::remove_file(copy_of(&states)));
         }
         let Some(saved) = saved.context("cannot write the states that are left")? else {
             self.postpone(start, clock());
@@ -402,17 +428,18 @@ impl Checkpoints {
             tests,
             wall_seconds: (start + self.earlier).as_secs_f64(),
             sizes,
+            read_instead: None,
         };
-        let new = dir.join(NEW_FILE);
+        let (new, new_copy) = (dir.join(NEW_FILE), dir.join(NEW_COPY_FILE));
         let write = || {
-            let mut file = BufWriter::new(File::create(&new)?);
-            serde_json::to_writer(&mut file, &checkpoint)?;
-            file.into_inner()?;
+            write_checked(&new, &checkpoint)?;
+            fs::copy(&new, &new_copy)?;
             match sync {
                 true => self.disk.sync(dir, self.lasting)?,
                 false => keep_last(dir)?,
             }
             self.disk.rename(&new, &dir.join(FILE))?;
+            self.disk.rename(&new_copy, &dir.join(COPY_FILE))?;
             // So that the new name lasts.
             match sync {
                 true => self.disk.sync_names(dir),
@@ -421,7 +448,9 @@ impl Checkpoints {
         };
         let written = write();
         if written.is_err() {
-            let _ = fs::remove_file(&new).and(fs::remove_file(&states));
+            for path in [&new, &new_copy, &states, &copy_of(&states)] {
+                let _ = fs::remove_file(path);
+            }
         }
         written.context("cannot write the checkpoint")?;
         if sync {
@@ -686,11 +715,41 @@ mod tests {
     }
 
     #[test]
+    fn one_damaged_byte_of_a_checkpoint_costs_nothing() {
+        let dir = std::env::temp_dir().join(format!("everett-byte-{}", std::process::id()));
+        let folder = Folder::create(&dir).expect("a folder");
+        let mut all = Checkpoints::new(folder, Duration::ZERO, None);
+        let save = |path: &Path| {
+            fs::write(path, "states")?;
+            Ok(Some(saved("checkpoint-1.states")))
+        };
+        let written = all.write(save, (&[], &[], 7), || Duration::ZERO, true);
+        assert!(written.expect("no error"));
+        let names = [FILE, COPY_FILE];
+        let [good, copy] = names.map(|name| fs::read(dir.join(name)).expect("a file"));
+        assert_eq!(good, copy);
+        serde_json::from_slice::<serde_json::Value>(&good).expect("it is JSON");
+        for name in names {
+            for at in 0..good.len() {
+                let mut bytes = good.clone();
+                bytes[at] ^= 1;
+                names.map(|name| fs::write(dir.join(name), &good).expect("written"));
+                fs::write(dir.join(name), &bytes).expect("written");
+                let read = Checkpoint::read(&dir);
+                let read = read.unwrap_or_else(|error| panic!("{name}, {at}: {error}"));
+                let read = read.unwrap_or_else(|| panic!("{name}, {at}: there is none"));
+                assert_eq!(read.tests, 7, "{name}, {at}");
+                assert!(name == FILE || read.read_instead.is_none(), "{name}, {at}");
+            }
+        }
+        fs::remove_dir_all(&dir).expect("it can be removed");
+    }
+
+    #[test]
     fn files_of_states_have_numbers() {
-        assert_eq!(
-            number_of_states(Path::new("checkpoint-12.states")),
-            Some(12)
-        );
+        for name in ["checkpoint-12.states", "checkpoint-12.copy"] {
+            assert_eq!(number_of_states(Path::new(name)), Some(12));
+        }
         for other in [
             "checkpoint-12",
             "checkpoint.json",

@@ -67,6 +67,13 @@ pub fn resume(
     // Locked before anything in it is changed.
     let folder = Folder::open(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
+    let instead = checkpoint.as_ref().and_then(|read| read.read_instead);
+    if let Some(instead) = instead {
+        let notices = &session.notices;
+        notices.tell(&format!(
+            "checkpoint.json is damaged; the run goes on from {instead}"
+        ));
+    }
     if checkpoint.is_none() && resume.dir.join(SUMMARY).exists() && !lacks_states(&resume.dir) {
         return Err(Error::NothingToResume {
             path: resume.dir.clone(),

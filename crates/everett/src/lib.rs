@@ -17,6 +17,7 @@ mod bootstrap;
 mod budget;
 mod capture;
 mod check;
+mod checked;
 mod checkpoint;
 mod compare;
 mod conclusion;

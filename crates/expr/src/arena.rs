@@ -527,10 +527,14 @@ impl Arena {
         }
     }
 
-    /// Frees all terms that are not reachable from the live ones. Ids of live terms do not change;
-    /// freed ids are reused. Returns the number of freed terms.
-    pub fn sweep(&mut self, live: impl Iterator<Item = ExprId>) -> usize {
-        let marked = self.mark(live);
+    /// One more than the largest index of a term.
+    pub(crate) fn bound(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Frees all terms that are not marked; with a term, all that it consists of is. Returns the
+    /// number of freed terms.
+    pub(crate) fn free_unmarked(&mut self, marked: &[bool]) -> usize {
         let mut freed = 0;
         for (index, &marked) in marked.iter().enumerate() {
             let entry = &mut self.entries[index];
@@ -549,7 +553,7 @@ impl Arena {
         );
         self.live -= freed;
         self.forget_remembered();
-        self.supports.retain(&marked);
+        self.supports.retain(marked);
         let mut used_wide = vec![false; self.wide.values.len()];
         let mut used_tables = vec![false; self.tables.bound()];
         for entry in &self.entries {
@@ -563,16 +567,5 @@ impl Arena {
         self.tables.retain(&used_tables);
         self.rebuild_slots((self.live * 4).next_power_of_two().max(INITIAL_SLOTS));
         freed
-    }
-
-    fn mark(&self, live: impl Iterator<Item = ExprId>) -> Vec<bool> {
-        let mut marked = vec![false; self.entries.len()];
-        let mut stack: Vec<ExprId> = live.collect();
-        while let Some(e) = stack.pop() {
-            if !std::mem::replace(&mut marked[e.index()], true) {
-                stack.extend(self.node(e).children());
-            }
-        }
-        marked
     }
 }

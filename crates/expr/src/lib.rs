@@ -2,7 +2,7 @@
 //! evaluated, encoded and decoded. This crate knows nothing of programs, states or solvers.
 //!
 //! Layers, lowest first: `node` (types), `scalar`, `limbs` and `float` (concrete operators),
-//! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `queries`,
+//! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `marking`, `queries`,
 //! `simplify` (rules) and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
 
 #![deny(missing_docs)]
@@ -21,6 +21,7 @@ pub mod float;
 mod float_build;
 mod hash;
 pub mod limbs;
+mod marking;
 mod node;
 mod queries;
 pub mod scalar;
@@ -34,6 +35,7 @@ pub use digest::Digest128;
 pub use display::Display;
 pub use eval::{Assignment, EvalScratch};
 pub use facts::Facts;
+pub use marking::{Marking, Marks, VisitTerms};
 pub use node::{
     ArrayId, ArrayInfo, BinaryOp, Children, CompareOp, ExprId, FloatCompareOp, FloatFormat,
     FloatOp, FloatUnaryOp, Node, RoundingMode, TableId, Variable,

@@ -2,7 +2,7 @@
 //!
 //! Cloning is O(1); clones share pages until one of them writes.
 
-use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
+use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, VisitTerms};
 use everett_vm::{Buffer, PAGE, Pages, Value};
 use std::ops::Range;
 use triomphe::Arc;
@@ -380,9 +380,9 @@ impl Bytes {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let pages = self.pages.iter().flat_map(|pages| pages.iter()).flatten();
-        pages.for_each(|page| page.terms().for_each(&mut *visit));
+        pages.for_each(|page| page.visit_terms(visit));
     }
 }
 

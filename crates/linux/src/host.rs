@@ -1,7 +1,7 @@
 //! A host: the kernel's tables ([`HostState`]), plus the memory and
 //! threads of its processes ([`Host`]).
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::{CallSite, Memory, Thread};
 use triomphe::Arc;
 
@@ -390,7 +390,7 @@ impl Host {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for memory in &self.memories {
             memory.for_each_term(visit);
         }
@@ -403,7 +403,7 @@ impl Host {
         }
         for exit_status in state.exit_statuses.iter().flatten() {
             if let ExitStatus::Exit(status) = exit_status {
-                status.term.into_iter().for_each(&mut *visit);
+                status.term.into_iter().for_each(|term| visit.term(term));
             }
         }
         state.files.for_each_term(visit);
@@ -415,7 +415,7 @@ impl Host {
             output.for_each_term(visit);
         }
         for bytes in state.exposed.values() {
-            bytes.terms().for_each(&mut *visit);
+            bytes.terms().for_each(|term| visit.term(term));
         }
         state.setup.for_each_term(visit);
         state.wire.for_each_term(visit);

@@ -1,7 +1,7 @@
 //! Inter-process communication by name: System V shared memory, semaphores and message queues, and
 //! the names of POSIX message queues.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -275,10 +275,10 @@ impl Ipc {
     }
 
     /// Visits all terms in messages, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for queue in self.queues.values() {
             for message in &queue.messages {
-                message.bytes.terms().for_each(&mut *visit);
+                message.bytes.terms().for_each(|term| visit.term(term));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Packets between internet sockets, and the packet log.
 
-use everett_expr::ExprId;
+use everett_expr::{ExprId, VisitTerms};
 use everett_vm::Buffer;
 use std::net::{IpAddr, SocketAddr};
 
@@ -215,10 +215,10 @@ impl Wire {
 
 impl Wire {
     /// Visits all terms in packets.
-    pub(crate) fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub(crate) fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let retries = self.retries.iter().map(|(_, packet)| packet);
         for packet in self.sent.iter().chain(retries) {
-            packet.terms().for_each(&mut *visit);
+            packet.terms().for_each(|term| visit.term(term));
         }
     }
 }

@@ -352,13 +352,13 @@ pub struct ProcessState {
 
 impl ProcessState {
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn everett_expr::VisitTerms) {
         if let ExitState::Zombie(ExitStatus::Exit(status)) = self.exit_state {
-            status.term.into_iter().for_each(&mut *visit);
+            status.term.into_iter().for_each(|term| visit.term(term));
         }
         let execution = &self.execution;
         for string in execution.args.iter().chain(&execution.env) {
-            string.terms().for_each(&mut *visit);
+            string.terms().for_each(|term| visit.term(term));
         }
         self.pending.for_each_term(visit);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
@@ -96,9 +96,9 @@ impl ByteQueue {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let pieces = self.pieces.iter().flat_map(|pieces| pieces.iter());
-        pieces.for_each(|piece| piece.terms().for_each(&mut *visit));
+        pieces.for_each(|piece| piece.visit_terms(visit));
     }
 }
 

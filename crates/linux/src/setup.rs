@@ -2,7 +2,7 @@
 //! networks, routers, its own interfaces, and that it is a host. Plain data; the
 //! library builds a scenario from it.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use std::net::IpAddr;
 use triomphe::Arc;
 
@@ -260,7 +260,7 @@ impl Setup {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for file in self.saved.iter().flat_map(|files| files.iter()) {
             if let FileChange::File(bytes) = &file.what {
                 bytes.for_each_term(visit);

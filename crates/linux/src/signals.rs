@@ -1,6 +1,6 @@
 //! Signal state of the kernel: pending signals, which thread takes one, and stopped processes.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Value;
 
 pub const SIGILL: i32 = 4;
@@ -162,9 +162,11 @@ impl Pending {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let statuses = self.queue.iter().filter_map(|signal| signal.status);
-        statuses.filter_map(|status| status.term).for_each(visit);
+        statuses
+            .filter_map(|status| status.term)
+            .for_each(|term| visit.term(term));
     }
 }
 

@@ -1,6 +1,6 @@
 //! A host of a world, and [`step`], the function that advances it by one event.
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, VisitTerms};
 use everett_linux::{Disk, ExposedData, Host, Packet};
 use everett_net::{
     FaultCounters, FaultIndex, Faults, HostEvent, HostFaultPoint, HostIndex, LinkState, Topology,
@@ -327,10 +327,10 @@ impl SimHost {
     }
 
     /// Visits all terms.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let arriving = self.inbox.arrivals().iter().map(|arrival| &*arrival.packet);
         for packet in arriving.chain(&self.unsent) {
-            packet.terms().for_each(&mut *visit);
+            packet.terms().for_each(|term| visit.term(term));
         }
         let shown = self
             .observations
@@ -338,7 +338,7 @@ impl SimHost {
             .map(|observation| &observation.data);
         for data in shown.chain([&self.observed]) {
             for bytes in data.values() {
-                bytes.terms().for_each(&mut *visit);
+                bytes.terms().for_each(|term| visit.term(term));
             }
         }
         if let Some(disk) = &self.disk {

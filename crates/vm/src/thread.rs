@@ -204,13 +204,18 @@ impl Thread {
     }
 
     /// Visits the terms in its registers, as roots for garbage collection.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn everett_expr::VisitTerms) {
         self.registers
             .iter()
             .filter_map(|value| value.term)
-            .for_each(&mut *visit);
+            .for_each(|term| visit.term(term));
         for frame in &self.frames {
-            frame.landing.0.term.into_iter().for_each(&mut *visit);
+            frame
+                .landing
+                .0
+                .term
+                .into_iter()
+                .for_each(|term| visit.term(term));
             let variadic = frame
                 .variadic
                 .iter()
@@ -218,7 +223,7 @@ impl Thread {
             variadic
                 .flat_map(|argument| argument.values.iter())
                 .filter_map(|value| value.term)
-                .for_each(&mut *visit);
+                .for_each(|term| visit.term(term));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs Everett; it must refuse with exit code 2 and say all of these words.
@@ -302,6 +302,8 @@ fn checkpoints_that_are_damaged() {
         fs::read(&checkpoint).expect("it"),
         fs::read(&args).expect("it"),
     );
+    // One that has its copy is resumed; see `power`.
+    fs::remove_file(folder.join("out/checkpoint.json.copy")).expect("it is there");
     for length in [0, 1, good.len() / 2, good.len() - 1] {
         fs::write(&checkpoint, &good[..length]).expect("written");
         refused(&folder, &["resume", "out"], &["checkpoint.json is damaged"]);
@@ -335,7 +337,9 @@ fn checkpoints_that_are_damaged() {
     // States that cannot be taken up again are told; the run is not complete then.
     let file = folder.join("out/checkpoint-1.states");
     let states = fs::read(&file).expect("it");
-    let renamed = latin(&states).replace(r#""name":"b""#, r#""name":"c""#);
+    let renamed = latin(&states).replace(r#"["b","#, r#"["c","#);
+    assert!(renamed != latin(&states), "the input has this name");
+    fs::remove_file(file.with_extension("copy")).expect("it is there");
     for damaged in [
         renamed.chars().map(|byte| byte as u8).collect(),
         vec![0; states.len()],
@@ -357,6 +361,49 @@ fn checkpoints_that_are_damaged() {
         let code = if has_findings { 1 } else { 2 };
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
         assert!(text(&output).contains(" lost: "), "{}", text(&output));
+        let place = " of checkpoint-1.states";
+        assert!(text(&output).contains(place), "{}", text(&output));
+    }
+}
+
+#[test]
+fn one_damaged_spot_of_a_checkpoint_costs_nothing() {
+    let folder = folder("damaged-spot");
+    build(&folder, "forks", FORKS, &[]);
+    let whole = everett(&folder).args(["run", "--out", "whole", "./forks"]);
+    let whole = whole.output().expect("it starts");
+    assert!(whole.status.code() < Some(2), "{}", text(&whole));
+    let whole = summary(&folder.join("whole"));
+    assert_eq!(whole["complete"], true);
+    let started = everett(&folder).args(START).output().expect("it starts");
+    assert!(started.status.code() < Some(2), "{}", text(&started));
+    let names = ["checkpoint.json", "checkpoint-1.states"];
+    let out = folder.join("out");
+    let files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(&out)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.clone(), fs::read(path).expect("a file")))
+        .collect();
+    for (name, spots) in [(names[0], 2), (names[1], 3)] {
+        for spot in 0..spots {
+            for (path, bytes) in &files {
+                fs::write(path, bytes).expect("written");
+            }
+            let mut bytes = fs::read(out.join(name)).expect("a file");
+            let at = bytes.len() * (2 * spot + 1) / (2 * spots);
+            bytes[at] ^= 0xff;
+            fs::write(out.join(name), bytes).expect("written");
+            let output = everett(&folder).args(["resume", "out"]).output();
+            let output = output.expect("it starts");
+            let said = text(&output);
+            let summary = summary(&out);
+            assert_eq!(summary["complete"], true, "{name}, byte {at}: {said}");
+            assert_eq!(summary["paths"], whole["paths"], "{name}, byte {at}");
+            let is_said =
+                said.contains("checkpoint.json is damaged; the run goes on from its copy");
+            assert_eq!(is_said, name == names[0], "{said}");
+        }
     }
 }
 

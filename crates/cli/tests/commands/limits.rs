@@ -353,6 +353,44 @@ fn large_states_are_within_the_memory_limit() {
     }
 }
 
+/// States share the terms of a long input, so they take little memory; a list of the terms of each
+/// of them, or of all their values, does not.
+#[test]
+fn long_inputs_are_within_the_memory_limit() {
+    let folder = folder("limits-long");
+    build(&folder, "long", LONG, &[]);
+    for workers in ["1", "2"] {
+        let mut run = everett(&folder);
+        run.args(["run", "--no-confirm", "--max-memory", "150M"]);
+        run.args([
+            "--workers",
+            workers,
+            "--max-forks",
+            "4000",
+            "--search",
+            "bfs",
+        ]);
+        run.args(["--out", workers, "./long", "--sym-stdin", "20000"]);
+        let peak = watched(&mut run);
+        assert!(peak < about(150), "{workers} workers: {peak} bytes");
+        let summary = summary(&folder.join(workers));
+        check_weights(&summary);
+        assert_eq!(summary["complete"], false, "{summary:#}");
+        assert_eq!(summary["states_unsaved"], 0, "{summary:#}");
+    }
+}
+
+const LONG: &str = r#"
+#include <unistd.h>
+static char bytes[20000];
+int main(void) {
+    int size = read(0, bytes, sizeof bytes), count = 0;
+    for (int at = 0; at < size; at++)
+        if (bytes[at] == 'x')
+            count++;
+    return count > 100;
+}"#;
+
 /// One call of `memset` takes more than the limit, in a host of a world too.
 #[test]
 fn large_hosts_are_within_the_memory_limit() {

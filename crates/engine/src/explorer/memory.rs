@@ -1,6 +1,7 @@
 //! The memory limit: near it, the explorer spills states to disk and frees unused terms.
 
 use super::*;
+use everett_expr::Marking;
 use everett_vm::made_bytes;
 use std::io;
 
@@ -92,7 +93,10 @@ impl Explorer<'_> {
             Some(_) => live_states(&self.frontier).map(|(id, _)| id).collect(),
             None => Vec::new(),
         };
-        for part in live.chunks(BUNDLE) {
+        for part in live.chunks(SPILLED_TOGETHER) {
+            if self.is_stopping() {
+                break;
+            }
             if let Err(error) = self.spill_states(part) {
                 self.warn(format!("states cannot be spilled: {error}"));
             }
@@ -129,6 +133,10 @@ impl Explorer<'_> {
     /// Keeps one of `part` states in memory, and `entries` spilled ones in the frontier.
     fn make_room(&mut self, part: usize, entries: usize) {
         self.spill_all_but(part);
+        if self.is_stopping() {
+            // The time that is left is for the last checkpoint.
+            return;
+        }
         if !self.is_world() {
             self.fill_backlog(entries);
         }
@@ -146,7 +154,10 @@ impl Explorer<'_> {
                 live[live.len() / part..].to_vec()
             }
         };
-        for part in most.chunks(BUNDLE) {
+        for part in most.chunks(SPILLED_TOGETHER) {
+            if self.is_stopping() {
+                break;
+            }
             if let Err(error) = self.spill_states(part) {
                 self.warn(format!("states cannot be spilled: {error}"));
                 break;
@@ -174,21 +185,23 @@ impl Explorer<'_> {
 
     /// Frees terms that no state uses.
     fn sweep(&mut self) {
-        let mut terms = Vec::new();
+        // States share most of their terms: a list of all of them may take more than all states.
+        let mut marking = Marking::new(&self.worker.arena);
         for (_, stored) in self.frontier.iter() {
             match stored {
-                Stored::Live(state) => state.for_each_term(&mut |term| terms.push(term)),
+                Stored::Live(state) => state.for_each_term(&mut marking),
                 Stored::Spilled(spilled) => {
                     let shown = spilled.net.iter().flat_map(|net| &net.exposed);
                     let shown = shown.flat_map(|data| data.values());
-                    terms.extend(shown.flat_map(|bytes| bytes.terms()));
+                    shown.for_each(|bytes| bytes.visit_terms(&mut marking));
                 }
                 Stored::Running => {}
             }
         }
+        let marks = marking.finish();
         self.world.forget_verdicts();
         self.worker.solver.on_sweep();
-        self.worker.arena.sweep(terms.into_iter());
+        self.worker.arena.sweep_unmarked(&marks);
     }
 
     /// How many states the frontier may hold: a spilled state takes memory there, too.
@@ -231,7 +244,7 @@ impl Explorer<'_> {
     }
 
     /// Moves states from the backlog to the frontier where there is room.
-    pub(super) fn take_from_backlog(&mut self) {
+    pub(crate) fn take_from_backlog(&mut self) {
         self.take_from_backlog_up_to(self.most_in_frontier() / 4);
     }
 
@@ -253,7 +266,32 @@ impl Explorer<'_> {
                         self.searcher.added(&self.frontier, id);
                     }
                 }
-                Err(error) => self.note_lost(u64::from(bundle.count), &error.to_string()),
+                Err(error) => self.note_lost_bundle(&bundle, &error.to_string()),
+            }
+        }
+    }
+
+    /// Takes up states of a program without keeping them in memory, where they are traces.
+    pub(crate) fn stow(&mut self, jobs: Vec<Job>) {
+        for part in jobs.chunks(BUNDLE) {
+            let traces = part.iter().filter_map(|job| match job {
+                Job::State(trace) => Some(Arc::new((**trace).clone())),
+                Job::Worlds(_) => None,
+            });
+            let states = traces.map(|trace| State::starting(Path::following(trace)));
+            let states: Vec<State> = states.collect();
+            let Some(spill) = self.spill.as_mut().filter(|_| states.len() == part.len()) else {
+                self.take_jobs(part.to_vec());
+                continue;
+            };
+            let writer = spill.writer();
+            let places = writer.put(states.iter(), &self.worker.arena);
+            match places.and_then(|places| writer.bundle(&places)) {
+                Ok(bundle) => self.put_last(bundle),
+                Err(error) => {
+                    self.warn(format!("states cannot be spilled: {error}"));
+                    self.take_jobs(part.to_vec());
+                }
             }
         }
     }
@@ -307,6 +345,9 @@ const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
 const SHORT_SLICE: u64 = 1000;
 /// Memory that is kept free for spilling, besides a part of the limit.
 const ROOM_TO_SPILL: u64 = 2 << 20;
+/// States that are spilled between two looks at the clock: one with a long path condition takes a
+/// millisecond.
+const SPILLED_TOGETHER: usize = 64;
 /// Memory that is allowed for an entry of the frontier and what searchers know about it.
 const MEMORY_AN_ENTRY: u64 = 1024;
 

@@ -32,7 +32,7 @@ use crate::random::Random;
 use crate::saved::Saved;
 use crate::search::{Searcher, searcher};
 use crate::source::{SolverLine, solver_lines};
-use crate::spill::{Bundle, SpillFile};
+use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
 use crate::statistics::{LOST, Statistics, VIRTUAL_TIME, WorldStatistics};
 use crate::team::member::{Counted, Elsewhere, Job, Member, TeamStatistics};
@@ -128,6 +128,8 @@ pub trait Listener {
 
 /// A batch ends after this many forks, because the memory in use is not checked before.
 const FORKS_A_BATCH: u64 = 256;
+/// Lost states that are named one by one.
+const MOST_NAMED_LOSSES: usize = 32;
 /// Part of the memory that the index of the spill file may take.
 const SPILL_INDEX_PART: u64 = 64;
 
@@ -205,6 +207,8 @@ pub struct Explorer<'a> {
     in_backlog: usize,
     /// States that the last checkpoint lacks.
     pub(crate) unsaved: u64,
+    /// Lost states that were named.
+    named_losses: usize,
     /// Checks of the clock.
     ticks: u64,
     closing: Closing,
@@ -266,6 +270,7 @@ impl<'a> Explorer<'a> {
             backlog: VecDeque::new(),
             in_backlog: 0,
             unsaved: 0,
+            named_losses: 0,
             spill: match (config.spill.as_deref(), &start) {
                 (Some(path), Start::Saved(saved)) => {
                     let beside = |name: &PathBuf| path.with_file_name(name);
@@ -344,8 +349,7 @@ impl<'a> Explorer<'a> {
                 return Stopped::Limit(limit);
             }
             if !self.enforce_memory_limit() {
-                self.note_limit("max-memory");
-                return Stopped::Limit("max-memory");
+                return self.stopped_by_memory(stop);
             }
             self.tick(listener);
             if self.frontier.is_empty() {
@@ -371,6 +375,17 @@ impl<'a> Explorer<'a> {
         if is_held {
             self.release_team();
         }
+    }
+
+    /// Why a search stops that has too much in memory: spilling is not finished where the time is
+    /// over or the user asks it to stop.
+    fn stopped_by_memory(&mut self, stop: &AtomicBool) -> Stopped {
+        if stop.load(Ordering::Relaxed) {
+            return Stopped::Asked;
+        }
+        let limit = self.limit_reached().unwrap_or("max-memory");
+        self.note_limit(limit);
+        Stopped::Limit(limit)
     }
 
     fn limit_reached(&self) -> Option<&'static str> {
@@ -436,7 +451,7 @@ impl<'a> Explorer<'a> {
                     None
                 }
                 Err(error) => {
-                    self.note_lost(1, &error);
+                    self.note_lost_state(spilled.at, &error);
                     self.cut_worlds_with(id);
                     None
                 }
@@ -444,12 +459,41 @@ impl<'a> Explorer<'a> {
             Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
                 Ok(trace) => Some(Box::new(State::starting(Path::following(Arc::new(trace))))),
                 Err(error) => {
-                    self.note_lost(1, &error.to_string());
+                    self.note_lost_state(spilled.at, &error.to_string());
                     None
                 }
             },
             Stored::Running => None,
         }
+    }
+
+    /// Records that a spilled state cannot be read, and says which.
+    pub(crate) fn note_lost_state(&mut self, at: SpillId, error: &str) {
+        self.named_losses += 1;
+        if self.named_losses > MOST_NAMED_LOSSES {
+            self.warn("more spilled states are lost: the file of states is damaged".to_owned());
+            return self.note_limit(LOST);
+        }
+        let forks = at.halvings;
+        let place = self.place_of_spilled(at.place());
+        self.note_lost(
+            1,
+            &format!("{error} (the state at {place}, after {forks} forks)"),
+        );
+    }
+
+    /// Records that a list of spilled states cannot be read.
+    pub(crate) fn note_lost_bundle(&mut self, bundle: &Bundle, error: &str) {
+        let place = self.place_of_spilled(bundle.place());
+        let error = format!("{error} (the list at {place})");
+        self.note_lost(u64::from(bundle.count), &error);
+    }
+
+    fn place_of_spilled(&self, (number, offset): (u16, u64)) -> String {
+        let older = usize::from(number).checked_sub(1);
+        let file = older.and_then(|at| self.older_files.get(at));
+        let name = file.map_or("spill".into(), |file| file.display().to_string());
+        format!("byte {offset} of {name}")
     }
 
     /// Records that spilled states cannot be read. Their weight never becomes

@@ -133,6 +133,36 @@ fn long_inputs_are_stored_as_differences() {
 }
 
 #[test]
+fn one_damaged_spot_of_a_file_with_a_copy_costs_nothing() {
+    let [spill, file] = ["copied", "copy-1"].map(Scratch::new);
+    let copy = Scratch(copy_of(&file.0));
+    let states = forked(300);
+    let mut writer = SpillWriter::create_twice(&file.0, 1, 1 << 16).unwrap();
+    let ids = writer.put(states.iter(), &Arena::new()).unwrap();
+    let bundle = writer.bundle(&ids).unwrap();
+    drop(writer);
+    let good = std::fs::read(&file.0).unwrap();
+    assert_eq!(std::fs::read(&copy.0).unwrap(), good);
+    for damaged in [&file, &copy] {
+        for at in (0..good.len()).step_by(good.len() / 16) {
+            let mut bytes = good.clone();
+            let end = (at + 512).min(bytes.len());
+            bytes[at..end].fill(0);
+            std::fs::write(&damaged.0, &bytes).unwrap();
+            let opened = SpillFile::open(&spill.0, &[file.0.clone()], 1 << 16).unwrap();
+            assert_eq!(opened.unbundle(&bundle).unwrap(), ids);
+            for (id, state) in ids.iter().zip(&states).step_by(7) {
+                assert_eq!(opened.get(*id).unwrap(), trace(state), "byte {at}");
+            }
+        }
+        std::fs::write(&damaged.0, &good[..good.len() / 2]).unwrap();
+        let opened = SpillFile::open(&spill.0, &[file.0.clone()], 1 << 16).unwrap();
+        assert_eq!(opened.get(ids[299]).unwrap(), trace(&states[299]));
+        std::fs::write(&damaged.0, &good).unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_file_is_an_error() {
     let scratch = Scratch::new("damaged");
     let paths = forked(50);

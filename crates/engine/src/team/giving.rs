@@ -9,6 +9,8 @@ const MOST_GIVEN: usize = 64;
 const MOST_LOOKED_AT: usize = 4096;
 /// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
+/// States that are handed over to the lead at a time.
+const HANDED_TOGETHER: usize = 64;
 
 impl Explorer<'_> {
     /// Gives states to idle workers: those with the largest weight, because
@@ -116,7 +118,8 @@ impl Explorer<'_> {
             Stored::Spilled(spilled) => match self.spill.as_ref()?.get(spilled.at) {
                 Ok(trace) => Some(trace),
                 Err(error) => {
-                    self.note_lost(1, &error.to_string());
+                    let (at, error) = (spilled.at, error.to_string());
+                    self.note_lost_state(at, &error);
                     None
                 }
             },
@@ -142,15 +145,28 @@ impl Explorer<'_> {
         }
     }
 
-    pub(super) fn give_all(&mut self) -> Vec<Job> {
+    /// Gives all that is left to the lead, a part at a time: as traces, states take far more memory.
+    /// After `until`, the rest is given up.
+    pub(super) fn hand_over(&mut self, team: &Team) {
         if self.is_world() {
             let part = self.give_all_worlds();
-            return part
-                .map(|part| Job::Worlds(Arc::new(part)))
-                .into_iter()
-                .collect();
+            let jobs = part.map(|part| Job::Worlds(Arc::new(part)));
+            return team.add_jobs(jobs.into_iter().collect());
         }
-        self.take_states().into_iter().map(Job::state).collect()
+        self.take_all_from_backlog();
+        let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
+        let mut parts = ids.chunks(HANDED_TOGETHER);
+        for part in &mut parts {
+            let traces = part.iter().filter_map(|id| self.give(*id));
+            team.hand_over(traces.map(Job::state).collect());
+            if team.is_closed_at(self.config.clock.now()) {
+                break;
+            }
+        }
+        for id in parts.flatten() {
+            self.statistics.unknown.add(self.frontier.weight(*id));
+            self.unsaved += 1;
+        }
     }
 
     /// Takes all states of a program out of the search, as pending traces.

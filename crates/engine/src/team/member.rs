@@ -67,6 +67,8 @@ pub(crate) struct Report {
     pub(super) refusals: Vec<Refusal>,
     pub(super) solver: SolverStatistics,
     pub(super) events: Vec<Event>,
+    /// States that it gave up, since there was no time for them.
+    pub(super) unsaved: u64,
 }
 
 /// The phase of all workers.
@@ -97,6 +99,8 @@ pub(crate) struct Shared {
     pub(super) covered: Vec<u8>,
     /// Jobs that were given away.
     pub(super) moved: u64,
+    /// When states that were not handed over to the lead are given up.
+    pub(super) closed_at: Option<Duration>,
 }
 
 /// What workers share.
@@ -187,6 +191,7 @@ impl Team {
                 snapshot: Elsewhere::default(),
                 covered,
                 moved: 0,
+                closed_at: None,
             }),
             changed: Condvar::new(),
             wanted: AtomicUsize::new(0),
@@ -223,6 +228,48 @@ impl Team {
         shared.jobs.extend(jobs);
         self.renew_wanted(&shared);
         self.changed.notify_all();
+    }
+
+    /// Gives jobs to the lead, which takes them soon. Waits while it has many to take: all of them
+    /// together may not fit into memory.
+    pub(super) fn hand_over(&self, jobs: Vec<Job>) {
+        let shared = self.shared();
+        // A lead that writes a checkpoint waits itself.
+        let must_wait =
+            |shared: &mut Shared| shared.jobs.len() > MOST_HANDED && shared.phase != Phase::Still;
+        drop(self.changed.wait_while(shared, must_wait));
+        self.add_jobs(jobs);
+    }
+
+    /// For the lead: jobs of workers that leave while the search goes on.
+    pub(super) fn handed(&self) -> Vec<Job> {
+        let mut shared = self.shared();
+        let are_handed = shared.jobs.len() > MOST_HANDED || self.is_narrow.load(Ordering::Relaxed);
+        if !are_handed {
+            return Vec::new();
+        }
+        let jobs = std::mem::take(&mut shared.jobs);
+        self.renew_wanted(&shared);
+        self.changed.notify_all();
+        jobs
+    }
+
+    /// For the lead: all jobs, when some come within a while. `None` if all others have left.
+    pub(super) fn take_handed(&self) -> Option<Vec<Job>> {
+        let is_due = |shared: &mut Shared| shared.jobs.is_empty() && shared.workers > 1;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.shared(), PATIENCE, is_due);
+        let (mut shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let jobs = std::mem::take(&mut shared.jobs);
+        self.renew_wanted(&shared);
+        self.changed.notify_all();
+        (shared.workers > 1 || !jobs.is_empty()).then_some(jobs)
+    }
+
+    /// Whether states that were not handed over until now are given up.
+    pub(super) fn is_closed_at(&self, now: Duration) -> bool {
+        self.shared().closed_at.is_some_and(|end| now >= end)
     }
 
     /// Waits for jobs for a while. The last worker that waits while there are none ends the search.
@@ -273,9 +320,12 @@ impl Team {
         self.shared().phase
     }
 
-    pub(super) fn close(&self) {
+    /// Asks all workers to hand over what is left, until this time, and to leave.
+    pub(super) fn close(&self, until: Option<Duration>) {
         self.stop.store(true, Ordering::Relaxed);
-        self.set_phase(&mut self.shared(), Phase::Close);
+        let mut shared = self.shared();
+        shared.closed_at = until;
+        self.set_phase(&mut shared, Phase::Close);
     }
 
     /// Pauses until the lead has written its checkpoint.
@@ -354,6 +404,9 @@ impl Member {
 
 /// How long a worker waits for jobs before it checks the clock and the stop flag.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Jobs that wait for the lead while workers hand over their states.
+const MOST_HANDED: usize = 256;
 
 /// A state is given away if the work below it is expected to be this many times
 /// the cost of rematerialising it.

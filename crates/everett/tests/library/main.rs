@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 17] = [
+    let tests: [(&str, Test); 18] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         ("worlds_can_be_sent_away", sent_away),
         ("saving_stops_at_a_consistent_point", saving),
         ("worlds_are_saved_whole_or_not_at_all", saving_worlds),
+        ("spilling_ends_when_the_run_does", spilling),
         (
             "queries_of_worlds_that_are_interrupted_stay_open",
             interrupted,
@@ -497,6 +498,48 @@ fn saving_worlds() -> Result<(), Failed> {
     };
     let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
     assert!(run.summary.complete && run.summary.states_unsaved == 0);
+    Ok(())
+}
+
+/// A run that has too much in memory, and that is asked to stop when it looks.
+#[derive(Debug)]
+struct Full(Arc<AtomicBool>);
+
+impl everett_engine::MemoryAccount for Full {
+    fn used(&self) -> u64 {
+        self.0.store(true, Ordering::Relaxed);
+        2 << 30
+    }
+}
+
+fn spilling() -> Result<(), Failed> {
+    let folder = folder("spilling");
+    let world = RunSpec::new([scenario(&folder)]);
+    for stops in [false, true] {
+        let session = Session::new();
+        let (mut config, images) = everett::prepare(&world, &session)?;
+        config.spill = Some(folder.join("spill"));
+        config.limits.max_memory = Some(1 << 30);
+        let asked = if stops {
+            session.stop.clone()
+        } else {
+            Arc::default()
+        };
+        config.memory = Arc::new(Full(asked));
+        let mut explorer = Explorer::new(&images, config, Start::Beginning)?;
+        let mut rounds = Rounds {
+            left: 100,
+            stop: Arc::default(),
+        };
+        let stopped = explorer.run(&session.stop, &mut rounds);
+        // Spilling may take long, and what is left of the time is for the last checkpoint.
+        let (is_asked, spilled) = (stopped == Stopped::Asked, explorer.statistics().spilled);
+        assert_eq!(
+            (is_asked, spilled == 0),
+            (stops, stops),
+            "{stopped:?}, {spilled} spilled"
+        );
+    }
     Ok(())
 }
 

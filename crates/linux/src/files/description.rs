@@ -1,6 +1,6 @@
 //! Open file descriptions, and the descriptors that refer to them.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
@@ -265,7 +265,7 @@ impl Input {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.bytes.for_each_term(visit);
     }
 }

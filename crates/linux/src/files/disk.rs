@@ -1,7 +1,7 @@
 //! Persistence across power loss. Names, owners and permissions survive, as with a journal; the
 //! contents of a file survive only as far as they were synchronised.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
@@ -23,7 +23,7 @@ pub struct Disk {
 
 impl Disk {
     /// Visits all terms.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.tree.for_each_term(visit);
     }
 

@@ -22,7 +22,7 @@ pub use description::{
 };
 pub use dirty_pages::DirtyPages;
 pub use disk::Disk;
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use std::collections::BTreeSet;
 use triomphe::Arc;
 
@@ -187,7 +187,7 @@ impl Files {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.tree.for_each_term(visit);
         self.stdins
             .iter()

@@ -1,6 +1,6 @@
 //! The directory tree and its inodes.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 
 use super::inode::{Directory, Inode, InodeKind};
 use super::table::InodeTable;
@@ -340,7 +340,7 @@ impl Tree {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for inode in self.inodes.iter() {
             if let InodeKind::Regular(bytes) = &inode.kind {
                 bytes.for_each_term(visit);

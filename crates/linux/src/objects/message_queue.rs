@@ -1,6 +1,6 @@
 //! POSIX message queues: messages with priorities, highest first.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 
 use super::{Object, OpenObject, Operations, event};
@@ -107,10 +107,10 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
     host.destroy_unused_queue(open.object);
 }
 
-fn for_each_term(object: &Object, visit: &mut dyn FnMut(ExprId)) {
+fn for_each_term(object: &Object, visit: &mut dyn VisitTerms) {
     if let Object::MessageQueue(queue) = object {
         for message in &queue.messages {
-            message.bytes.terms().for_each(&mut *visit);
+            message.bytes.terms().for_each(|term| visit.term(term));
         }
     }
 }

@@ -12,7 +12,7 @@ pub mod socket;
 mod terminal;
 mod timer;
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 
 use crate::errno::Errno;
@@ -120,7 +120,7 @@ pub struct Operations {
     /// Bytes that can be read without blocking, for `FIONREAD`.
     pub available: fn(&HostState, OpenObject<'_>) -> Option<u64>,
     /// Visits all terms, so that the arena can mark live ones.
-    pub for_each_term: fn(&Object, &mut dyn FnMut(ExprId)),
+    pub for_each_term: fn(&Object, &mut dyn VisitTerms),
 }
 
 impl Operations {

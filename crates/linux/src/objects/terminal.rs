@@ -386,7 +386,7 @@ pub const OPERATIONS: Operations = Operations {
             terminal.input.for_each_term(visit);
             terminal.output.for_each_term(visit);
             let typed = terminal.typed.iter().filter_map(|byte| byte.term);
-            typed.for_each(visit);
+            typed.for_each(|term| visit.term(term));
         }
     },
     ..Operations::CLOSED

@@ -10,7 +10,7 @@
 mod connection;
 mod events;
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, VisitTerms};
 use everett_linux::{Packet, PacketKind};
 use everett_vm::{Interrupt, Oracle, OutsideQuestion};
 use std::net::{IpAddr, SocketAddr};
@@ -139,10 +139,10 @@ impl Peer {
     }
 
     /// Visits all terms.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for act in self.tracks.iter().flat_map(|track| &track.acts) {
             if let PendingAct::Send(_, bytes) = act {
-                bytes.terms().for_each(&mut *visit);
+                bytes.terms().for_each(|term| visit.term(term));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A buffer of at most one page: concrete bytes with a sparse overlay of symbolic ones.
 
-use everett_expr::{Arena, Digest128, ExprId};
+use everett_expr::{Arena, Digest128, ExprId, VisitTerms};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -361,6 +361,14 @@ impl Buffer {
             .iter()
             .flatten()
             .flat_map(|line| line.iter().filter_map(|byte| byte.term))
+    }
+
+    /// Visits all terms, unless they were visited already: states share buffers.
+    pub fn visit_terms(&self, visit: &mut dyn VisitTerms) {
+        let address = std::ptr::from_ref(self) as usize;
+        if !self.overlay.is_empty() && visit.is_new(address) {
+            self.terms().for_each(|term| visit.term(term));
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub use merging::Merge;
 pub use object::{Object, ObjectKind, join_bytes};
 pub use region::{Backing, FileView, MappingTraits, Pages, Protection, WrittenPages};
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, VisitTerms};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
 use everett_ir::code::Program;
 use triomphe::Arc;
@@ -504,7 +504,7 @@ impl Memory {
     }
 
     /// Visits all terms in memory, as roots for garbage collection.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
         for table in self.tables.shared.iter().chain(stacks) {
             for object in table.iter() {

@@ -1,6 +1,6 @@
 //! An object: one allocation with its address, kind and content.
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, ExprId, VisitTerms};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
@@ -607,8 +607,8 @@ impl Object {
     }
 
     /// Visits all terms in the object, as roots for garbage collection.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
-        self.size_term.into_iter().for_each(&mut *visit);
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
+        self.size_term.into_iter().for_each(|term| visit.term(term));
         self.content.for_each_term(visit);
     }
 }
@@ -651,27 +651,27 @@ impl Object {
     }
 
     /// Visits all terms in the journal, as roots for garbage collection.
-    pub fn for_each_journal_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_journal_term(&self, visit: &mut dyn VisitTerms) {
         let Some(journal) = self.valid_journal() else {
             return;
         };
         journal.before.for_each_term(visit);
         for write in &journal.writes {
-            visit(write.offset);
-            visit(write.value);
+            visit.term(write.offset);
+            visit.term(write.value);
         }
     }
 }
 
 impl Content {
-    fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         match self {
-            Content::One(buffer) => buffer.terms().for_each(visit),
+            Content::One(buffer) => buffer.visit_terms(visit),
             Content::Pages(pages) => {
                 pages
                     .iter()
                     .flatten()
-                    .for_each(|page| page.terms().for_each(&mut *visit));
+                    .for_each(|page| page.visit_terms(visit));
             }
             Content::Region(region) => region.for_each_term(visit),
             Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => {}

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
@@ -610,13 +610,13 @@ impl Region {
     }
 
     /// Visits all terms in the region, as roots for garbage collection.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for (_, page) in self.own_pages(0, u64::MAX) {
-            page.terms().for_each(&mut *visit);
+            page.visit_terms(visit);
         }
         for view in &self.files {
             let pages = view.pages.iter().flat_map(|pages| pages.iter()).flatten();
-            pages.for_each(|page| page.terms().for_each(&mut *visit));
+            pages.for_each(|page| page.visit_terms(visit));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The receive queue of a socket.
 
-use everett_expr::ExprId;
+use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 use std::collections::VecDeque;
 use triomphe::Arc;
@@ -184,9 +184,9 @@ impl Inbox {
     }
 
     /// Visits all terms, so that the arena can mark live ones.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+    pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for message in self.iter() {
-            message.bytes.terms().for_each(&mut *visit);
+            message.bytes.terms().for_each(|term| visit.term(term));
         }
     }
 }
