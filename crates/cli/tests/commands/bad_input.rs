@@ -370,8 +370,9 @@ fn checkpoints_that_are_damaged() {
 fn one_damaged_spot_of_a_checkpoint_costs_nothing() {
     let folder = folder("damaged-spot");
     build(&folder, "forks", FORKS, &[]);
-    let whole = everett(&folder).args(["run", "--out", "whole", "./forks"]);
-    let whole = whole.output().expect("it starts");
+    let mut run = everett(&folder);
+    let whole = run.args(["run", "--out", "whole", "./forks"]).output();
+    let whole = whole.expect("it starts");
     assert!(whole.status.code() < Some(2), "{}", text(&whole));
     let whole = summary(&folder.join("whole"));
     assert_eq!(whole["complete"], true);

@@ -361,18 +361,19 @@ fn long_inputs_are_within_the_memory_limit() {
     build(&folder, "long", LONG, &[]);
     for workers in ["1", "2"] {
         let mut run = everett(&folder);
-        run.args(["run", "--no-confirm", "--max-memory", "150M"]);
         run.args([
-            "--workers",
-            workers,
-            "--max-forks",
-            "4000",
-            "--search",
-            "bfs",
+            "run",
+            "--no-confirm",
+            "--max-memory",
+            "100M",
+            "--checkpoint",
+            "1h",
         ]);
-        run.args(["--out", workers, "./long", "--sym-stdin", "20000"]);
+        run.args(["--workers", workers, "--max-forks", "5000"]);
+        run.args(["--search", "bfs", "--out", workers, "./long"]);
+        run.args(["--sym-stdin", "20000"]);
         let peak = watched(&mut run);
-        assert!(peak < about(150), "{workers} workers: {peak} bytes");
+        assert!(peak < about(100), "{workers} workers: {peak} bytes");
         let summary = summary(&folder.join(workers));
         check_weights(&summary);
         assert_eq!(summary["complete"], false, "{summary:#}");
