@@ -153,7 +153,7 @@ struct Older {
 
 impl Older {
     /// Opens a file and its copy. One of them is enough.
-    fn open(path: &PathBuf) -> io::Result<Older> {
+    fn open(path: &FilePath) -> io::Result<Older> {
         let open = |path: &FilePath| {
             let file = File::open(path)?;
             let len = file.metadata()?.len();
@@ -197,7 +197,10 @@ impl SpillFile {
         let written = file.metadata()?.len();
         Ok(SpillFile {
             writer: SpillWriter::with(file, 0, written, memory),
-            older: older.iter().map(Older::open).collect::<io::Result<_>>()?,
+            older: older
+                .iter()
+                .map(|path| Older::open(path))
+                .collect::<io::Result<_>>()?,
         })
     }
 

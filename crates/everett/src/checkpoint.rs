@@ -733,7 +733,9 @@ mod tests {
             for at in 0..good.len() {
                 let mut bytes = good.clone();
                 bytes[at] ^= 1;
-                names.map(|name| fs::write(dir.join(name), &good).expect("written"));
+                for name in names {
+                    fs::write(dir.join(name), &good).expect("written");
+                }
                 fs::write(dir.join(name), &bytes).expect("written");
                 let read = Checkpoint::read(&dir);
                 let read = read.unwrap_or_else(|error| panic!("{name}, {at}: {error}"));

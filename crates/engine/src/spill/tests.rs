@@ -149,14 +149,14 @@ fn one_damaged_spot_of_a_file_with_a_copy_costs_nothing() {
             let end = (at + 512).min(bytes.len());
             bytes[at..end].fill(0);
             std::fs::write(&damaged.0, &bytes).unwrap();
-            let opened = SpillFile::open(&spill.0, &[file.0.clone()], 1 << 16).unwrap();
+            let opened = SpillFile::open(&spill.0, std::slice::from_ref(&file.0), 1 << 16).unwrap();
             assert_eq!(opened.unbundle(&bundle).unwrap(), ids);
             for (id, state) in ids.iter().zip(&states).step_by(7) {
                 assert_eq!(opened.get(*id).unwrap(), trace(state), "byte {at}");
             }
         }
         std::fs::write(&damaged.0, &good[..good.len() / 2]).unwrap();
-        let opened = SpillFile::open(&spill.0, &[file.0.clone()], 1 << 16).unwrap();
+        let opened = SpillFile::open(&spill.0, std::slice::from_ref(&file.0), 1 << 16).unwrap();
         assert_eq!(opened.get(ids[299]).unwrap(), trace(&states[299]));
         std::fs::write(&damaged.0, &good).unwrap();
     }

@@ -146,7 +146,7 @@ impl Explorer<'_> {
     }
 
     /// Gives all that is left to the lead, a part at a time: as traces, states take far more memory.
-    /// After `until`, the rest is given up.
+    /// Where the time for that is over, the rest is given up and counted.
     pub(super) fn hand_over(&mut self, team: &Team) {
         if self.is_world() {
             let part = self.give_all_worlds();

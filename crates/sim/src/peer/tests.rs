@@ -1,5 +1,5 @@
 use super::*;
-use everett_expr::ArrayId;
+use everett_expr::{ArrayId, ExprId};
 use everett_vm::{Buffer, ChoiceSite, OutsideAnswer, Suspend};
 
 /// Answers from a list, and keeps what it was asked.
