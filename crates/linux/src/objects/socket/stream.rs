@@ -85,15 +85,18 @@ impl Kernel<'_, '_> {
         let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
         let is_last = socket.read_shut || socket.end_received || socket.error.is_some();
         let is_last = is_last || socket.state == SocketState::Idle;
+        let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
+        // A read that takes bytes at the mark drops the marked one, also if there is no other.
+        let most = wanted.min(socket.before_mark(takes && wanted > 0));
         let here = socket.inbox.len() - socket.skipped();
         if here >= enough || (is_last && here > 0) {
-            return self.take_from_stream(open, wanted, flags);
+            return self.take_from_stream(open, before, most, takes);
         }
         if here > 0 {
             // Less than `SO_RCVLOWAT` is better than nothing when the wait is over.
             let what = "receive from a TCP socket";
             return match self.wait_for_socket(open, event::IN, flags, what) {
-                Stop::Errno(Errno::EAGAIN) => self.take_from_stream(open, wanted, flags),
+                Stop::Errno(Errno::EAGAIN) => self.take_from_stream(open, before, most, takes),
                 other => Err(other),
             };
         }
@@ -112,16 +115,15 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
     }
 
-    /// Takes bytes that have been received, or looks at them.
+    /// Takes bytes that have been received, or looks at them; `before` were there before the call.
     fn take_from_stream(
         &mut self,
         open: OpenObject<'_>,
-        wanted: u64,
-        flags: u32,
+        before: u64,
+        most: u64,
+        takes: bool,
     ) -> Result<Received, Stop> {
         let socket = self.socket_of(open)?;
-        let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
-        let most = wanted.min(socket.before_mark(takes && wanted > 0));
         if !takes {
             return Ok(Received::bytes(socket.inbox.peek(socket.skipped(), most)));
         }
