@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{Bench, RUNS};
 
 /// Programs that fork much.
-const PROGRAMS: [&str; 3] = ["02_branch_tree", "07_expr_parser", "27_base64"];
+const PROGRAMS: [&str; 2] = ["02_branch_tree", "07_expr_parser"];
 
 impl Bench {
     pub fn parallel(&self, text: &mut String) -> Result<()> {

@@ -230,8 +230,15 @@ pub struct NativeSummary {
 }
 
 impl NativeSummary {
-    /// How many runs ended in which way, as text for people; `who` names what ends.
-    pub fn text(&self, folder: &Path, findings: u32, who: &str) -> String {
+    /// How many runs ended in which way, as text for people; `who` names what ends. `say` is for
+    /// what the library says: findings can quote the program, which is not to be changed.
+    pub fn text(
+        &self,
+        folder: &Path,
+        findings: u32,
+        who: &str,
+        say: impl Fn(&str) -> String,
+    ) -> String {
         let mut lines = Vec::new();
         lines.push(format!(
             "{}, {}, {}, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
@@ -243,13 +250,16 @@ impl NativeSummary {
             self.calls as f64 / self.wall_seconds,
         ));
         for ended in &self.ends {
-            let place = match &ended.finding {
-                Some(place) => format!(": {}", folder.join(place).display()),
-                None => String::new(),
+            let (end, place) = match &ended.finding {
+                Some(place) => (
+                    ended.end.clone(),
+                    format!(": {}", folder.join(place).display()),
+                ),
+                None => (say(&ended.end), String::new()),
             };
             lines.push(format!(
-                "{:>8} {who}{} (first with seed {}){place}",
-                ended.runs, ended.end, ended.seed
+                "{:>8} {who}{end} (first with seed {}){place}",
+                ended.runs, ended.seed
             ));
         }
         if !self.limits_hit.is_empty() {

@@ -174,17 +174,6 @@ pub struct Proxy {
     pub is_udp: bool,
 }
 
-impl Default for Proxy {
-    fn default() -> Proxy {
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        Proxy {
-            listen: nowhere,
-            to: nowhere,
-            is_udp: false,
-        }
-    }
-}
-
 /// What is searched, and how.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SearchConfig {

@@ -2,7 +2,7 @@
 //! there, and which of them are masked.
 
 use crate::model::{FieldCount, FieldStart, MessageField};
-use crate::reader::{Table, ValueReader, unknown, wrong};
+use crate::reader::{Table, ValueReader, needed, unknown, wrong};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlNode, TomlValue};
 
@@ -68,7 +68,13 @@ impl FieldReader {
         let values = ValueReader::default();
         let known = [around, before].concat();
         let mut table = Table::new("trojans.fields".to_owned(), node.span, node, diagnostics)?;
-        let name = needed(&mut table, "name", "name = \"cmd\"", diagnostics);
+        let name = needed(
+            &mut table,
+            "the field",
+            "name",
+            "name = \"cmd\"",
+            diagnostics,
+        );
         let name = name.and_then(|node| values.text(node, diagnostics));
         let start = self.start(node, &mut table, (&known, before), diagnostics);
         let repeat = table.get("repeat");
@@ -76,7 +82,13 @@ impl FieldReader {
         let (group, size) = (table.get("fields"), table.get("size"));
         let size = match (group, size) {
             (None, None) => {
-                needed(&mut table, "size", "size = 1, or \"rest\"", diagnostics);
+                needed(
+                    &mut table,
+                    "the field",
+                    "size",
+                    "size = 1, or \"rest\"",
+                    diagnostics,
+                );
                 None
             }
             (None, Some(node)) => count(node, &known, diagnostics),
@@ -203,21 +215,6 @@ impl FieldReader {
             diagnostics.help(span, message, help);
         }
     }
-}
-
-/// A value that a field must have.
-fn needed<'t>(
-    table: &mut Table<'t>,
-    key: &'static str,
-    example: &str,
-    diagnostics: &mut Diagnostics,
-) -> Option<&'t TomlNode> {
-    let node = table.get(key);
-    if node.is_none() {
-        let message = format!("the field has no {key}");
-        diagnostics.help(table.span, message, format!("write {example}"));
-    }
-    node
 }
 
 fn takes_rest(field: &MessageField) -> bool {

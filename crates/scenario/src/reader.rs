@@ -310,3 +310,19 @@ pub(crate) fn unknown(
     };
     diagnostics.help(span, format!("unknown {what} {word:?}"), help);
 }
+
+/// A value that a table, which `what` names, must have.
+pub(crate) fn needed<'t>(
+    table: &mut Table<'t>,
+    what: &str,
+    key: &'static str,
+    example: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'t TomlNode> {
+    let node = table.get(key);
+    if node.is_none() {
+        let message = format!("{what} has no {key}");
+        diagnostics.help(table.span, message, format!("write {example}"));
+    }
+    node
+}

@@ -7,7 +7,7 @@ use crate::model::{
     Accept, FieldCount, FieldStart, HostSetup, MessageField, ReplacedFunction, StructFields,
     Trojans,
 };
-use crate::reader::{Table, ValueReader, unknown, wrong};
+use crate::reader::{Table, ValueReader, needed, unknown, wrong};
 use crate::source::Diagnostics;
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
@@ -48,13 +48,31 @@ pub(crate) fn trojans(
 
 impl Reader<'_> {
     fn read(&self, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> Option<Trojans> {
-        let server = self.needed(table, "server", "server = \"server\"", diagnostics);
+        let server = needed(
+            table,
+            "[trojans]",
+            "server",
+            "server = \"server\"",
+            diagnostics,
+        );
         let server = server.and_then(|node| self.server(node, diagnostics));
-        let clients = self.needed(table, "clients", "clients = [\"client\"]", diagnostics);
+        let clients = needed(
+            table,
+            "[trojans]",
+            "clients",
+            "clients = [\"client\"]",
+            diagnostics,
+        );
         let clients = clients.map(|node| self.clients(node, server, diagnostics));
-        let port = self.needed(table, "port", "port = 9000", diagnostics);
+        let port = needed(table, "[trojans]", "port", "port = 9000", diagnostics);
         let port = port.and_then(|node| self.values.number(node, 65_535, diagnostics));
-        let lengths = self.needed(table, "length", "length = 4 or \"1-16\"", diagnostics);
+        let lengths = needed(
+            table,
+            "[trojans]",
+            "length",
+            "length = 4 or \"1-16\"",
+            diagnostics,
+        );
         let lengths = lengths.and_then(|node| self.lengths(node, diagnostics));
         let protocols = [("udp", false), ("tcp", true)];
         let is_stream = table.get("protocol").map_or(Some(false), |node| {
@@ -158,21 +176,6 @@ impl Reader<'_> {
             return None;
         }
         Some((low, high))
-    }
-
-    fn needed<'t>(
-        &self,
-        table: &mut Table<'t>,
-        key: &'static str,
-        example: &str,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<&'t TomlNode> {
-        let node = table.get(key);
-        if node.is_none() {
-            let message = format!("[trojans] has no {key}");
-            diagnostics.help(table.span, message, format!("write {example}"));
-        }
-        node
     }
 
     /// Hosts of a name, or of a group of that name.

@@ -168,13 +168,7 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
 
 /// Prints how many runs ended in which way; `who` names what ends.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
-    for line in summary.text(folder, findings, who).lines() {
-        // Findings can quote the program, which is not to be changed.
-        match line.contains("findings/") {
-            true => print(line),
-            false => print(&with_flags(line)),
-        }
-    }
+    print(&summary.text(folder, findings, who, with_flags));
     for warning in &summary.warnings {
         notice(warning);
     }

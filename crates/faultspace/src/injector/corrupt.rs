@@ -168,8 +168,13 @@ mod tests {
     use crate::settings::Proxy;
 
     fn plan(text: &str) -> Result<Vec<ByteFault>, String> {
+        let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let means = Means {
-            proxy: Some(Proxy::default()),
+            proxy: Some(Proxy {
+                listen: nowhere,
+                to: nowhere,
+                is_udp: false,
+            }),
             ..Means::default()
         };
         match Corrupt.plan(&Scenario::parse(text).unwrap(), &means)? {
