@@ -61,6 +61,7 @@ mod shrink;
 mod spec;
 mod summarise;
 mod summary;
+mod tally;
 mod text;
 mod trace;
 mod trojans;
@@ -87,7 +88,7 @@ pub use job::{Job, JobFinding, JobResult, JobTest, Prepared, States, root_state,
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
-pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, NativeUnsupported, native};
+pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options_list};
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
@@ -109,7 +110,8 @@ pub use summary::{
     ClusterFigures, Comparison, CoverageTotals, DifferenceEntry, Paths, PeerFigures,
     ProgramFigures, ResumeFrom, Summary, Weights, WorldFigures,
 };
-pub use text::{comparison_text, json_line, progress_text, summary_text};
+pub use tally::NativeUnsupported;
+pub use text::{comparison_text, json_line, never_fired_text, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
     AFTERWARDS, ClientFigures, Contains, LengthFigures, Nearest, REFUTE, TrojanEntry, TrojanField,

@@ -28,6 +28,8 @@ use crate::points::are_possible;
 use crate::scenario::load_scenario;
 use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec, results_folder};
+use crate::tally::{NativeUnsupported, Tally};
+use crate::text::never_fired_text;
 use crate::trace::{HOST, WorldTrace, Wrong};
 use crate::world::chart::messages_files;
 
@@ -100,8 +102,17 @@ impl NativeSpec {
 pub enum NativeResult {
     /// One run of a program.
     Program(Box<NativeRun>),
-    /// One run of a world, with the finding if there is one.
-    World(Box<WorldRun>, Option<Wrong>),
+    /// One run of a world.
+    World {
+        /// The run.
+        run: Box<WorldRun>,
+        /// The finding, if there is one.
+        wrong: Option<Wrong>,
+        /// What makes a run without a finding say little, if anything does.
+        warning: Option<String>,
+        /// Faults that did not happen in it.
+        faults_never_fired: Vec<String>,
+    },
     /// Many runs.
     Many {
         /// The folder of the results.
@@ -184,9 +195,15 @@ fn one_world(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Nati
     for host in &mut world.hosts {
         host.config.host.options.logs_calls = spec.logs_calls;
     }
-    let seen = run_once(&world, spec.seed)?;
-    let wrong = world.wrong_with(&seen);
-    Ok(NativeResult::World(Box::new(seen), wrong))
+    let run = run_once(&world, spec.seed)?;
+    let mut tally = Tally::default();
+    tally.add(&run, false);
+    Ok(NativeResult::World {
+        wrong: world.wrong_with(&run),
+        warning: tally.world_warning(&world),
+        faults_never_fired: tally.never_fired(&world),
+        run: Box::new(run),
+    })
 }
 
 /// A group of runs that ended the same.
@@ -221,8 +238,10 @@ pub struct NativeSummary {
     /// Limits that some of them reached, by their options: the program went on otherwise than on
     /// a real machine, or was ended.
     pub limits_hit: BTreeSet<&'static str>,
-    /// What the kernel model warns of.
+    /// What the kernel model warns of, and what makes runs without findings say little.
     pub warnings: BTreeSet<String>,
+    /// Faults of the scenario and failures of calls that happened in none of them.
+    pub faults_never_fired: Vec<String>,
     /// What the kernel model refused or ignored in them although Linux would do it.
     pub unsupported: Vec<NativeUnsupported>,
     /// Wall-clock time of all runs.
@@ -266,48 +285,9 @@ impl NativeSummary {
             let limits: Vec<&str> = self.limits_hit.iter().copied().collect();
             lines.push(format!("limits reached: {}", limits.join(", ")));
         }
+        lines.extend(never_fired_text(&self.faults_never_fired));
         lines.join("\n")
     }
-}
-
-/// What the kernel model warned of on the hosts of a run.
-fn warnings<'r>(world: &NativeWorld, seen: &'r WorldRun) -> impl Iterator<Item = String> + use<'r> {
-    let is_program = world.is_program();
-    seen.hosts.iter().flat_map(move |(host, run)| {
-        let warnings = run.warnings.iter();
-        warnings.map(move |warning| match is_program {
-            true => warning.clone(),
-            false => format!("host {host}: {warning}"),
-        })
-    })
-}
-
-/// What the kernel model refused or ignored in native runs.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct NativeUnsupported {
-    /// The host, in a world.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// The system call.
-    pub call: String,
-    /// What was asked for.
-    pub what: String,
-}
-
-/// What hosts of a run were refused.
-fn refused<'r>(
-    world: &NativeWorld,
-    seen: &'r WorldRun,
-) -> impl Iterator<Item = NativeUnsupported> + use<'r> {
-    let is_program = world.is_program();
-    seen.hosts.iter().flat_map(move |(host, run)| {
-        let refusals = run.refusals.iter();
-        refusals.map(move |refusal| NativeUnsupported {
-            host: (!is_program).then(|| host.clone()),
-            call: refusal.call.clone(),
-            what: refusal.what.clone(),
-        })
-    })
 }
 
 /// Schedules threads at random unless the spec or the scenario names a scheduler.
@@ -448,10 +428,9 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     run.write(&folder)?;
     let (started, used) = (session.now(), session.memory.used());
     let mut ends: BTreeMap<String, Ended> = BTreeMap::new();
-    let mut unsupported = BTreeSet::new();
-    let (mut limits_hit, mut all_warnings) = (BTreeSet::new(), BTreeSet::new());
+    let mut tally = Tally::default();
     let is_stopped = || session.stop.load(Ordering::Relaxed);
-    let (mut made, mut failed, mut calls) = (0, 0, 0);
+    let (mut made, mut failed) = (0, 0);
     let (mut findings, mut places) = (0, 0);
     for number in 0..runs {
         let seed = spec.seed.wrapping_add(u64::from(number));
@@ -465,10 +444,7 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
         }
         made += 1;
         failed += u32::from(has_failed(&seen));
-        calls += seen.hosts.values().map(|host| host.calls).sum::<u64>();
-        unsupported.extend(refused(&world, &seen));
-        limits_hit.extend(seen.hosts.values().flat_map(|host| &host.limits_hit));
-        all_warnings.extend(warnings(&world, &seen));
+        tally.add(&seen, world.is_program());
         let wrong = world.wrong_with(&seen);
         let end = match seen.hosts.get(HOST).filter(|_| world.is_program()) {
             Some(run) => describe(run),
@@ -499,13 +475,14 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     let summary = NativeSummary {
         runs: made,
         seed: spec.seed,
-        calls,
+        calls: tally.calls,
         failed,
         is_interrupted: is_stopped(),
         ends: ends.into_values().collect(),
-        limits_hit,
-        warnings: all_warnings,
-        unsupported: unsupported.into_iter().collect(),
+        warnings: tally.warnings(&world),
+        faults_never_fired: tally.never_fired(&world),
+        limits_hit: tally.limits_hit,
+        unsupported: tally.unsupported.into_iter().collect(),
         wall_seconds: (session.now() - started).as_secs_f64(),
     };
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
@@ -658,10 +635,10 @@ impl NativeResult {
     pub fn conclusion(&self) -> Conclusion {
         match self {
             NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),
-            NativeResult::World(seen, wrong) => {
+            NativeResult::World { run, wrong, .. } => {
                 let is_found = |kind: &str| !is_tool_limit(kind);
                 let has_findings = wrong.as_ref().is_some_and(|wrong| is_found(&wrong.kind));
-                Conclusion::new(has_findings, has_failed(seen), false)
+                Conclusion::new(has_findings, has_failed(run), false)
             }
             NativeResult::Many {
                 summary, findings, ..

@@ -72,6 +72,14 @@ pub(crate) struct WorldContext {
     outside: Option<Arc<dyn Outside>>,
 }
 
+impl WorldContext {
+    /// Names of the faults of the network and its hosts.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &str> {
+        let faults = self.network.faults.list().iter();
+        faults.map(|fault| fault.name.as_str())
+    }
+}
+
 /// The native programs of a run.
 pub(crate) struct NativeWorld {
     /// Its hosts.
@@ -447,14 +455,8 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
     }
     Ok(WorldRun {
         hosts: all,
-        broken: None,
-        broken_on: None,
-        histories: Vec::new(),
-        messages: Vec::new(),
-        is_cut: false,
         is_over: true,
-        unevaluated: BTreeSet::new(),
-        unanswered: None,
+        ..WorldRun::default()
     })
 }
 

@@ -13,6 +13,7 @@ use crate::record::Recorder;
 use crate::summary::{
     Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
 };
+use crate::tally::no_packets;
 
 /// So many lines are listed with the cost of their queries.
 const MOST_SOLVER_LINES: usize = 10;
@@ -39,9 +40,7 @@ fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
     let hosts = explorer.config().hosts.len();
     let is_silent = explorer.world_statistics().packets == 0 && stopped == Stopped::Finished;
     if explorer.is_world() && hosts > 1 && is_silent {
-        warnings.push(format!(
-            "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"
-        ));
+        warnings.push(no_packets(hosts));
     }
     warnings
 }

@@ -117,14 +117,7 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     if let Some(stalled) = summary.world.as_ref().and_then(stalled_text) {
         lines.push(stalled);
     }
-    if !summary.faults_never_fired.is_empty() {
-        let never = &summary.faults_never_fired;
-        let shown = never[..never.len().min(MOST_SHOWN)].join(", ");
-        let more = never.len().saturating_sub(MOST_SHOWN);
-        let more = (more > 0).then(|| format!(" and {more} more"));
-        let more = more.unwrap_or_default();
-        lines.push(format!("faults that never fired: {shown}{more}"));
-    }
+    lines.extend(never_fired_text(&summary.faults_never_fired));
     let pending = summary.program.as_ref().map_or(0, |it| it.states_pending);
     if pending > 0 {
         let how = match summary.resume_from {
@@ -139,6 +132,15 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// Faults that never fired, as a line of text.
+pub fn never_fired_text(never: &[String]) -> Option<String> {
+    let shown = never[..never.len().min(MOST_SHOWN)].join(", ");
+    let more = never.len().saturating_sub(MOST_SHOWN);
+    let more = (more > 0).then(|| format!(" and {more} more"));
+    let more = more.unwrap_or_default();
+    (!never.is_empty()).then(|| format!("faults that never fired: {shown}{more}"))
 }
 
 fn completeness(complete: bool) -> &'static str {

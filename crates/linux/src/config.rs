@@ -1,6 +1,7 @@
 //! The configuration of a host.
 
 use everett_vm::ImageId;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -381,6 +382,37 @@ pub struct FaultOptions {
     pub block_interval: u32,
     /// Each so many-th `select` fails, with `EINTR` and `ENOMEM` in turn; 0 for none.
     pub select_interval: u32,
+}
+
+impl FaultOptions {
+    /// Filters of these options that let failures in.
+    fn wanted(&self) -> impl Iterator<Item = &FaultFilter> {
+        let filters = self.only.iter().filter(|_| self.most > 0);
+        filters.filter(|filter| !filter.excludes)
+    }
+}
+
+/// Failures that hosts are to have (`--fault`, `fault_calls`) and that none of these hosts had;
+/// each host with what failed on it, in the words of [`InjectedFailure`](crate::InjectedFailure).
+pub fn never_injected<'h>(
+    hosts: impl IntoIterator<Item = (&'h FaultOptions, Option<&'h BTreeSet<String>>)>,
+) -> Vec<String> {
+    let mut all: Vec<(&FaultFilter, bool)> = Vec::new();
+    for (options, injected) in hosts {
+        for filter in options.wanted() {
+            let happens = |what: &String| match what.split_once(" fails: ") {
+                Some((call, failure)) => filter.matches(call, failure),
+                None => false,
+            };
+            let happened = injected.is_some_and(|all| all.iter().any(happens));
+            match all.iter_mut().find(|(known, _)| *known == filter) {
+                Some((_, known)) => *known |= happened,
+                None => all.push((filter, happened)),
+            }
+        }
+    }
+    let never = all.into_iter().filter(|(_, happened)| !happened);
+    never.map(|(filter, _)| filter.to_string()).collect()
 }
 
 /// A filter for failures.

@@ -82,6 +82,7 @@ pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
     Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig,
     HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin, Watch,
+    never_injected,
 };
 pub use documentation::documentation;
 pub use errno::Errno;

@@ -57,6 +57,7 @@ pub struct Guide<'w> {
 }
 
 /// The result of running a world.
+#[derive(Default)]
 pub struct WorldRun {
     /// The result of each host; one that has not ended waits.
     pub hosts: BTreeMap<String, NativeRun>,
@@ -68,6 +69,10 @@ pub struct WorldRun {
     pub histories: Vec<(String, History)>,
     /// The message log.
     pub messages: Vec<Message>,
+    /// Number of packets that hosts sent.
+    pub packets: u64,
+    /// Names of faults of the scenario that happened.
+    pub fired: BTreeSet<String>,
     /// It was cut off at the limit of virtual time although more would have happened.
     pub is_cut: bool,
     /// Nothing would have happened any more. Otherwise it was ended before, such as by a crash or a
@@ -245,6 +250,8 @@ struct Loop<'c, 'n, 'l> {
     max_virtual_ns: Option<u64>,
     lookahead_ns: u64,
     messages: MessageLog,
+    packets: u64,
+    fired: BTreeSet<String>,
     checks: Checks<'l>,
     broken: Option<String>,
     broken_on: Option<String>,
@@ -265,6 +272,8 @@ pub fn run_world<'c>(
     let mut all = Loop {
         hosts: boot_all(hosts, network, guides)?,
         messages: MessageLog::between(names.clone()),
+        packets: 0,
+        fired: BTreeSet::new(),
         names,
         lookahead_ns: network.network.lookahead_ns(),
         network: network.network,
@@ -297,6 +306,8 @@ pub fn run_world<'c>(
         broken_on: all.broken_on,
         histories,
         messages: all.messages.in_order(),
+        packets: all.packets,
+        fired: all.fired,
         is_cut: all.is_cut,
         is_over: all.is_over,
         unevaluated: BTreeSet::new(),
@@ -435,6 +446,8 @@ impl<'c> Loop<'c, '_, '_> {
             let bytes = delivered.and_then(|packet| machine.bytes(packet));
             self.messages
                 .log_step(here, &step, &self.network.faults, bytes);
+            let faults = step.faults().map(|fault| self.network.faults.get(fault));
+            self.fired.extend(faults.map(|fault| fault.name.clone()));
             if !self.handle(at, step) {
                 return Ok(false);
             }
@@ -545,6 +558,7 @@ impl<'c> Loop<'c, '_, '_> {
             sim.unsent.extend(host.take_sent());
         }
         for (packet, is_own) in sim.take_outgoing(false) {
+            self.packets += 1;
             let Running { machine, sim, .. } = &mut self.hosts[at];
             let topology = &self.network.topology;
             let Some((targets, arrival)) = sim.transmit(topology, from, packet, is_own) else {

@@ -172,6 +172,8 @@ pub struct NativeRun {
     pub stack: NativeStack,
     /// The call stacks at which planned faults of calls and allocations happened, in order.
     pub injected: Vec<NativeStack>,
+    /// Failures of calls and allocations that were injected, as the model words them.
+    pub failures: BTreeSet<String>,
     /// Virtual time at the end.
     pub clock_ns: u64,
     /// System calls answered.

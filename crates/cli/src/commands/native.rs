@@ -98,7 +98,16 @@ impl Subcommand for NativeArgs {
         let result = everett::native(&spec, &session, &mut OurStreams)?;
         match &result {
             NativeResult::Program(run) => return Ok(native_ended(run)),
-            NativeResult::World(run, wrong) => world_ended(run, wrong.as_ref()),
+            NativeResult::World {
+                run,
+                wrong,
+                warning,
+                faults_never_fired,
+            } => {
+                world_ended(run, wrong.as_ref());
+                let never = everett::never_fired_text(faults_never_fired);
+                warning.iter().chain(&never).for_each(|text| notice(text));
+            }
             NativeResult::Many {
                 folder,
                 summary,

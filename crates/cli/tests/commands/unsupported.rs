@@ -171,4 +171,30 @@ fn a_world_in_which_nothing_is_sent_says_so() {
         "{said}"
     );
     assert!(said.contains("faults that never fired: lost"), "{said}");
+
+    for runs in [&[][..], &["--runs", "3", "--out", "native"]] {
+        let native = everett(&folder)
+            .arg("native")
+            .args(runs)
+            .arg("world.toml")
+            .output();
+        let said = text(&native.expect("it runs"));
+        assert!(said.contains("no packet was sent"), "{said}");
+        assert!(said.contains("faults that never fired: lost"), "{said}");
+    }
+    let summary = summary(&folder.join("native"));
+    assert_eq!(summary["faults_never_fired"][0], "lost");
+}
+
+#[test]
+fn native_runs_say_which_failures_were_never_injected() {
+    let folder = folder("native-never-fired");
+    let source = "#include <stdlib.h>\nint main(void) { void *p = malloc(9); free(p); return 0; }";
+    build(&folder, "allocates", source, &[]);
+    let faults = ["--faults", "1", "--fault", "malloc,read"];
+    let mut native = everett(&folder);
+    native.args(["native", "--runs", "20", "--out", "out"]);
+    expect(native.args(faults).arg("./allocates"), 0);
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["faults_never_fired"].to_string(), "[\"read\"]");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use everett_expr::Arena;
-use everett_linux::{ChangedFile, FaultFilter, Host, PreemptionPoint, Refusal};
+use everett_linux::{ChangedFile, Host, PreemptionPoint, Refusal, never_injected};
 use everett_solver::Verdict;
 use everett_vm::{CallSite, leak_finding, leaked_blocks};
 use std::collections::btree_map::Entry;
@@ -167,25 +167,11 @@ impl Explorer<'_> {
     /// Failures that hosts are to have (`--fault`, `fault_calls`),
     /// and that none of these hosts had.
     pub fn failures_never_injected(&self) -> Vec<String> {
-        let mut all: Vec<(&FaultFilter, bool)> = Vec::new();
-        for (host, number) in self.config.hosts.iter().zip(0..) {
-            let options = &host.config.options.faults;
+        let hosts = self.config.hosts.iter().zip(0..);
+        never_injected(hosts.map(|(host, number)| {
             let injected = self.statistics.injected.get(&number);
-            let filters = options.only.iter().filter(|_| options.most > 0);
-            for filter in filters.filter(|filter| !filter.excludes) {
-                let happens = |what: &String| match what.split_once(" fails: ") {
-                    Some((call, failure)) => filter.matches(call, failure),
-                    None => false,
-                };
-                let happened = injected.is_some_and(|all| all.iter().any(happens));
-                match all.iter_mut().find(|(known, _)| *known == filter) {
-                    Some((_, known)) => *known |= happened,
-                    None => all.push((filter, happened)),
-                }
-            }
-        }
-        let never = all.into_iter().filter(|(_, happened)| !happened);
-        never.map(|(filter, _)| filter.to_string()).collect()
+            (&host.config.options.faults, injected)
+        }))
     }
 
     /// What kernels refused, to report it.

@@ -254,6 +254,10 @@ impl<'c> NativeMachine<'c> {
             files,
             stack: std::mem::take(&mut self.stack),
             injected: std::mem::take(&mut self.injected),
+            failures: {
+                let failures = self.host.injected_failures().iter();
+                failures.map(|one| one.what.to_string()).collect()
+            },
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
             warnings: self.host.warnings().to_vec(),
