@@ -5,14 +5,17 @@ use everett_net::HostIndex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 
 use crate::error::SavedError;
 use crate::explorer::Explorer;
 use crate::frontier::{Spilled, SpilledNet, StateId, Stored};
 use crate::mapping::{MemberId, StoredTable};
 use crate::part::Part;
+use crate::path::Path;
 use crate::saved::{Saved, SavedState, SavedWorld, StateFacts};
-use crate::spill::{BUNDLE, Bundle, SpillWriter};
+use crate::spill::{BUNDLE, Bundle, Places, SpillWriter};
+use crate::state::State;
 use crate::team::member::Job;
 
 /// Memory for the index of a checkpoint's file.
@@ -33,11 +36,15 @@ impl Explorer<'_> {
         match self.is_world() {
             true => world = self.save_world(&mut writer, go_on)?,
             false => {
+                let Some(elsewhere) = self.save_elsewhere(&mut writer, go_on)? else {
+                    return Ok(None);
+                };
                 let (bundles, unsaved) = self.save_program(&mut writer, go_on)?;
                 if !unsaved.is_empty() {
                     return Ok(None);
                 }
                 left = bundles;
+                left.extend(elsewhere);
             }
         }
         if sync {
@@ -130,10 +137,6 @@ impl Explorer<'_> {
         for part in spilled.chunks(BUNDLE) {
             bundles.push(writer.bundle(part)?);
         }
-        for part in self.states_elsewhere().chunks(BUNDLE) {
-            let places = writer.put(part.iter(), &self.worker.arena)?;
-            bundles.push(writer.bundle(&places)?);
-        }
         let mut parts = live.chunks(BUNDLE);
         for part in &mut parts {
             let states = part.iter().map(|(_, state)| *state);
@@ -147,6 +150,43 @@ impl Explorer<'_> {
         Ok((bundles, unsaved))
     }
 
+    /// Saves the states of a program that are with other workers or on their way. `None` if
+    /// `go_on` said no.
+    fn save_elsewhere(
+        &self,
+        writer: &mut SpillWriter,
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Vec<Bundle>>> {
+        let (mut bundles, mut jobs) = (Vec::new(), self.in_transit.clone());
+        while let Some(more) = self.next_elsewhere() {
+            jobs.extend(more.jobs);
+            while jobs.len() >= BUNDLE {
+                let part = jobs.split_off(jobs.len() - BUNDLE);
+                bundles.push(self.save_jobs(writer, part)?);
+            }
+            if !go_on() {
+                return Ok(None);
+            }
+        }
+        while !jobs.is_empty() {
+            let part = jobs.split_off(jobs.len().saturating_sub(BUNDLE));
+            bundles.push(self.save_jobs(writer, part)?);
+        }
+        Ok(Some(bundles))
+    }
+
+    fn save_jobs(&self, writer: &mut SpillWriter, jobs: Vec<Job>) -> io::Result<Bundle> {
+        let traces = jobs.into_iter().filter_map(|job| match job {
+            Job::State(trace) => Some(Arc::from(trace)),
+            Job::Worlds(_) => None,
+        });
+        let states: Vec<State> = traces
+            .map(|trace| State::starting(Path::following(trace)))
+            .collect();
+        let places = writer.put(states.iter(), &self.worker.arena)?;
+        writer.bundle(&places)
+    }
+
     pub(crate) fn save_world(
         &self,
         writer: &mut SpillWriter,
@@ -155,6 +195,7 @@ impl Explorer<'_> {
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         let mut spilled: BTreeMap<StateId, Spilled> = BTreeMap::new();
         let arena = &self.worker.arena;
+        let mut places = Places::default();
         // Paths of worlds have long conditions, so the clock is looked at more often.
         for part in ids.chunks(BUNDLE / 4) {
             if !go_on() {
@@ -164,9 +205,10 @@ impl Explorer<'_> {
                 .iter()
                 .filter_map(|id| Some((*id, self.frontier.live(*id)?)));
             let live: Vec<_> = live.collect();
-            let places = writer.put(live.iter().map(|(_, state)| *state), arena)?;
-            for ((id, state), place) in live.into_iter().zip(places) {
-                spilled.insert(id, Spilled::of(place, state, arena));
+            let states = live.iter().map(|(_, state)| *state);
+            let ids = writer.put_more(states, arena, &mut places)?;
+            for ((id, state), at) in live.into_iter().zip(ids) {
+                spilled.insert(id, Spilled::of(at, state));
             }
             for id in part {
                 if let Some(Stored::Spilled(state)) = self.frontier.get(*id) {
@@ -212,13 +254,15 @@ impl Explorer<'_> {
             table.append(dstates, states.len() as u32);
             states.extend(more);
         };
-        for job in &self.elsewhere.jobs {
+        for job in &self.in_transit {
             if let Job::Worlds(part) = job {
                 add(part.save(writer)?);
             }
         }
-        for snapshot in &self.elsewhere.snapshots {
-            add(snapshot.save(writer)?);
+        while let Some(more) = self.next_elsewhere() {
+            for snapshot in &more.snapshots {
+                add(snapshot.save(writer)?);
+            }
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The frontier: the states that are still to be explored, and the tree
 //! of forks whose leaves they are.
 
-use everett_expr::Arena;
 use everett_linux::ExposedData;
 use smallvec::SmallVec;
 
@@ -56,17 +55,17 @@ impl Spilled {
     }
 
     /// A state that was just spilled.
-    pub fn of(at: SpillId, state: &State, arena: &Arena) -> Spilled {
-        let net = Spilled::net_of(state, arena);
+    pub fn of(at: SpillId, state: &State) -> Spilled {
+        let net = Spilled::net_of(state);
         Spilled { at, net }
     }
 
     /// The data about a state of a world that the search needs while the state is not in memory.
-    pub fn net_of(state: &State, arena: &Arena) -> Option<Box<SpilledNet>> {
+    pub fn net_of(state: &State) -> Option<Box<SpilledNet>> {
         state.net.as_ref().map(|net| {
             Box::new(SpilledNet {
                 history: net.history,
-                identity: Identity::of(state, arena),
+                identity: Identity::of(state),
                 covered_new: state.covered_new,
                 is_waiting: state.is_waiting(),
                 answers: state.answers(),

@@ -5,11 +5,12 @@
 //! from the state that was spilled before it. A large block that differs little from an earlier
 //! one, such as a long input, is stored as a delta.
 
-use everett_expr::{Arena, Digest128};
+mod known;
+
+use everett_expr::{Arena, Digest128, ExprId};
 use everett_sim::{Received, SharedList, StoredReceived};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -17,11 +18,16 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use crate::delta::{Base, apply_delta};
-use crate::path::Sharing;
+use crate::path::{Path, Sharing};
 use crate::state::State;
-use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
+use crate::trace::{Pending, Trace, TraceInput};
 use crate::weight::{Weight, WeightSum};
-use crate::world::stored::{StoredConditions, StoredNet, StoredWorldState};
+use crate::world::stored::{
+    ConditionPart, ForeignInputs, StoredConditions, StoredNet, StoredWorldState, condition_parts,
+};
+
+pub use known::Places;
+use known::{Blocks, Known, KnownConditions};
 
 /// States that are written together: each is stored as its difference from the one before.
 pub const BUNDLE: usize = 256;
@@ -99,16 +105,17 @@ struct Record {
     /// The state that has the first blocks in common with it, and how many of each list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     like: Option<(SpillId, [usize; LISTS])>,
-    /// Where the other blocks are: inputs, choices, what was received, and answers of live peers.
+    /// Where the other blocks are: inputs, choices, what was received, answers of live peers, and
+    /// the path condition.
     lists: Lists,
     pending: Option<Pending>,
-    /// Its part in a world, and where its path condition is.
+    /// Its part in a world, and where the inputs of other hosts are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     net: Option<(StoredNet, u64)>,
 }
 
 /// Lists of blocks that a state has.
-const LISTS: usize = 4;
+const LISTS: usize = 5;
 /// Where the blocks of each list are.
 type Lists = [Vec<u64>; LISTS];
 
@@ -278,9 +285,18 @@ impl SpillWriter {
         states: impl Iterator<Item = &'p State>,
         arena: &Arena,
     ) -> io::Result<Vec<SpillId>> {
+        self.put_more(states, arena, &mut Places::default())
+    }
+
+    /// The same for states that share with those whose places are known.
+    pub fn put_more<'p>(
+        &mut self,
+        states: impl Iterator<Item = &'p State>,
+        arena: &Arena,
+        places: &mut Places,
+    ) -> io::Result<Vec<SpillId>> {
         let mut sharing = Sharing::default();
-        let mut places = Places::default();
-        let ids = states.map(|state| self.put_state(state, arena, &mut sharing, &mut places));
+        let ids = states.map(|state| self.put_state(state, arena, &mut sharing, places));
         let ids = ids.collect::<io::Result<Vec<_>>>();
         self.complete(ids)
     }
@@ -312,18 +328,22 @@ impl SpillWriter {
         let received = state.received.iter();
         let received = received.map(|part| self.put_block(&as_json(part)?));
         let received = received.collect::<io::Result<Vec<_>>>()?;
+        let conditions = state.conditions.parts.iter();
+        let conditions = conditions.map(|part| self.put_block(&part.0));
+        let conditions = conditions.collect::<io::Result<Vec<_>>>()?;
         let lists = [
             self.put_blocks(&state.trace.inputs, &mut places.inputs, as_inputs)?,
             self.put_blocks(&state.trace.choices, &mut places.choices, as_json)?,
             received,
             self.put_blocks(&state.trace.answers, &mut places.answers, as_json)?,
+            conditions,
         ];
-        let conditions = self.put_block(&as_json(&state.conditions)?)?;
+        let foreign = self.put_block(&as_json(&state.conditions.foreign)?)?;
         let record = Record {
             like: None,
             lists,
             pending: state.trace.pending.clone(),
-            net: Some((state.net.clone(), conditions)),
+            net: Some((state.net.clone(), foreign)),
         };
         self.put_record(record, state.weight.halvings)
     }
@@ -341,14 +361,15 @@ impl SpillWriter {
             self.put_blocks(&trace.choices, &mut places.choices, as_json)?,
             Vec::new(),
             self.put_blocks(&trace.answers, &mut places.answers, as_json)?,
+            Vec::new(),
         ];
         let mut stored = None;
         if let Some(net) = &state.net {
             let store = |items: &Vec<Received>| as_json(&StoredReceived::new(items, arena));
             lists[2] = self.put_blocks(&net.received, &mut places.received, store)?;
-            let conditions = as_json(&StoredConditions::of(&state.path, arena))?;
-            let conditions = self.put_block(&conditions)?;
-            stored = Some((StoredNet::of(state, arena), conditions));
+            lists[4] = self.put_conditions(&state.path, arena, &mut places.conditions)?;
+            let foreign = as_json(&ForeignInputs::of(&state.path, arena))?;
+            stored = Some((StoredNet::of(state), self.put_block(&foreign)?));
         }
         let record = Record {
             like: None,
@@ -359,12 +380,31 @@ impl SpillWriter {
         self.put_record(record, state.path.weight.halvings)
     }
 
+    /// The offsets of the parts of a path condition; new ones are written.
+    fn put_conditions(
+        &mut self,
+        path: &Path,
+        arena: &Arena,
+        known: &mut KnownConditions,
+    ) -> io::Result<Vec<u64>> {
+        let conditions: Vec<ExprId> = path.constraints.iter().collect();
+        let parts = condition_parts(&conditions).map(|part| match known.places.get(part) {
+            Some(offset) => Ok(*offset),
+            None => {
+                let offset = self.put_block(&ConditionPart::of(part, arena).0)?;
+                known.add(part, offset);
+                Ok(offset)
+            }
+        });
+        parts.collect()
+    }
+
     /// Writes a record, as its difference from the last one.
     fn put_record(&mut self, mut record: Record, halvings: u32) -> io::Result<SpillId> {
         let whole = record.lists.clone();
         let mut chain = 0;
         if let Some(last) = self.last.as_ref().filter(|at| at.chain < LONGEST_CHAIN) {
-            let common = [0, 1, 2, 3].map(|at| in_common(&last.lists[at], &record.lists[at]));
+            let common = std::array::from_fn(|at| in_common(&last.lists[at], &record.lists[at]));
             chain = last.chain + 1;
             record.like = Some((last.id, common));
             for (list, common) in record.lists.iter_mut().zip(common) {
@@ -506,7 +546,9 @@ impl SpillFile {
     pub fn get_of_world(&self, id: SpillId) -> io::Result<StoredWorldState> {
         let mut record = self.record(id)?;
         let lists = self.lists(&record, 0)?;
-        let (net, conditions) = record.net.take().ok_or_else(damaged)?;
+        let (net, foreign) = record.net.take().ok_or_else(damaged)?;
+        let parts = lists[4].iter();
+        let parts = parts.map(|offset| self.whole_block(id.file, *offset).map(ConditionPart));
         let received = lists[2].iter().map(|offset| self.block(id.file, *offset));
         Ok(StoredWorldState {
             weight: Weight {
@@ -514,7 +556,10 @@ impl SpillFile {
             },
             net,
             received: received.collect::<io::Result<Vec<_>>>()?,
-            conditions: self.block(id.file, conditions)?,
+            conditions: StoredConditions {
+                parts: parts.collect::<io::Result<Vec<_>>>()?,
+                foreign: self.block(id.file, foreign)?,
+            },
             trace: self.trace(id.file, &lists, record.pending)?,
         })
     }
@@ -624,56 +669,6 @@ fn read_checked(
         return Err(damaged());
     }
     Ok(bytes)
-}
-
-/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block
-/// takes the place of another one.
-struct Known {
-    /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
-    slots: Vec<(u128, u64)>,
-}
-
-impl Known {
-    const NOTHING: (u128, u64) = (0, 0);
-    const MOST_MEMORY: u64 = 64 << 20;
-
-    fn new(memory: u64) -> Known {
-        let count = memory.min(Known::MOST_MEMORY) as usize / size_of::<(u128, u64)>();
-        Known {
-            slots: vec![Known::NOTHING; count.max(1)],
-        }
-    }
-
-    fn slot(&mut self, digest: u128) -> &mut (u128, u64) {
-        let at = digest % self.slots.len() as u128;
-        &mut self.slots[at as usize]
-    }
-
-    fn get(&mut self, digest: u128) -> Option<u64> {
-        let slot = *self.slot(digest);
-        let place = slot.1.checked_sub(1)?;
-        (slot.0 == digest).then_some(place)
-    }
-
-    fn set(&mut self, digest: u128, offset: u64) {
-        *self.slot(digest) = (digest, offset + 1);
-    }
-
-    fn clear(&mut self) {
-        self.slots.fill(Known::NOTHING);
-    }
-}
-
-/// Offsets of blocks that are spilled together, by their address in memory; they
-/// are held, so none of them moves.
-type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
-
-#[derive(Default)]
-struct Places {
-    inputs: Blocks<TraceInput>,
-    choices: Blocks<TraceChoice>,
-    received: Blocks<Received>,
-    answers: Blocks<TraceAnswer>,
 }
 
 fn as_json<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! A state of the search: a host, and the path that led to it.
 
-use everett_expr::{Arena, Digest128, VisitTerms};
+use everett_expr::VisitTerms;
 use everett_linux::{Ending, Host, Packet, Refusal};
 use everett_net::{Faults, HostIndex};
 use everett_sim::{Incoming, Received, SharedList, SimHost};
@@ -198,13 +198,9 @@ pub struct Identity(HistoryDigest);
 
 impl Identity {
     /// The identity of a state. Conditions count as a set.
-    pub fn of(state: &State, arena: &Arena) -> Identity {
+    pub fn of(state: &State) -> Identity {
         let net = state.net();
-        let conditions = state.path.constraints.iter();
-        let sum = conditions.fold(0u128, |sum, condition| {
-            let one = Digest128::new().then_u64(arena.digest(condition));
-            sum.wrapping_add(one.finish())
-        });
+        let sum = state.path.constraints.digest();
         let digest = net.history.then(&net.sim.counters).then(&net.sim.sent);
         Identity(digest.then(&sum))
     }

@@ -21,8 +21,8 @@ use crate::mapping::{DstateId, weight_of};
 use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::team::member::{
-    Elsewhere, Event, Job, Member, PATIENCE, Phase, Report, Shared, Team, TeamStatistics, Waited,
-    lock,
+    Elsewhere, Event, Job, Member, PATIENCE, Pause, Phase, Report, Shared, Team, TeamStatistics,
+    Waited, lock,
 };
 use crate::trace::Trace;
 
@@ -83,7 +83,7 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
             Waited::Again if team.is_narrow.load(Ordering::Relaxed) => return,
             Waited::Again => match team.phase() {
                 Phase::Explore => {}
-                Phase::Still => team.stand_still(Elsewhere::default()),
+                Phase::Still => team.pause().map_or((), Pause::wait),
                 Phase::Close => return,
             },
         }
@@ -215,7 +215,7 @@ impl<'a> Explorer<'a> {
             if !is_lead {
                 match team.phase() {
                     Phase::Explore => {}
-                    Phase::Still => team.stand_still(self.copies()),
+                    Phase::Still => self.pause(&team),
                     Phase::Close => return Some(Stopped::Asked),
                 }
             }
@@ -345,9 +345,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Before a checkpoint: pauses all workers, and collects the positions of their
-    /// states. `false` if the search has to stop first, because a worker may be in a long
-    /// query: then nothing may be saved.
+    /// Before a checkpoint: pauses all workers. `false` if the search has to stop first, because a
+    /// worker may be in a long query: then nothing may be saved.
     pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) -> bool {
         let Some(member) = &self.member else {
             return false;
@@ -367,22 +366,26 @@ impl<'a> Explorer<'a> {
                 return false;
             }
         }
-        let mut elsewhere = std::mem::take(&mut shared.snapshot);
-        elsewhere.jobs.extend(shared.jobs.iter().cloned());
+        let jobs = shared.jobs.clone();
         drop(shared);
-        self.elsewhere = elsewhere;
+        self.in_transit = jobs;
         self.share_coverage(&team);
         self.absorb(listener);
         true
     }
 
+    /// States of other workers for a checkpoint, a part at a time. `None` after the last one.
+    pub(crate) fn next_elsewhere(&self) -> Option<Elsewhere> {
+        self.member.as_ref()?.team.next_copies()
+    }
+
     /// After a checkpoint: all workers go on.
     pub(crate) fn release_team(&mut self) {
-        self.elsewhere = Elsewhere::default();
+        self.in_transit = Vec::new();
         let Some(member) = &self.member else { return };
         let mut shared = member.team.shared();
-        shared.still = 0;
-        shared.snapshot = Elsewhere::default();
+        (shared.still, shared.copying) = (0, 0);
+        shared.copies = Elsewhere::default();
         shared.releases += 1;
         member.team.set_phase(&mut shared, Phase::Explore);
     }

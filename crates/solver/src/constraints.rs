@@ -4,7 +4,7 @@
 //! so that fixed bytes do not connect groups.
 
 use crate::persistent::{ByteMap, List};
-use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use everett_expr::{Arena, BinaryOp, CompareOp, Digest128, ExprId, Node, Variable};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ struct Inner {
     group_of: ByteMap<u32>,
     fixed: ByteMap<Fixed>,
     fixed_count: usize,
+    /// The sum of digests of all constraints.
+    digest: u128,
     contradiction: Option<ExprId>,
 }
 
@@ -110,6 +112,8 @@ impl Constraints {
         let support = arena.support(e);
         let inner = Arc::make_mut(&mut self.inner);
         inner.list.push(e);
+        let one = Digest128::new().then_u64(arena.digest(e)).finish();
+        inner.digest = inner.digest.wrapping_add(one);
         if support.is_empty() {
             // Constant false.
             inner.contradiction = Some(e);
@@ -135,6 +139,11 @@ impl Constraints {
     /// The constraints, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.inner.list.iter().copied()
+    }
+
+    /// A digest of the constraints as a set, the same in every arena.
+    pub fn digest(&self) -> u128 {
+        self.inner.digest
     }
 
     /// Number of constraints.

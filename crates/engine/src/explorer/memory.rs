@@ -175,7 +175,7 @@ impl Explorer<'_> {
         let places = spill.writer().put(states, arena)?;
         for (id, place) in ids.iter().zip(places) {
             if let Some(Stored::Live(state)) = self.frontier.take(*id) {
-                let spilled = Spilled::of(place, &state, arena);
+                let spilled = Spilled::of(place, &state);
                 self.frontier.put(*id, Stored::Spilled(spilled));
                 self.statistics.spilled += 1;
             }
@@ -294,17 +294,6 @@ impl Explorer<'_> {
                 }
             }
         }
-    }
-
-    /// The states of the other workers, which are paused.
-    pub(crate) fn states_elsewhere(&self) -> Vec<State> {
-        let jobs = self.elsewhere.jobs.iter();
-        let traces = jobs.filter_map(|job| match job {
-            Job::State(trace) => Some(Arc::new((**trace).clone())),
-            Job::Worlds(_) => None,
-        });
-        let states = traces.map(|trace| State::starting(Path::following(trace)));
-        states.collect()
     }
 
     /// Spilled states that have no place in the frontier.

@@ -35,7 +35,7 @@ use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
 use crate::statistics::{LOST, Statistics, VIRTUAL_TIME, WorldStatistics};
-use crate::team::member::{Counted, Elsewhere, Job, Member, TeamStatistics};
+use crate::team::member::{Counted, Job, Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::Worker;
@@ -225,8 +225,8 @@ pub struct Explorer<'a> {
     pub(crate) world: World,
     /// Other workers on the same search.
     pub(crate) member: Option<Member>,
-    /// The states of the other workers while a checkpoint is written.
-    pub(crate) elsewhere: Elsewhere,
+    /// States between workers while a checkpoint is written.
+    pub(crate) in_transit: Vec<Job>,
     /// Counters of their solvers.
     pub(crate) others_solver: SolverStatistics,
     pub(crate) team_statistics: TeamStatistics,
@@ -289,7 +289,7 @@ impl<'a> Explorer<'a> {
             made_at_check: 0,
             world: World::new(&config, is_followed)?,
             member: None,
-            elsewhere: Elsewhere::default(),
+            in_transit: Vec::new(),
             others_solver: SolverStatistics::default(),
             team_statistics: TeamStatistics::default(),
             config,

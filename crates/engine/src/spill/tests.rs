@@ -1,7 +1,8 @@
+use everett_expr::CompareOp;
 use everett_vm::ChoiceSite;
 
 use super::*;
-use crate::path::Path;
+use crate::trace::TraceChoice;
 
 struct Scratch(std::path::PathBuf);
 
@@ -212,4 +213,32 @@ fn a_damaged_file_is_an_error() {
             .unwrap();
     }
     assert!(spill.get(id).is_err());
+}
+
+/// Writing each condition of each path would take quadratic time and space.
+#[test]
+fn paths_that_fork_off_share_their_conditions() {
+    const LENGTH: u32 = 2000;
+    let scratch = Scratch::new("conditions");
+    let mut spill = SpillFile::create(&scratch.0, 1 << 20).unwrap();
+    let (mut arena, mut path) = (Arena::new(), Path::default());
+    let input = arena.array(0, "input", LENGTH);
+    let limit = arena.constant(8, 100);
+    let mut known = KnownConditions::default();
+    let mut parts = Vec::new();
+    for index in 0..LENGTH {
+        let byte = arena.read(input, index);
+        let is_less = arena.compare(CompareOp::Ult, byte, limit);
+        path.constraints.add(&mut arena, is_less);
+        let writer = spill.writer();
+        parts = writer.put_conditions(&path, &arena, &mut known).unwrap();
+    }
+    assert!(spill.writer().end() < 1 << 20, "{}", spill.writer().end());
+    spill.writer().flush().unwrap();
+    let parts = parts.into_iter().map(|offset| {
+        let part = spill.whole_block(0, offset).unwrap();
+        everett_expr::codec::decode(&mut arena, &part).unwrap()
+    });
+    let conditions: Vec<ExprId> = parts.collect::<Vec<_>>().concat();
+    assert_eq!(conditions, path.constraints.iter().collect::<Vec<_>>());
 }

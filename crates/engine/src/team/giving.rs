@@ -127,22 +127,26 @@ impl Explorer<'_> {
         }
     }
 
-    pub(super) fn copies(&mut self) -> Elsewhere {
+    /// Pauses while the lead writes a checkpoint, and gives it copies of all states.
+    pub(super) fn pause(&mut self, team: &Team) {
+        let Some(pause) = team.pause() else { return };
         if self.is_world() {
-            return Elsewhere {
-                jobs: Vec::new(),
-                snapshots: self.snapshot_worlds().into_iter().collect(),
-            };
+            let snapshots = self.snapshot_worlds().into_iter().collect();
+            let jobs = Vec::new();
+            pause.give(Elsewhere { jobs, snapshots });
+            return pause.wait();
         }
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
-        Elsewhere {
-            jobs: {
-                let copies = ids.into_iter().filter_map(|id| self.copy(id));
-                copies.map(Job::state).collect()
-            },
-            snapshots: Vec::new(),
+        for part in ids.chunks(HANDED_TOGETHER) {
+            let copies = part.iter().filter_map(|id| self.copy(*id));
+            let jobs = copies.map(Job::state).collect();
+            let snapshots = Vec::new();
+            if !pause.give(Elsewhere { jobs, snapshots }) {
+                break;
+            }
         }
+        pause.wait();
     }
 
     /// Gives all that is left to the lead, a part at a time: as traces, states take far more memory.

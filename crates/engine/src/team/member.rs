@@ -48,13 +48,19 @@ impl Job {
     }
 }
 
-/// The part of the frontier that is not with the lead while a checkpoint is written.
+/// A part of the frontier that is not with the lead while a checkpoint is written.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
     /// Jobs in transit, and states of other workers.
     pub(crate) jobs: Vec<Job>,
     /// Worlds of other workers.
     pub(crate) snapshots: Vec<WorldSnapshot>,
+}
+
+impl Elsewhere {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.snapshots.is_empty()
+    }
 }
 
 /// Counters and findings of a worker since its last report.
@@ -93,8 +99,10 @@ pub(crate) struct Shared {
     pub(super) still: usize,
     /// How often paused workers were released.
     pub(super) releases: u64,
-    /// The states of paused workers.
-    pub(super) snapshot: Elsewhere,
+    /// Workers that are paused and have states that the checkpoint does not have yet.
+    pub(super) copying: usize,
+    /// States of paused workers that the lead has not written yet.
+    pub(super) copies: Elsewhere,
     /// Coverage of segments.
     pub(super) covered: Vec<u8>,
     /// Jobs that were given away.
@@ -188,7 +196,8 @@ impl Team {
                 waiting: 0,
                 still: 0,
                 releases: 0,
-                snapshot: Elsewhere::default(),
+                copying: 0,
+                copies: Elsewhere::default(),
                 covered,
                 moved: 0,
                 closed_at: None,
@@ -328,19 +337,75 @@ impl Team {
         self.set_phase(&mut shared, Phase::Close);
     }
 
-    /// Pauses until the lead has written its checkpoint.
-    pub(super) fn stand_still(&self, states: Elsewhere) {
+    /// Pauses this worker for a checkpoint. `None` if none is being written any more.
+    pub(super) fn pause(&self) -> Option<Pause<'_>> {
         let mut shared = self.shared();
         if shared.phase != Phase::Still {
-            return;
+            return None;
         }
-        shared.snapshot.jobs.extend(states.jobs);
-        shared.snapshot.snapshots.extend(states.snapshots);
         shared.still += 1;
+        shared.copying += 1;
         self.changed.notify_all();
-        let releases = shared.releases;
+        Some(Pause {
+            releases: shared.releases,
+            team: self,
+        })
+    }
+
+    /// For the lead while it writes a checkpoint: states of paused workers, a part at a time.
+    /// `None` after the last one.
+    pub(crate) fn next_copies(&self) -> Option<Elsewhere> {
+        let is_due = |shared: &mut Shared| shared.copying > 0 && shared.copies.is_empty();
+        let waited = self.changed.wait_while(self.shared(), is_due);
+        let mut shared = waited.unwrap_or_else(PoisonError::into_inner);
+        let copies = std::mem::take(&mut shared.copies);
+        self.changed.notify_all();
+        (!copies.is_empty()).then_some(copies)
+    }
+}
+
+/// The pause of a worker while the lead writes a checkpoint.
+pub(super) struct Pause<'t> {
+    team: &'t Team,
+    /// The number of releases before it.
+    releases: u64,
+}
+
+impl Pause<'_> {
+    /// Gives the lead copies of states for its checkpoint. Waits while it has many: all of them
+    /// together may not fit into memory. Returns `false` if it needs no more.
+    pub(super) fn give(&self, copies: Elsewhere) -> bool {
+        let must_wait = |shared: &mut Shared| {
+            shared.releases == self.releases && shared.copies.jobs.len() > MOST_HANDED
+        };
+        let waited = self.team.changed.wait_while(self.team.shared(), must_wait);
+        let mut shared = waited.unwrap_or_else(PoisonError::into_inner);
+        if shared.releases != self.releases {
+            return false;
+        }
+        shared.copies.jobs.extend(copies.jobs);
+        shared.copies.snapshots.extend(copies.snapshots);
+        self.team.changed.notify_all();
+        true
+    }
+
+    /// Waits until the checkpoint is written.
+    pub(super) fn wait(self) {
+        let (team, releases) = (self.team, self.releases);
+        drop(self);
         let is_still = |shared: &mut Shared| shared.releases == releases;
-        drop(self.changed.wait_while(shared, is_still));
+        drop(team.changed.wait_while(team.shared(), is_still));
+    }
+}
+
+/// However giving copies ends, the lead does not wait for more.
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut shared = self.team.shared();
+        if shared.releases == self.releases {
+            shared.copying -= 1;
+        }
+        self.team.changed.notify_all();
     }
 }
 
@@ -419,3 +484,48 @@ const FIRST_ROUNDS_PART: u64 = 10;
 /// Rounds between two checks whether idle workers want dstates: a round of a world is short. The
 /// number doubles if no dstate was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The copies of all states of a worker may be larger than the memory that there is.
+    #[test]
+    fn the_lead_gets_copies_of_a_paused_worker_in_parts() {
+        let team = Team::new(2, Vec::new(), (0, 0));
+        team.set_phase(&mut team.shared(), Phase::Still);
+        let part = || Elsewhere {
+            jobs: (0..64).map(|_| Job::state(Trace::default())).collect(),
+            snapshots: Vec::new(),
+        };
+        let mut sizes = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let pause = team.pause().expect("a checkpoint is being written");
+                assert!((0..100).all(|_| pause.give(part())));
+                pause.wait();
+            });
+            let is_moving = |shared: &mut Shared| shared.still == 0;
+            drop(team.changed.wait_while(team.shared(), is_moving));
+            while let Some(copies) = team.next_copies() {
+                sizes.push(copies.jobs.len());
+            }
+            team.shared().releases += 1;
+            team.changed.notify_all();
+        });
+        assert_eq!(sizes.iter().sum::<usize>(), 6400);
+        assert!(sizes.iter().all(|size| *size <= MOST_HANDED + 64));
+    }
+
+    #[test]
+    fn a_worker_stops_giving_copies_when_nobody_wants_them() {
+        let team = Team::new(2, Vec::new(), (0, 0));
+        assert!(team.pause().is_none());
+        team.set_phase(&mut team.shared(), Phase::Still);
+        let pause = team.pause().expect("a checkpoint is being written");
+        assert!(pause.give(Elsewhere::default()));
+        team.shared().releases += 1;
+        assert!(!pause.give(Elsewhere::default()));
+        pause.wait();
+    }
+}

@@ -43,7 +43,7 @@ impl Explorer<'_> {
         StoredWorldState {
             trace: state.path.pending_trace(sharing),
             weight: state.path.weight,
-            net: StoredNet::of(state, arena),
+            net: StoredNet::of(state),
             received: received
                 .map(|items| StoredReceived::new(items, arena))
                 .collect(),

@@ -208,7 +208,7 @@ impl Explorer<'_> {
         net.history = stored.history;
         net.sim.inbox.set_waits(stored.waits);
         net.received = received.into_iter().collect();
-        match Identity::of(state, &self.worker.arena) == stored.identity {
+        match Identity::of(state) == stored.identity {
             true => Ok(()),
             false => Err("it is another one than it was".to_owned()),
         }

@@ -1,12 +1,12 @@
 //! A state of a world as it is spilled: its position, what it received, and its path condition. Its
 //! own inputs and choices are in its trace.
 
-use everett_expr::{Arena, codec};
+use everett_expr::{Arena, ExprId, codec};
 use everett_net::HostIndex;
 use everett_sim::{InboxClock, RunState, StoredReceived};
 use everett_solver::{Constraints, Model};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 
 use crate::history::HistoryDigest;
@@ -93,7 +93,7 @@ pub struct StoredNet {
 
 impl StoredNet {
     /// The record of a state.
-    pub fn of(state: &State, arena: &Arena) -> StoredNet {
+    pub fn of(state: &State) -> StoredNet {
         let net = state.net();
         StoredNet {
             host: net.host,
@@ -101,7 +101,7 @@ impl StoredNet {
             position: Position::of(state),
             waits: net.sim.inbox.waits(),
             history: net.history,
-            identity: Identity::of(state, arena),
+            identity: Identity::of(state),
             depth: state.path.depth,
             counted: state.path.counted,
             excluded: state.path.excluded.to_vec(),
@@ -113,10 +113,60 @@ impl StoredNet {
 /// A path condition, and the values that its model gives to inputs of other hosts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StoredConditions {
-    /// In order, in the form of [`codec`]; empty if there are none.
-    #[serde(with = "everett_sim::hex")]
-    terms: Vec<u8>,
-    foreign: Vec<ForeignInput>,
+    /// In order, in parts.
+    pub(crate) parts: Vec<ConditionPart>,
+    pub(crate) foreign: ForeignInputs,
+}
+
+/// Some conditions in a row, in the form of [`codec`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConditionPart(#[serde(with = "everett_sim::hex")] pub Vec<u8>);
+
+impl ConditionPart {
+    /// Conditions, and all terms in them.
+    pub fn of(conditions: &[ExprId], arena: &Arena) -> ConditionPart {
+        ConditionPart(codec::encode(arena, conditions))
+    }
+}
+
+/// Divides a path condition into parts. A path has few of them, and most of them in common with
+/// the paths that forked off it: their sizes are the powers of two that add up to its length.
+pub fn condition_parts(conditions: &[ExprId]) -> impl Iterator<Item = &[ExprId]> {
+    let mut rest = conditions;
+    std::iter::from_fn(move || {
+        let size = 1 << rest.len().checked_ilog2()?;
+        let (part, after) = rest.split_at(size);
+        rest = after;
+        Some(part)
+    })
+}
+
+/// Values that a model gives to inputs of other hosts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ForeignInputs(Vec<ForeignInput>);
+
+impl ForeignInputs {
+    /// Those of a path.
+    pub fn of(path: &Path, arena: &Arena) -> ForeignInputs {
+        let own: HashSet<_> = path.inputs.iter().map(|input| input.array).collect();
+        let mut foreign = BTreeSet::new();
+        let mut last = None;
+        for (array, _, _) in path.model.iter() {
+            if last != Some(array) && !own.contains(&array) {
+                foreign.insert(array);
+            }
+            last = Some(array);
+        }
+        let foreign = foreign.into_iter().map(|array| {
+            let info = arena.array_info(array);
+            ForeignInput {
+                ordinal: info.ordinal,
+                name: info.name.to_string(),
+                bytes: path.model.bytes(array, info.size),
+            }
+        });
+        ForeignInputs(foreign.collect())
+    }
 }
 
 /// An input of another host.
@@ -132,34 +182,17 @@ impl StoredConditions {
     /// Those of a path.
     pub fn of(path: &Path, arena: &Arena) -> StoredConditions {
         let conditions: Vec<_> = path.constraints.iter().collect();
-        let own: HashSet<_> = path.inputs.iter().map(|input| input.array).collect();
-        let mut foreign = BTreeMap::new();
-        for (array, _, _) in path.model.iter() {
-            if !own.contains(&array) {
-                foreign.entry(array).or_insert(());
-            }
-        }
-        let foreign = foreign.into_keys().map(|array| {
-            let info = arena.array_info(array);
-            ForeignInput {
-                ordinal: info.ordinal,
-                name: info.name.to_string(),
-                bytes: path.model.bytes(array, info.size),
-            }
-        });
+        let parts = condition_parts(&conditions);
         StoredConditions {
-            foreign: foreign.collect(),
-            terms: match conditions.is_empty() {
-                true => Vec::new(),
-                false => codec::encode(arena, &conditions),
-            },
+            parts: parts.map(|part| ConditionPart::of(part, arena)).collect(),
+            foreign: ForeignInputs::of(path, arena),
         }
     }
 
     /// The values of inputs of other hosts.
     pub fn model(&self, arena: &mut Arena) -> Model {
         let mut model = Model::new();
-        for input in &self.foreign {
+        for input in &self.foreign.0 {
             let array = arena.array(input.ordinal, &input.name, input.bytes.len() as u32);
             for (byte, at) in input.bytes.iter().zip(0..) {
                 model.set(array, at, *byte);
@@ -171,13 +204,12 @@ impl StoredConditions {
     /// The path condition.
     pub fn constraints(&self, arena: &mut Arena) -> io::Result<Constraints> {
         let mut constraints = Constraints::new();
-        if self.terms.is_empty() {
-            return Ok(constraints);
-        }
-        let terms = codec::decode(arena, &self.terms);
-        let terms = terms.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        for term in terms {
-            constraints.add(arena, term);
+        for part in &self.parts {
+            let terms = codec::decode(arena, &part.0);
+            let terms = terms.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            for term in terms {
+                constraints.add(arena, term);
+            }
         }
         Ok(constraints)
     }
@@ -210,5 +242,25 @@ impl PendingWorld {
     /// The pending traces of its hosts.
     pub fn traces(&self) -> impl Iterator<Item = &Trace> {
         self.hosts.iter().map(|host| &host.trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_powers_of_two_and_shared_with_longer_paths() {
+        let mut arena = Arena::new();
+        let conditions: Vec<ExprId> = (0..13).map(|bits| arena.constant(64, bits)).collect();
+        let lengths = |count: usize| -> Vec<usize> {
+            let parts = condition_parts(&conditions[..count]);
+            parts.map(<[ExprId]>::len).collect()
+        };
+        assert_eq!(lengths(0), [0; 0]);
+        assert_eq!(lengths(12), [8, 4]);
+        assert_eq!(lengths(13), [8, 4, 1]);
+        let all: Vec<ExprId> = condition_parts(&conditions).flatten().copied().collect();
+        assert_eq!(all, conditions);
     }
 }

@@ -153,7 +153,7 @@ impl Explorer<'_> {
 
     fn identity(&self, id: StateId) -> Option<Identity> {
         let live = self.frontier.live(id);
-        let live = live.map(|state| Identity::of(state, &self.worker.arena));
+        let live = live.map(Identity::of);
         live.or_else(|| Some(self.frontier.spilled_net(id)?.identity))
     }
 

@@ -87,7 +87,7 @@ impl Explorer<'_> {
         for id in members {
             let (stored, net) = match (self.frontier.get(id), &self.spill) {
                 (Some(Stored::Live(state)), _) => {
-                    let net = Spilled::net_of(state, &self.worker.arena);
+                    let net = Spilled::net_of(state);
                     (self.stored(state, &mut sharing), net)
                 }
                 (Some(Stored::Spilled(spilled)), Some(spill)) => {

@@ -1,0 +1,81 @@
+//! Which parts of states are in a spill file already.
+
+use everett_expr::ExprId;
+use everett_sim::Received;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::trace::{TraceAnswer, TraceChoice, TraceInput};
+
+/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block
+/// takes the place of another one.
+pub(super) struct Known {
+    /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
+    slots: Vec<(u128, u64)>,
+}
+
+impl Known {
+    const NOTHING: (u128, u64) = (0, 0);
+    const MOST_MEMORY: u64 = 64 << 20;
+
+    pub(super) fn new(memory: u64) -> Known {
+        let count = memory.min(Known::MOST_MEMORY) as usize / size_of::<(u128, u64)>();
+        Known {
+            slots: vec![Known::NOTHING; count.max(1)],
+        }
+    }
+
+    fn slot(&mut self, digest: u128) -> &mut (u128, u64) {
+        let at = digest % self.slots.len() as u128;
+        &mut self.slots[at as usize]
+    }
+
+    pub(super) fn get(&mut self, digest: u128) -> Option<u64> {
+        let slot = *self.slot(digest);
+        let place = slot.1.checked_sub(1)?;
+        (slot.0 == digest).then_some(place)
+    }
+
+    pub(super) fn set(&mut self, digest: u128, offset: u64) {
+        *self.slot(digest) = (digest, offset + 1);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots.fill(Known::NOTHING);
+    }
+}
+
+/// Offsets of blocks that are spilled together, by their address in memory; they
+/// are held, so none of them moves.
+pub(super) type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
+
+/// Where parts of states are that were spilled, as long as neither the states nor the terms of
+/// the arena change.
+#[derive(Default)]
+pub struct Places {
+    pub(super) inputs: Blocks<TraceInput>,
+    pub(super) choices: Blocks<TraceChoice>,
+    pub(super) received: Blocks<Received>,
+    pub(super) answers: Blocks<TraceAnswer>,
+    pub(super) conditions: KnownConditions,
+}
+
+/// Offsets of parts of path conditions, by their terms.
+#[derive(Default)]
+pub(super) struct KnownConditions {
+    pub(super) places: HashMap<Vec<ExprId>, u64>,
+    terms: usize,
+}
+
+impl KnownConditions {
+    /// Paths that share nothing would take too much memory.
+    const MOST_TERMS: usize = 1 << 20;
+
+    pub(super) fn add(&mut self, part: &[ExprId], offset: u64) {
+        if self.terms + part.len() > KnownConditions::MOST_TERMS {
+            *self = KnownConditions::default();
+        }
+        self.terms += part.len();
+        self.places.insert(part.to_vec(), offset);
+    }
+}
