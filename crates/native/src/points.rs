@@ -1,11 +1,11 @@
 //! Preemption points between system calls, and where they lie in native code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use everett_linux::TaskName;
-use object::Object;
+use object::{Object, ObjectSymbol};
 
 /// A preemption point of a trace, as the vm passed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,9 +44,14 @@ pub type Ranges = Vec<(u64, u64)>;
 pub struct Lines {
     /// By file name, without directory, and line.
     ranges: BTreeMap<(String, u32), Ranges>,
+    /// Functions of a checked build that check an access before it is made.
+    checks: BTreeSet<u64>,
     /// Entry point in the file.
     entry: u64,
 }
+
+/// Functions that check accesses, by the beginnings of their names.
+const CHECKS: [&str; 2] = ["__asan_load", "__asan_store"];
 
 /// The last part of a path.
 fn name_of(file: &str) -> &str {
@@ -61,7 +66,11 @@ impl Lines {
 
     fn read(program: &Path) -> Option<Lines> {
         let bytes = std::fs::read(program).ok()?;
-        let entry = object::File::parse(&*bytes).ok()?.entry();
+        let parsed = object::File::parse(&*bytes).ok()?;
+        let is_check = |name: &str| CHECKS.iter().any(|begin| name.starts_with(begin));
+        let symbols = parsed.symbols();
+        let checks = symbols.filter(|symbol| symbol.name().is_ok_and(is_check));
+        let checks = checks.map(|symbol| symbol.address()).collect();
         let loader = addr2line::Loader::new(program).ok()?;
         let mut ranges: BTreeMap<(String, u32), Ranges> = BTreeMap::new();
         for (start, len, location) in loader.find_location_range(0, u64::MAX).ok()? {
@@ -74,7 +83,17 @@ impl Lines {
                 .or_default()
                 .push((start, start.checked_add(len)?));
         }
-        Some(Lines { ranges, entry })
+        Some(Lines {
+            ranges,
+            checks,
+            entry: parsed.entry(),
+        })
+    }
+
+    /// Whether a function in a process whose program starts at `start` checks accesses.
+    pub fn is_check(&self, function: u64, start: u64) -> bool {
+        let bias = start.wrapping_sub(self.entry);
+        self.checks.contains(&function.wrapping_sub(bias))
     }
 
     /// The addresses of a line in a process whose program starts at `start`.

@@ -23,10 +23,27 @@ const BREAKPOINT: u8 = 0xcc;
 pub(super) struct Progress {
     /// Number of the point.
     point: Option<usize>,
-    /// Accesses of the line so far.
+    /// Accesses of the line so far. One that is checked is counted at its check: a thread that is
+    /// preempted behind that would make the access unchecked.
     accesses: i64,
+    /// Accesses that were checked and not made yet.
+    checked: u32,
     /// Where it must stop outside of the line: at its starts, and behind its calls.
     stops: Vec<u64>,
+}
+
+impl Progress {
+    /// What counts of the accesses of an instruction.
+    fn unchecked(&mut self, accesses: Accesses) -> Accesses {
+        let made = match accesses {
+            Accesses::None => return accesses,
+            Accesses::Once => 1,
+            Accesses::ReadThenWrite => 2,
+        };
+        let is_checked = self.checked > 0;
+        self.checked = self.checked.saturating_sub(made);
+        if is_checked { Accesses::None } else { accesses }
+    }
 }
 
 /// Where a thread is that was run towards a point.
@@ -128,6 +145,7 @@ impl NativeMachine<'_> {
             self.progress = Progress {
                 point: Some(self.points_passed),
                 accesses: i64::from(halfway.is_some_and(|at| contains(&ranges, at))),
+                checked: 0,
                 stops: ranges.iter().map(|range| range.0).collect(),
             };
         }
@@ -137,8 +155,17 @@ impl NativeMachine<'_> {
             let rip = native.tracee.registers()?.rip;
             let stopped = if contains(&ranges, rip) {
                 let instruction = instruction_of(&native.tracee, rip);
-                let accesses = instruction.as_ref().map(shared_accesses);
-                let accesses = accesses.unwrap_or_default();
+                let is_check = |call: &Instruction| {
+                    call.is_call_near() && lines.is_check(call.near_branch_target(), start)
+                };
+                let accesses = match &instruction {
+                    Some(call) if is_check(call) => {
+                        progress.checked += u32::from(progress.accesses < wanted);
+                        Accesses::Once
+                    }
+                    Some(access) => progress.unchecked(shared_accesses(access)),
+                    None => Accesses::None,
+                };
                 if accesses != Accesses::None {
                     if progress.accesses >= wanted {
                         self.points_passed += 1;
