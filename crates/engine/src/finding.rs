@@ -164,7 +164,7 @@ pub fn uncaught_signal(signal: i32) -> Bug {
     Bug::new(BugKind::Signal, message)
 }
 
-/// The key of a finding: name of the kind, file, line and function.
+/// The key of a finding: name of the kind, file, line and function, for panics with its column.
 pub type FindingKey = (String, String, u32, String);
 
 /// Findings that were reported, and how many paths ended in each. Clones share them: workers of

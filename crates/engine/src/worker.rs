@@ -194,6 +194,11 @@ impl Place {
             return (kind, String::new(), 0, "out of memory".to_owned());
         }
         match principal(&self.stack) {
+            // Rust code often has several calls on a line of which each can panic.
+            Some(at) if bug.kind == BugKind::Panic => {
+                let function = format!("{}:{}", at.function, at.column);
+                (kind, at.file.clone(), at.line, function)
+            }
             Some(at) => (kind, at.file.clone(), at.line, at.function.clone()),
             None => (kind, String::new(), 0, String::new()),
         }
