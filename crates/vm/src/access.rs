@@ -7,11 +7,13 @@
 //! all positions. Otherwise the pointer is concretised, one path per value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
+use std::collections::BTreeSet;
 
 use crate::bug::bytes;
-use crate::memory::{AccessFault, Object, ObjectKind, SymbolicWrite, join_bytes};
+use crate::memory::{AccessFault, JournaledWrites, Object, ObjectKind, SymbolicWrite, join_bytes};
 use crate::oracle::Narrowed;
 use crate::preemption::Access;
+use crate::stride::{Overlap, Stride};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
@@ -35,9 +37,29 @@ pub enum AccessTarget {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Positions {
     first: u64,
-    /// A power of two.
     step: u64,
     count: u64,
+}
+
+impl Positions {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Indices of the positions at which an access of `len` bytes includes one of these bytes.
+    fn of_bytes(&self, bytes: &BTreeSet<u64>, len: u64) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        for byte in bytes {
+            let Some(last) = byte.checked_sub(self.first) else {
+                continue;
+            };
+            let first = (last + 1).saturating_sub(len).div_ceil(self.step);
+            let last = (last / self.step).min(self.count - 1);
+            found.extend(first..=last);
+        }
+        found
+    }
 }
 
 /// Fewer concrete values are an if-then-else, which other terms fold into.
@@ -200,7 +222,7 @@ impl Vm<'_> {
         }
         self.asks();
         let most = self.most_positions(start, size, write);
-        let step = self.step(offset);
+        let step = Stride::of(self.arena, offset).step;
         let few = |(min, max): (u64, u64)| (max - min) / step < most;
         match self.oracle.narrow(self.arena, offset, &few)? {
             Narrowed::Value(offset) => Ok(AccessTarget::At(start + offset)),
@@ -214,6 +236,35 @@ impl Vm<'_> {
                 })
             }
         }
+    }
+
+    /// A part of a target: `len` bytes that lie `at` bytes behind its first one. `None` if it
+    /// has too many positions.
+    pub(crate) fn shifted(
+        &mut self,
+        target: AccessTarget,
+        at: u64,
+        len: u64,
+    ) -> Option<AccessTarget> {
+        let (object, offset, positions) = match target {
+            AccessTarget::At(address) => return Some(AccessTarget::At(address + at)),
+            AccessTarget::Within {
+                object,
+                offset,
+                positions,
+            } => (object, offset, positions),
+        };
+        let (_, size) = self.extent_at(object)?;
+        let distance = self.arena.constant(64, at);
+        let offset = self.arena.add(offset, distance);
+        let last = positions.first + positions.step * (positions.count - 1);
+        let range = (positions.first + at, last + at);
+        let positions = self.positions(object, offset, range, size, len, true)?;
+        Some(AccessTarget::Within {
+            object,
+            offset,
+            positions,
+        })
     }
 
     /// Whether the pages of a mapping have different permissions, so that each access must be
@@ -420,7 +471,7 @@ impl Vm<'_> {
     /// Start and size of the object that the constant part of a pointer lies in. The constant may
     /// point slightly before or past the object (`table - 'a'`): the gaps around objects keep it in
     /// the object's slot.
-    fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
+    pub(crate) fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
         let address = self.constant_part(term, 8)?;
         let object = self.memory.near(address)?;
         match object.region() {
@@ -442,18 +493,13 @@ impl Vm<'_> {
         len: u64,
         write: bool,
     ) -> Option<Positions> {
-        let step = self.step(offset);
-        let first = min.next_multiple_of(step).min(size);
+        let stride = Stride::of(self.arena, offset);
+        let step = stride.step;
+        let first = stride.first_from(min).min(size);
         let last = max.min(size - len);
         let count = last.saturating_sub(first) / step + 1;
         let few = count <= self.most_positions(start, size, write);
         few.then_some(Positions { first, step, count })
-    }
-
-    /// The distance of the positions of an access, by the bits that are known to be 0.
-    fn step(&self, offset: ExprId) -> u64 {
-        let (zeros, ones) = self.arena.known_bits(offset);
-        1 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12)
     }
 
     /// How many positions of an object one expression may cover.
@@ -502,7 +548,7 @@ impl Vm<'_> {
     }
 
     /// A read by the journal of the object: the last of the writes that hit the offset, or what was
-    /// there before. `None` if writes may overlap it in part, or if there are too many of them.
+    /// there before; at dirty bytes what is there now. `None` if writes may overlap it in part, or if there are too many of them.
     fn load_journaled(
         &mut self,
         start: u64,
@@ -510,19 +556,42 @@ impl Vm<'_> {
         positions: Positions,
         len: usize,
     ) -> Option<ExprId> {
-        let object = self.memory.near(start)?;
-        let (before, writes) = object.symbolic_writes()?;
-        let is_apart = |vm: &Self, offset| vm.step(offset) >= len as u64;
-        if positions.count <= 2 * writes.len() as u64
-            || !is_apart(self, offset)
-            || !(writes.iter()).all(|write| write.len == len && is_apart(self, write.offset))
-        {
+        let object = self.memory.near(start)?.clone();
+        let JournaledWrites {
+            before,
+            writes,
+            dirty,
+        } = object.symbolic_writes()?;
+        let stride = Stride::of(self.arena, offset);
+        let mut hits = Vec::new();
+        for write in writes {
+            let other = Stride::of(self.arena, write.offset);
+            match stride.overlap(len as u64, &other, write.len as u64) {
+                Overlap::Never => {}
+                Overlap::Inside(behind) => hits.push((write, behind)),
+                Overlap::Partly => return None,
+            }
+        }
+        let dirty = positions.of_bytes(&dirty, len as u64);
+        if positions.count <= 2 * (hits.len() + dirty.len()) as u64 {
             return None;
         }
         let mut term = self.load_selected(&before, 0, offset, positions, len);
-        for write in writes {
-            let hit = self.arena.eq(offset, write.offset);
-            term = self.arena.ite(hit, write.value, term);
+        let (first, width) = (positions.first, 8 * len as u32);
+        for (write, behind) in hits {
+            let distance = self.arena.constant(64, behind);
+            let place = self.arena.add(write.offset, distance);
+            let hit = self.arena.eq(offset, place);
+            let value = self.arena.extract(write.value, 8 * behind as u32, width);
+            term = self.arena.ite(hit, value, term);
+        }
+        let chosen = stride.index(self.arena, offset, first);
+        for index in dirty {
+            let here = self.arena.constant(64, index);
+            let hit = self.arena.eq(chosen, here);
+            let value = object.load(self.arena, first + index * positions.step, len);
+            let value = value.to_term(self.arena, width);
+            term = self.arena.ite(hit, value, term);
         }
         Some(term)
     }
@@ -542,10 +611,8 @@ impl Vm<'_> {
             let at = first + index * step;
             leaves.push(object.load(self.arena, base + at, len));
         }
-        let first = self.arena.constant(64, first);
-        let index = self.arena.sub(offset, first);
-        let shift = self.arena.constant(64, u64::from(step.trailing_zeros()));
-        let index = self.arena.binary(BinaryOp::LShr, index, shift);
+        let stride = Stride::of(self.arena, offset);
+        let index = stride.index(self.arena, offset, first);
         self.select(index, &leaves, 8 * len as u32)
     }
 
@@ -593,13 +660,14 @@ impl Vm<'_> {
         };
         let journal = self.memory.near(start).filter(|_| base == 0);
         let journal = journal.and_then(Object::journal);
+        let chosen = Stride::of(self.arena, offset).index(self.arena, offset, first);
         for index in 0..count {
             let at = first + index * step;
             if self.options.log_writes {
                 self.log_write(start + at, len as u64);
             }
-            let here = self.arena.constant(64, at);
-            let hit = self.arena.eq(offset, here);
+            let here = self.arena.constant(64, index);
+            let hit = self.arena.eq(chosen, here);
             for part in 0..pieces {
                 let place = at + part as u64;
                 let Some(object) = self.memory.object_at_mut(start + place, piece as u64) else {

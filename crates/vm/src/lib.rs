@@ -27,6 +27,7 @@ mod races;
 mod rare_floats;
 mod room;
 mod stacks;
+mod stride;
 #[cfg(test)]
 mod testing;
 mod thread;

@@ -119,14 +119,19 @@ impl Vm<'_> {
 /// Reports a copy whose destination overlaps its source (both as address and length).
 pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<(), Interrupt> {
     let overlap = to.0 < from.0.wrapping_add(from.1) && from.0 < to.0.wrapping_add(to.1);
-    if overlap {
-        let message = format!(
-            "{name} of {} between ranges that overlap",
-            crate::bug::bytes(from.1)
-        );
-        return Err(Bug::new(BugKind::OverlappingCopy, message).into());
+    match overlap {
+        true => Err(overlapping_copy(name, from.1)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// The finding for a copy of `len` bytes whose ranges overlap.
+pub(super) fn overlapping_copy(name: &str, len: u64) -> Interrupt {
+    let message = format!(
+        "{name} of {} between ranges that overlap",
+        crate::bug::bytes(len)
+    );
+    Bug::new(BugKind::OverlappingCopy, message).into()
 }
 
 /// Destination, source and length of a copy between ranges that must not overlap.
@@ -175,8 +180,24 @@ fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
     Some(Value::concrete(to))
 }
 
+/// Copies through symbolic pointers; `None`, with nothing done, if they have to be concretised.
+fn copy_through(
+    vm: &mut Vm<'_>,
+    args: &Arguments<'_>,
+    name: Option<&str>,
+) -> Result<Option<Value>, Interrupt> {
+    let [to, from, len] = [args.get(0), args.get(1), args.get(2)];
+    let Some(len) = len.as_concrete() else {
+        return Ok(None);
+    };
+    Ok(vm.copy_through(to, from, len, name)?.then_some(to))
+}
+
 fn memcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     if let Some(to) = copy_small(vm, args) {
+        return Ok(Done::Value(to));
+    }
+    if let Some(to) = copy_through(vm, args, Some("memcpy"))? {
         return Ok(Done::Value(to));
     }
     let (to, from, len) = distinct_operands(vm, args)?;
@@ -194,12 +215,21 @@ fn memmove(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     if let Some(to) = copy_small(vm, args) {
         return Ok(Done::Value(to));
     }
+    if let Some(to) = copy_through(vm, args, None)? {
+        return Ok(Done::Value(to));
+    }
     let (to, from, len) = copy_operands(vm, args)?;
     vm.copy_range(to, from, len);
     Ok(Done::Value(Value::concrete(to)))
 }
 
 fn memset(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let fill = vm.truncate(args.get(1), 8).as_concrete();
+    if let (Some(len), Some(byte)) = (args.get(2).as_concrete(), fill)
+        && vm.fill_through(args.get(0), byte as u8, len)?
+    {
+        return Ok(Done::Value(args.get(0)));
+    }
     let ([to], len) = vm.ranges([(args.get(0), true)], args.get(2))?;
     let byte = vm.truncate(args.get(1), 8);
     match byte.as_concrete() {
@@ -231,6 +261,11 @@ fn bzero(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(len) = args.get(2).as_concrete()
+        && let Some(result) = vm.compare_through(args.get(0), args.get(1), len, false)?
+    {
+        return Ok(Done::Value(result));
+    }
     let pointers = [(args.get(0), false), (args.get(1), false)];
     let ([a, b], len) = vm.ranges(pointers, args.get(2))?;
     vm.compare_bytes(a, b, len, false).map(Done::Value)

@@ -22,6 +22,9 @@ mod resolve;
 mod scan;
 mod strings;
 mod subobjects;
+mod through;
+#[cfg(test)]
+mod through_tests;
 mod variadic;
 mod vectors;
 

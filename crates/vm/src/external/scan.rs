@@ -171,7 +171,7 @@ impl Vm<'_> {
         let mut at = 0;
         while at < limit {
             let (x, y) = (a.wrapping_add(at), b.wrapping_add(at));
-            if walk.pairs.len() >= MAX_PAIRS || self.may_leave(x) || self.may_leave(y) {
+            if walk.is_long() || self.may_leave(x) || self.may_leave(y) {
                 if !self.arrives(&mut walk)? {
                     return Ok(self.difference(walk));
                 }
@@ -203,13 +203,13 @@ impl Vm<'_> {
     }
 
     /// Whether the byte may be outside an object of known size.
-    fn may_leave(&self, address: u64) -> bool {
+    pub(super) fn may_leave(&self, address: u64) -> bool {
         let object = self.memory.object_at(address, 1);
         object.is_none_or(|object| object.size_term.is_some())
     }
 
     /// Asks whether all pairs so far are equal. If so, they are dropped.
-    fn arrives(&mut self, walk: &mut Comparison) -> Result<bool, Interrupt> {
+    pub(super) fn arrives(&mut self, walk: &mut Comparison) -> Result<bool, Interrupt> {
         let same: Vec<ExprId> = walk.pairs.iter().map(|pair| pair.0).collect();
         let all = self.arena.all(&same);
         let arrives = self.decide_term(all)?;
@@ -257,6 +257,10 @@ impl Vm<'_> {
     fn compare_pair(&mut self, a: u64, b: u64, strings: bool) -> Pair {
         let x = self.byte_at(a).to_term(self.arena, 8);
         let y = self.byte_at(b).to_term(self.arena, 8);
+        self.compare_bytes_of(x, y, strings)
+    }
+
+    pub(super) fn compare_bytes_of(&mut self, x: ExprId, y: ExprId, strings: bool) -> Pair {
         let (wide_x, wide_y) = (self.arena.zext(x, 32), self.arena.zext(y, 32));
         let difference = self.arena.sub(wide_x, wide_y);
         let mut same = self.arena.eq(x, y);
@@ -281,7 +285,7 @@ impl Vm<'_> {
     }
 
     /// The result: that of the first pair that ends the comparison.
-    fn difference(&mut self, walk: Comparison) -> Value {
+    pub(super) fn difference(&mut self, walk: Comparison) -> Value {
         let mut pairs = walk.pairs.into_iter().rev();
         // If the comparison cannot reach its end, one of the pairs ends it, at the latest the last
         // one.
@@ -308,11 +312,18 @@ impl Vm<'_> {
 
 /// A comparison in progress.
 #[derive(Default)]
-struct Comparison {
+pub(super) struct Comparison {
     /// For each symbolic pair: the condition to continue, and the result otherwise.
-    pairs: Vec<(ExprId, ExprId)>,
+    pub(super) pairs: Vec<(ExprId, ExprId)>,
     /// The result if no pair ends the comparison; `None` if that is impossible.
-    end: Option<ExprId>,
+    pub(super) end: Option<ExprId>,
+}
+
+impl Comparison {
+    /// Whether it has as many pairs as one expression may have.
+    pub(super) fn is_long(&self) -> bool {
+        self.pairs.len() >= MAX_PAIRS
+    }
 }
 
 enum Step {
@@ -324,7 +335,7 @@ enum Step {
     Symbolic,
 }
 
-enum Pair {
+pub(super) enum Pair {
     /// The comparison continues.
     Same,
     /// The comparison ends.

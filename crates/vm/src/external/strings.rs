@@ -48,6 +48,9 @@ fn address(address: u64) -> Result<Done, Interrupt> {
 }
 
 fn strlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(len) = vm.length_through(args.get(0), u64::MAX)? {
+        return address(len);
+    }
     let start = string(vm, args.get(0))?;
     vm.string_length(start).and_then(address)
 }
@@ -69,11 +72,35 @@ fn copy_string(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Inte
     Ok((to, len))
 }
 
+/// Copies a string through symbolic pointers; returns its length, or `None`, with nothing done, if
+/// they have to be concretised.
+fn copy_string_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<u64>, Interrupt> {
+    let (to, from) = (args.get(0), args.get(1));
+    if !vm.stays_symbolic(&[to, from]) {
+        return Ok(None);
+    }
+    let len = match vm.length_through(from, u64::MAX)? {
+        Some(len) => len,
+        None => {
+            let from = string(vm, from)?;
+            vm.string_length(from)?
+        }
+    };
+    let is_copied = vm.copy_through(to, from, len + 1, Some(args.name))?;
+    Ok(is_copied.then_some(len))
+}
+
 fn strcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if copy_string_through(vm, args)?.is_some() {
+        return Ok(Done::Value(args.get(0)));
+    }
     copy_string(vm, args).and_then(|(to, _)| address(to))
 }
 
 fn stpcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(len) = copy_string_through(vm, args)? {
+        return Ok(Done::Value(vm.offset_pointer(args.get(0), len)));
+    }
     copy_string(vm, args).and_then(|(to, len)| address(to + len))
 }
 
@@ -176,12 +203,20 @@ fn strlcat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn strcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(result) = vm.compare_through(args.get(0), args.get(1), u64::MAX, true)? {
+        return Ok(Done::Value(result));
+    }
     let a = string(vm, args.get(0))?;
     let b = string(vm, args.get(1))?;
     vm.compare_bytes(a, b, u64::MAX, true).map(Done::Value)
 }
 
 fn strncmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(limit) = args.get(2).as_concrete()
+        && let Some(result) = vm.compare_through(args.get(0), args.get(1), limit, true)?
+    {
+        return Ok(Done::Value(result));
+    }
     let a = vm.concretize(args.get(0))?;
     let b = vm.concretize(args.get(1))?;
     let limit = vm.walk_limit(&[a, b], args.get(2))?;

@@ -126,6 +126,13 @@ impl Buffer {
         }
     }
 
+    /// Positions of bytes that differ from those of another buffer.
+    pub(super) fn differences<'b>(&'b self, other: &'b Buffer) -> impl Iterator<Item = usize> + 'b {
+        let pairs = self.parts().zip(other.parts()).enumerate();
+        let others = pairs.filter(|(_, (one, other))| one != other);
+        others.map(|(at, _)| at)
+    }
+
     /// Each byte in canonical form: its value, or its term and the byte index in it.
     fn parts(&self) -> impl Iterator<Item = (u8, Option<(ExprId, u8)>)> + '_ {
         (0..self.len()).map(|at| match self.symbolic(at) {

@@ -13,7 +13,7 @@ mod table;
 
 pub(crate) use buffer::MEMORY_OF_SYMBOLIC;
 pub use buffer::{Buffer, PAGE, made_bytes};
-pub use journal::SymbolicWrite;
+pub use journal::{JournaledWrites, SymbolicWrite};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use merging::Merge;
 pub use object::{Object, ObjectKind, join_bytes};

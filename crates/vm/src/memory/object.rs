@@ -1,10 +1,11 @@
 //! An object: one allocation with its address, kind and content.
 
 use everett_expr::{Arena, ExprId, VisitTerms};
+use std::collections::BTreeSet;
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
-use super::journal::{Journal, SymbolicWrite};
+use super::journal::{Journal, JournaledWrites, MAX_DIRTY, SymbolicWrite};
 use super::region::{MappingTraits, PageRun, Region};
 use crate::stacks::StackId;
 use crate::value::Value;
@@ -615,29 +616,40 @@ impl Object {
 
 /// See `journal`.
 impl Object {
-    /// The journal, if it tells how the content came about.
-    fn valid_journal(&self) -> Option<&Journal<Content>> {
+    /// The journal, with all bytes that are dirty by now. `None` if there is none, or too many are.
+    fn current_journal(&self) -> Option<(&Journal<Content>, BTreeSet<u64>)> {
         let journal = self.journal.as_deref()?;
         let after = journal.after.as_ref()?;
-        after.is_same(&self.content).then_some(journal)
+        let mut dirty = journal.dirty.clone();
+        if !after.is_same(&self.content) {
+            dirty.extend(after.differences(&self.content, MAX_DIRTY)?);
+        }
+        (dirty.len() <= MAX_DIRTY).then_some((journal, dirty))
     }
 
-    /// The object before its last writes at symbolic offsets, and these, in their order.
-    pub fn symbolic_writes(&self) -> Option<(Object, Vec<SymbolicWrite>)> {
-        let journal = self.valid_journal()?;
+    /// The last writes at symbolic offsets.
+    pub fn symbolic_writes(&self) -> Option<JournaledWrites<Object>> {
+        let (journal, dirty) = self.current_journal()?;
         let before = Object {
             content: journal.before.clone(),
             journal: None,
             ..self.clone()
         };
-        Some((before, journal.writes.clone()))
+        Some(JournaledWrites {
+            before,
+            writes: journal.writes.clone(),
+            dirty,
+        })
     }
 
     /// The journal to go on with after a write; to be asked for before it.
     /// `None` if the object keeps none.
     pub fn journal(&self) -> Option<Journal<Content>> {
-        match self.valid_journal() {
-            Some(journal) if !journal.is_full() => Some(journal.clone()),
+        match self.current_journal() {
+            Some((journal, dirty)) if !journal.is_full() => Some(Journal {
+                dirty,
+                ..journal.clone()
+            }),
             _ => matches!(self.content, Content::One(_) | Content::Pages(_))
                 .then(|| Journal::new(self.content.clone())),
         }
@@ -652,10 +664,14 @@ impl Object {
 
     /// Visits all terms in the journal, as roots for garbage collection.
     pub fn for_each_journal_term(&self, visit: &mut dyn VisitTerms) {
-        let Some(journal) = self.valid_journal() else {
+        let Some(journal) = self.journal.as_deref() else {
             return;
         };
         journal.before.for_each_term(visit);
+        // What changed since then is found by comparing terms.
+        if let Some(after) = &journal.after {
+            after.for_each_term(visit);
+        }
         for write in &journal.writes {
             visit.term(write.offset);
             visit.term(write.value);
@@ -675,6 +691,35 @@ impl Content {
             }
             Content::Region(region) => region.for_each_term(visit),
             Content::Ended(_) | Content::EndedPages(_) | Content::UnmappedRun => {}
+        }
+    }
+
+    /// Offsets of bytes that differ; `None` if they are more than `most`, or the kinds differ.
+    fn differences(&self, other: &Content, most: usize) -> Option<Vec<u64>> {
+        let mut all = Vec::new();
+        let mut add = |number: usize, one: &Buffer, other: &Buffer| {
+            let start = number * PAGE;
+            let found = one.differences(other).map(|at| (start + at) as u64);
+            all.extend(found.take(most + 1 - all.len()));
+            all.len() <= most
+        };
+        match (self, other) {
+            (Content::One(one), Content::One(other)) => add(0, one, other).then_some(all),
+            (Content::Pages(one), Content::Pages(other)) => {
+                let zeros = Buffer::zeroed(PAGE);
+                let pages = one.iter().zip(other.iter()).enumerate();
+                let is_few = pages.into_iter().all(|(number, pair)| match pair {
+                    (None, None) => true,
+                    (Some(one), Some(other)) if Arc::ptr_eq(one, other) => true,
+                    (one, other) => {
+                        let [one, other] =
+                            [one, other].map(|page| page.as_deref().unwrap_or(&zeros));
+                        add(number, one, other)
+                    }
+                });
+                is_few.then_some(all)
+            }
+            _ => None,
         }
     }
 

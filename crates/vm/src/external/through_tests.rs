@@ -1,0 +1,224 @@
+//! Accesses and operations through symbolic pointers, against the same on an array of bytes.
+
+use proptest::prelude::*;
+
+use crate::bug::BugKind;
+use crate::testing::Harness;
+use crate::value::Value;
+
+const SIZE: usize = 240;
+
+/// A place in the block: an index, the distance of two elements, and an offset in them.
+#[derive(Copy, Clone, Debug)]
+struct Place {
+    index: u8,
+    step: u64,
+    field: u64,
+    is_symbolic: bool,
+}
+
+impl Place {
+    fn offset(&self) -> usize {
+        usize::from(self.index) * self.step as usize + self.field as usize
+    }
+
+    fn pointer(&self, harness: &mut Harness, block: u64) -> Value {
+        if !self.is_symbolic {
+            return Value::concrete(block + self.offset() as u64);
+        }
+        let index = harness.symbolic_term(self.index.into(), 8);
+        let arena = &mut harness.arena;
+        let index = arena.zext(index, 64);
+        let step = arena.constant(64, self.step);
+        let start = arena.constant(64, block + self.field);
+        let offset = arena.binary(everett_expr::BinaryOp::Mul, index, step);
+        let pointer = arena.add(offset, start);
+        Value::of_term(arena, pointer)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Store(Place, usize, u64),
+    Load(Place, usize),
+    Copy(Place, Place, usize, bool),
+    Fill(Place, u8, usize),
+    Compare(Place, Place, usize),
+    CopyString(Place, Place),
+    CompareStrings(Place, Place),
+    Length(Place),
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    let step = prop_oneof![Just(1u64), Just(4), Just(8), Just(12), Just(24)];
+    (any::<u8>(), step, 0u64..12, prop::bool::weighted(0.8)).prop_map(
+        |(index, step, field, is_symbolic)| Place {
+            index: index % (SIZE as u64 / step) as u8,
+            step,
+            field,
+            is_symbolic,
+        },
+    )
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let len = prop_oneof![Just(1usize), Just(2), Just(4), Just(8)];
+    prop_oneof![
+        4 => (place(), len.clone(), any::<u64>()).prop_map(|(at, len, value)| Act::Store(at, len, value)),
+        3 => (place(), len).prop_map(|(at, len)| Act::Load(at, len)),
+        1 => (place(), place(), 0usize..30, any::<bool>()).prop_map(|(to, from, len, may)| Act::Copy(to, from, len, may)),
+        1 => (place(), any::<u8>(), 0usize..30).prop_map(|(at, byte, len)| Act::Fill(at, byte, len)),
+        1 => (place(), place(), 0usize..30).prop_map(|(a, b, len)| Act::Compare(a, b, len)),
+        1 => (place(), place()).prop_map(|(to, from)| Act::CopyString(to, from)),
+        1 => (place(), place()).prop_map(|(a, b)| Act::CompareStrings(a, b)),
+        1 => place().prop_map(Act::Length),
+    ]
+}
+
+/// The memory of the reference.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn get(&self, at: usize, len: usize) -> Result<&[u8], BugKind> {
+        self.0.get(at..at + len).ok_or(BugKind::OutOfBounds)
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), BugKind> {
+        self.get(at, bytes.len())?;
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn length(&self, at: usize) -> Result<usize, BugKind> {
+        let string = self.0.get(at..).ok_or(BugKind::OutOfBounds)?;
+        let len = string.iter().position(|byte| *byte == 0);
+        len.ok_or(BugKind::OutOfBounds)
+    }
+
+    fn copy(
+        &mut self,
+        to: usize,
+        from: usize,
+        len: usize,
+        may_overlap: bool,
+    ) -> Result<(), BugKind> {
+        self.get(to, len)?;
+        let bytes = self.get(from, len)?.to_vec();
+        let overlap = to != from && to < from + len && from < to + len;
+        if overlap && !may_overlap {
+            return Err(BugKind::OverlappingCopy);
+        }
+        self.put(to, &bytes)
+    }
+
+    fn compare(&self, a: usize, b: usize, len: usize, strings: bool) -> Result<u64, BugKind> {
+        for at in 0..len {
+            let (x, y) = (self.get(a + at, 1)?[0], self.get(b + at, 1)?[0]);
+            if x != y || (strings && x == 0) {
+                return Ok(u64::from((i32::from(x) - i32::from(y)) as u32));
+            }
+        }
+        Ok(0)
+    }
+
+    fn act(&mut self, act: &Act) -> Result<u64, BugKind> {
+        match act {
+            Act::Store(at, len, value) => self
+                .put(at.offset(), &value.to_le_bytes()[..*len])
+                .map(|()| 0),
+            Act::Load(at, len) => {
+                let mut bytes = [0; 8];
+                bytes[..*len].copy_from_slice(self.get(at.offset(), *len)?);
+                Ok(u64::from_le_bytes(bytes))
+            }
+            Act::Copy(to, from, len, may) if *len > 0 => self
+                .copy(to.offset(), from.offset(), *len, *may)
+                .map(|()| 0),
+            Act::Fill(at, byte, len) if *len > 0 => {
+                self.put(at.offset(), &vec![*byte; *len]).map(|()| 0)
+            }
+            Act::Copy(..) | Act::Fill(..) => Ok(0),
+            Act::Compare(a, b, len) => {
+                if *len > 0 {
+                    self.get(a.offset(), *len)?;
+                    self.get(b.offset(), *len)?;
+                }
+                self.compare(a.offset(), b.offset(), *len, false)
+            }
+            Act::CopyString(to, from) => {
+                let len = self.length(from.offset())? + 1;
+                self.copy(to.offset(), from.offset(), len, false)
+                    .map(|()| 0)
+            }
+            Act::CompareStrings(a, b) => self.compare(a.offset(), b.offset(), usize::MAX, true),
+            Act::Length(at) => self.length(at.offset()).map(|len| len as u64),
+        }
+    }
+}
+
+fn perform(harness: &mut Harness, block: u64, act: &Act) -> Result<u64, BugKind> {
+    let mut pointer = |place: &Place| place.pointer(harness, block);
+    let len = |len: &usize| Value::concrete(*len as u64);
+    let (name, args, is_address) = match act {
+        Act::Store(at, len, value) => {
+            let pointer = pointer(at);
+            let value = harness.symbolic(*value & (u64::MAX >> (64 - 8 * len)), *len as u32);
+            let done = harness.vm(|vm| vm.store(pointer, *len, value));
+            return harness.outcome(done.map(|()| crate::vm::Done::Void));
+        }
+        Act::Load(at, len) => {
+            let pointer = pointer(at);
+            let done = harness.vm(|vm| vm.load(pointer, *len));
+            return harness.outcome(done.map(crate::vm::Done::Value));
+        }
+        Act::Copy(to, from, bytes, may) => {
+            let name = if *may { "memmove" } else { "memcpy" };
+            (name, vec![pointer(to), pointer(from), len(bytes)], true)
+        }
+        Act::Fill(at, byte, bytes) => {
+            let byte = Value::concrete(u64::from(*byte));
+            ("memset", vec![pointer(at), byte, len(bytes)], true)
+        }
+        Act::Compare(a, b, bytes) => ("memcmp", vec![pointer(a), pointer(b), len(bytes)], false),
+        Act::CopyString(to, from) => ("strcpy", vec![pointer(to), pointer(from)], true),
+        Act::CompareStrings(a, b) => ("strcmp", vec![pointer(a), pointer(b)], false),
+        Act::Length(at) => ("strlen", vec![pointer(at)], false),
+    };
+    let done = harness.call(name, &args);
+    let result = harness.outcome(done)?;
+    if is_address {
+        assert_eq!(
+            result,
+            harness.eval_value(args[0]),
+            "{name} returns its destination"
+        );
+        return Ok(0);
+    }
+    Ok(result)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn symbolic_pointers_act_as_concrete_ones(
+        start in prop::collection::vec(prop_oneof![3 => 0x61u8..0x63, 1 => Just(0)], SIZE),
+        blur in any::<u64>(),
+        acts in prop::collection::vec(act(), 1..12),
+    ) {
+        let mut harness = Harness::new();
+        let block = harness.block(&start);
+        for at in (0..SIZE as u64).filter(|at| blur >> (at % 64) & 1 != 0) {
+            harness.make_symbolic(block + at);
+        }
+        let mut reference = Bytes(start);
+        for act in &acts {
+            let (done, expected) = (perform(&mut harness, block, act), reference.act(act));
+            prop_assert_eq!(done, expected, "{:?}", act);
+            if done.is_err() {
+                break;
+            }
+        }
+        prop_assert_eq!(harness.bytes(block, SIZE), reference.0);
+    }
+}
