@@ -56,7 +56,7 @@ pub use saved::Saved;
 pub use search::{SEARCHERS, UnknownSearcher};
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
-pub use statistics::{Statistics, WorldStatistics};
+pub use statistics::{EVENTS, Statistics, VIRTUAL_TIME, WorldStatistics};
 pub use team::member::TeamStatistics;
 pub use trace::{
     NativePoint, Pending, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, digest, input_of,

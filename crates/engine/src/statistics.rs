@@ -142,13 +142,13 @@ pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "max-depth",
     "max-heap",
     "max-instructions",
-    "max-events",
+    EVENTS,
     "max-output",
     "max-files",
     "max-processes",
     "diverged",
     "interrupted",
-    "max-virtual-time",
+    VIRTUAL_TIME,
     "max-tests",
     "solver",
     "unsupported",
@@ -158,5 +158,8 @@ pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "klee_set_forking",
 ];
 
+/// The limit on events of a host.
+pub const EVENTS: &str = "max-events";
+
 /// The limit on virtual time.
-pub(crate) const VIRTUAL_TIME: &str = "max-virtual-time";
+pub const VIRTUAL_TIME: &str = "max-virtual-time";

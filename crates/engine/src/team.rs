@@ -374,9 +374,11 @@ impl<'a> Explorer<'a> {
         true
     }
 
-    /// States of other workers for a checkpoint, a part at a time. `None` after the last one.
+    /// For the lead: states of other workers for a checkpoint, a part at a time. `None` after the
+    /// last one.
     pub(crate) fn next_elsewhere(&self) -> Option<Elsewhere> {
-        self.member.as_ref()?.team.next_copies()
+        let member = self.member.as_ref().filter(|member| member.is_lead)?;
+        member.team.next_copies()
     }
 
     /// After a checkpoint: all workers go on.

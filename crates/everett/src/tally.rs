@@ -62,6 +62,7 @@ impl Tally {
                 known.extend(run.failures.iter().cloned());
             }
         }
+        self.limits_hit.extend(&seen.limits_hit);
         self.fired.extend(seen.fired.iter().cloned());
         self.packets += seen.packets;
         self.has_ended |= seen.is_over;

@@ -160,7 +160,8 @@ impl Candidates {
                 decoder.filter(|instruction| shared_accesses(instruction) != Accesses::None);
             addresses.extend(shared.map(|instruction| instruction.ip()));
         }
-        if !addresses.is_empty() {
+        // A program may share nothing itself but what it locks.
+        if !own.is_empty() {
             addresses.extend(synchronisation(&file));
         }
         Some(Candidates {

@@ -1,7 +1,7 @@
 //! Worlds of native hosts: each host has its own kernel model and its trace. One loop steps the
 //! hosts in the order of their clocks, as the search does with explored hosts.
 
-use everett_engine::Trace;
+use everett_engine::{EVENTS, Trace, VIRTUAL_TIME};
 use everett_expr::Arena;
 use everett_linux::{Disk, ExposedData, Host, HostExit, Packet};
 use everett_net::{FaultCounters, FaultIndex, HostIndex, Scope, StartTime};
@@ -69,6 +69,8 @@ pub struct WorldRun {
     pub histories: Vec<(String, History)>,
     /// The message log.
     pub messages: Vec<Message>,
+    /// Limits of the world that it reached, by their options.
+    pub limits_hit: BTreeSet<&'static str>,
     /// Number of packets that hosts sent.
     pub packets: u64,
     /// Names of faults of the scenario that happened.
@@ -250,6 +252,7 @@ struct Loop<'c, 'n, 'l> {
     max_virtual_ns: Option<u64>,
     lookahead_ns: u64,
     messages: MessageLog,
+    limits_hit: BTreeSet<&'static str>,
     packets: u64,
     fired: BTreeSet<String>,
     checks: Checks<'l>,
@@ -272,6 +275,7 @@ pub fn run_world<'c>(
     let mut all = Loop {
         hosts: boot_all(hosts, network, guides)?,
         messages: MessageLog::between(names.clone()),
+        limits_hit: BTreeSet::new(),
         packets: 0,
         fired: BTreeSet::new(),
         names,
@@ -306,6 +310,7 @@ pub fn run_world<'c>(
         broken_on: all.broken_on,
         histories,
         messages: all.messages.in_order(),
+        limits_hit: all.limits_hit,
         packets: all.packets,
         fired: all.fired,
         is_cut: all.is_cut,
@@ -398,6 +403,7 @@ impl<'c> Loop<'c, '_, '_> {
             };
             if self.max_virtual_ns.is_some_and(|most| next_ns > most) {
                 self.is_cut = true;
+                self.limits_hit.insert(VIRTUAL_TIME);
                 return Ok(());
             }
             if !self.advance(at)? {
@@ -489,6 +495,7 @@ impl<'c> Loop<'c, '_, '_> {
                 !self.is_broken(CheckTrigger::Change, Some(at))
             }
             Step::Livelock(_) => {
+                self.limits_hit.insert(EVENTS);
                 host.sim.run_state = RunState::Ended;
                 host.end = Some(NativeEnd::Hang);
                 false

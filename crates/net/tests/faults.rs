@@ -415,3 +415,18 @@ fn packets_of_a_window_are_held_back_behind_those_that_follow() {
         .collect();
     assert_eq!(choices, [3, 2, 1, 3, 2, 1, 1, 1]);
 }
+
+/// The one that is counted is missing later, so each of them is an alternative.
+#[test]
+fn faults_with_equal_effects_are_all_alternatives_unless_one_has_no_bound() {
+    let named = |name: &str, max_count: u32| Fault {
+        name: name.to_owned(),
+        max_count,
+        ..fault("loss")
+    };
+    let (counters, first) = (FaultCounters::default(), packet(A, B, 80, 0));
+    let count = |list: Vec<Fault>| delivery_outcomes(&Faults::new(list), &first, &counters).len();
+    assert_eq!(count(vec![named("any", 1), named("first", 1)]), 3);
+    assert_eq!(count(vec![named("any", u32::MAX), named("first", 1)]), 2);
+    assert_eq!(count(vec![named("first", 1), named("any", u32::MAX)]), 2);
+}

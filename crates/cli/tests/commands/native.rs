@@ -410,3 +410,33 @@ int main(void) {{
         assert!(replayed.contains("traces confirmed"), "{replayed}");
     }
 }
+
+/// The threads share nothing but locks, so the code of the program itself has no shared access.
+#[test]
+fn random_schedules_find_deadlocks_of_threads_that_only_lock() {
+    let folder = folder("native-only-locks");
+    let source = r#"
+#include <pthread.h>
+static pthread_mutex_t forks[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static void *eat(void *number) {
+    long first = (long)number;
+    pthread_mutex_lock(&forks[first]);
+    pthread_mutex_lock(&forks[1 - first]);
+    pthread_mutex_unlock(&forks[1 - first]);
+    pthread_mutex_unlock(&forks[first]);
+    return 0;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, eat, (void *)1);
+    eat((void *)0);
+    pthread_join(other, 0);
+    return 0;
+}"#;
+    build(&folder, "eats", source, &["-g"]);
+    let mut run = everett(&folder);
+    run.args(["native", "--runs", "200", "--preempt", "memory"]);
+    let said = text(&expect(run.args(["--out", "out", "./eats"]), 1));
+    assert!(said.contains("deadlock"), "{said}");
+    assert!(!said.contains("debug information"), "{said}");
+}

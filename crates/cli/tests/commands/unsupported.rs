@@ -198,3 +198,48 @@ fn native_runs_say_which_failures_were_never_injected() {
     let summary = summary(&folder.join("out"));
     assert_eq!(summary["faults_never_fired"].to_string(), "[\"read\"]");
 }
+
+/// Linux connects and sends. A program that asks gets the error of a kernel without it, no signal.
+#[test]
+fn fast_open_is_refused_and_the_number_of_syns_is_said() {
+    let folder = folder("fast-open");
+    let source = r#"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+int main(void) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int socket_ = socket(AF_INET, SOCK_STREAM, 0), once = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_SYNCNT, &once, sizeof once);
+    if (sendto(socket_, "x", 1, MSG_FASTOPEN, (void *)&to, sizeof to) == 1)
+        return 1;
+    return errno == EOPNOTSUPP ? 0 : 2;
+}"#;
+    build(&folder, "opens", source, &["-g"]);
+    expect(everett(&folder).args(["run", "--out", "out", "./opens"]), 0);
+    let unsupported = summary(&folder.join("out"))["unsupported"].to_string();
+    assert!(unsupported.contains("MSG_FASTOPEN"), "{unsupported}");
+    assert!(unsupported.contains("setsockopt"), "{unsupported}");
+}
+
+#[test]
+fn native_worlds_say_which_limits_they_reached() {
+    let folder = folder("native-world-limits");
+    let source = "#include <unistd.h>\nint main(void) { for (int i = 0; i < 99; i++) usleep(1000); return 0; }";
+    build(&folder, "ticks", source, &[]);
+    let scenario = "[host.one]\nprogram = \"./ticks\"\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let limits = [
+        ("virtual_time=\"50ms\"", 0, "max-virtual-time"),
+        ("events=50", 1, "max-events"),
+    ];
+    for (limit, code, name) in limits {
+        let mut native = everett(&folder);
+        native.args(["native", "--runs", "2", "--out", name, "world.toml"]);
+        expect(native.args(["--set", &format!("limits.{limit}")]), code);
+        let hit = summary(&folder.join(name))["limits_hit"].to_string();
+        assert_eq!(hit, format!("[\"{name}\"]"));
+    }
+}

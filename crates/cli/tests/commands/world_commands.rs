@@ -716,3 +716,51 @@ fn worlds_that_share_no_states_use_all_processors() {
     assert_eq!(counts("cob", "2"), (worlds.clone(), true));
     assert_eq!(counts("sds", "2"), (worlds, false));
 }
+
+/// A worker that is paused for a checkpoint saves its own worlds only.
+#[test]
+fn checkpoints_of_several_workers_change_nothing() {
+    let folder = folder("worlds-checkpoints");
+    let source = r#"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <stdlib.h>
+int main(int count, char **args) {
+    int id = atoi(args[1]), socket_ = socket(AF_INET, SOCK_DGRAM, 0), word;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9000)};
+    bind(socket_, (void *)&to, sizeof to);
+    usleep(50000);
+    for (int i = 0; i < 9; i++) {
+        to.sin_addr.s_addr = htonl(0x0a000001 + i % 3);
+        if (i % 3 != id)
+            sendto(socket_, &i, sizeof i, 0, (void *)&to, sizeof to);
+    }
+    struct timeval wait = {.tv_usec = 300000};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    int got = 0;
+    while (recv(socket_, &word, sizeof word, 0) == sizeof word)
+        got++;
+    return got > 9;
+}"#;
+    build(&folder, "node", source, &["-w"]);
+    let scenario = "[host.node]\ncount = 3\nprogram = \"./node\"\nargs = [\"{i}\"]\n\
+                    [fault.loss]\nmost = 2\n";
+    fs::write(folder.join("world.toml"), scenario).expect("written");
+    let worlds = |workers: &str, checkpoint: &str| {
+        let mut run = everett(&folder);
+        run.args([
+            "run",
+            "--no-tests",
+            "--mapping",
+            "cow",
+            "--workers",
+            workers,
+        ]);
+        run.args(["--checkpoint", checkpoint, "--out", workers]);
+        expect(run.arg("world.toml"), 0);
+        summary(&folder.join(workers))["worlds"].clone()
+    };
+    assert_eq!(worlds("2", "0s"), worlds("1", "1h"));
+}

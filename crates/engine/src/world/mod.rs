@@ -47,7 +47,7 @@ use crate::observe::{Keep, StateView};
 use crate::oracle::{Deadline, Fork};
 use crate::path::Path;
 use crate::state::State;
-use crate::statistics::VIRTUAL_TIME;
+use crate::statistics::{EVENTS, VIRTUAL_TIME};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Other, RunFor};
@@ -316,7 +316,7 @@ impl Explorer<'_> {
                 }
             }
             Step::Livelock(events) => {
-                self.note_limit("max-events");
+                self.note_limit(EVENTS);
                 let message = format!("over {events} messages and times that it waited for");
                 let bug = Bug::new(BugKind::Hang, message);
                 return !self.ended(id, state, Ending::Bug(Box::new(bug)), listener);

@@ -73,8 +73,10 @@ const MANY: u64 = 1024;
 /// Flags of a send that are ignored or refused although Linux does what they say.
 const IGNORED: [(u32, &str); 2] = [
     (message_flag::OUT_OF_BAND, "MSG_OOB of a UNIX socket"),
-    (0x2000_0000, "MSG_FASTOPEN"),
+    (FAST_OPEN, "MSG_FASTOPEN"),
 ];
+/// `MSG_FASTOPEN`.
+const FAST_OPEN: u32 = 0x2000_0000;
 
 const SEND_ERRORS: &[Errno] = &[
     Errno::EINTR,
@@ -291,6 +293,10 @@ impl Kernel<'_, '_> {
         };
         if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| ignored & flag != 0) {
             self.refuse("sendto", *name);
+        }
+        let is_stream = !is_unix && !self.host.keeps_messages(socket.object);
+        if flags & FAST_OPEN != 0 && is_stream && to.is_some() {
+            return Err(Errno::EOPNOTSUPP.into());
         }
         let ancillary = Ancillary {
             to: to.map(|to| self.destination(socket, &to)).transpose()?,

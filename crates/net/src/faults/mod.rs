@@ -298,12 +298,31 @@ impl Faults {
                     _ => continue,
                 }
             }
-            // An equal effect of another fault would be explored twice.
-            if !all.iter().any(|other| other.effect == effect) {
-                all.push(alternative);
-            }
+            self.add_alternative(&mut all, alternative);
         }
         all
+    }
+
+    /// Adds an alternative. Of faults with an equal effect, one without a bound is enough: nothing
+    /// is lost by counting it. Those with a bound are all alternatives, since each of them leaves
+    /// other faults for later.
+    fn add_alternative<E: PartialEq>(
+        &self,
+        all: &mut Vec<Alternative<E>>,
+        alternative: Alternative<E>,
+    ) {
+        let is_unbounded = |one: &Alternative<E>| {
+            let fault = one.fault.map(|fault| self.get(fault));
+            fault.is_none_or(|fault| fault.max_count == u32::MAX)
+        };
+        let is_equal = |one: &Alternative<E>| one.effect == alternative.effect;
+        if all.iter().any(|one| is_equal(one) && is_unbounded(one)) {
+            return;
+        }
+        if is_unbounded(&alternative) {
+            all.retain(|one| !is_equal(one));
+        }
+        all.push(alternative);
     }
 
     /// The ranges of a packet that become symbolic. This is not a choice: the bytes that were sent
@@ -451,9 +470,7 @@ impl Faults {
             if fault.always {
                 return vec![alternative];
             }
-            if !all.iter().any(|other| other.effect == alternative.effect) {
-                all.push(alternative);
-            }
+            self.add_alternative(&mut all, alternative);
         }
         all
     }

@@ -165,6 +165,7 @@ const MISSED: &[(u32, u32)] = &[
     (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
     (level::IPV6, 66),   // IPV6_RECVTCLASS
     (level::IPV6, 78),   // IPV6_FREEBIND
+    (level::TCP, 7),     // TCP_SYNCNT
     (level::TCP, 9),     // TCP_DEFER_ACCEPT
     (level::TCP, 18),    // TCP_USER_TIMEOUT
     (level::TCP, 30),    // TCP_FASTOPEN_CONNECT
