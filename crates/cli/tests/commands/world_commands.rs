@@ -746,7 +746,7 @@ int main(int count, char **args) {
 }"#;
     build(&folder, "node", source, &["-w"]);
     let scenario = "[host.node]\ncount = 3\nprogram = \"./node\"\nargs = [\"{i}\"]\n\
-                    [fault.loss]\nmost = 2\n";
+                    [fault.loss]\nmost = 2\n[fault.duplication]\n";
     fs::write(folder.join("world.toml"), scenario).expect("written");
     let worlds = |workers: &str, checkpoint: &str| {
         let mut run = everett(&folder);
