@@ -195,6 +195,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         gid: [0; 3],
         umask: 0o022,
         cwd,
+        root: ROOT,
         descriptors,
         actions: Arc::new([SignalAction::default(); SIGNALS]),
         max_heap: u64::MAX,

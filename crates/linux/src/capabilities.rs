@@ -24,6 +24,7 @@ pub const SETUID: u32 = 7;
 pub const SETPCAP: u32 = 8;
 pub const NET_RAW: u32 = 13;
 pub const IPC_LOCK: u32 = 14;
+pub const SYS_CHROOT: u32 = 18;
 pub const SYS_ADMIN: u32 = 21;
 pub const SYS_NICE: u32 = 23;
 pub const SYS_RESOURCE: u32 = 24;

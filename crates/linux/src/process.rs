@@ -300,6 +300,8 @@ pub struct ProcessState {
     pub umask: u32,
     /// Current working directory.
     pub cwd: InodeId,
+    /// Its root directory (`chroot`).
+    pub root: InodeId,
     /// File descriptors.
     pub descriptors: Descriptors,
     /// Signal dispositions, by signal number minus one.

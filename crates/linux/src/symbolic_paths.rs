@@ -1,14 +1,17 @@
 //! Path names in guest memory, whose bytes may be symbolic.
 //!
 //! A symbolic path is compared with the path of each existing file in turn. One that matches none
-//! and is in canonical form names no file: all such paths are one case. Only paths in non-canonical
-//! form (`./a`, `a//b`) and paths of files to be created are concretized byte by byte.
+//! and is in canonical form names no file: all such paths are one case. Of paths in non-canonical
+//! form (`./a`, `a//b`), each component is compared with the names in its directory. Only paths of
+//! files to be created are concretized byte by byte.
 
 use everett_expr::ExprId;
 use everett_vm::Value;
+use std::ops::Range;
 
 use crate::errno::Errno;
-use crate::files::{InodeKind, ROOT};
+use crate::files::InodeKind;
+use crate::ids::InodeId;
 use crate::kernel::{Kernel, Stop};
 
 /// `PATH_MAX`.
@@ -66,18 +69,22 @@ impl Kernel<'_, '_> {
         }
         let (pid, tid) = (self.process().pid, self.task().tid);
         self.host.refresh_proc(pid, tid);
-        let mut known = self.host.files.known_paths(self.process().cwd);
+        let (cwd, root) = (self.process().cwd, self.process().root);
+        let mut known = self.host.files.known_paths(cwd, root);
         known.retain(|path| path_bytes.can_start_with(&path.path));
         if let Some(path) = self.match_known(&path_bytes, &known)? {
             return Ok(path);
         }
-        if new || self.is_non_canonical(&path_bytes)? {
+        if new {
             return self.concrete_path(&path_bytes);
+        }
+        if self.is_non_canonical(&path_bytes)? {
+            return self.path_by_components(&path_bytes);
         }
         for KnownPath { path, .. } in &known {
             let tree = &self.host.files.tree;
             let is_file = tree
-                .lookup(self.process().cwd, path, true)
+                .lookup_within(root, cwd, path, true)
                 .is_ok_and(|id| !matches!(tree.get(id).kind, InodeKind::Directory(..)));
             if is_file && self.starts_with(&path_bytes, path, b"/")? {
                 return Err(Errno::ENOTDIR.into());
@@ -216,6 +223,82 @@ impl Kernel<'_, '_> {
         self.vm.arena.all(&[first, either])
     }
 
+    /// A path whose components all name something; an error if one does not.
+    fn path_by_components(&mut self, path_bytes: &PathBytes) -> Result<Vec<u8>, Stop> {
+        let mut path = Vec::new();
+        for (number, component) in self.components(path_bytes)?.into_iter().enumerate() {
+            if number > 0 {
+                path.push(b'/');
+            }
+            if component.is_empty() {
+                continue;
+            }
+            let names = self.names_below(&path)?;
+            path.extend(self.name_of(path_bytes, component, names)?);
+        }
+        Ok(path)
+    }
+
+    /// Where the components of a path lie: decides where it ends and which of its
+    /// bytes are slashes.
+    fn components(&mut self, path_bytes: &PathBytes) -> Result<Vec<Range<usize>>, Stop> {
+        let (mut components, mut start) = (Vec::new(), 0);
+        let end = path_bytes.values.len();
+        for at in 0..end {
+            let nul = self.byte_is(path_bytes, at, 0);
+            if self.vm.decide_term(nul)? {
+                components.push(start..at);
+                return Ok(components);
+            }
+            let slash = self.byte_is(path_bytes, at, b'/');
+            if self.vm.decide_term(slash)? {
+                components.push(start..at);
+                start = at + 1;
+            }
+        }
+        components.push(start..end);
+        match path_bytes.ended {
+            true => Ok(components),
+            false => Err(Errno::ENAMETOOLONG.into()),
+        }
+    }
+
+    /// The names in a directory, which is the working directory if its path is empty.
+    fn names_below(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        let (tree, process) = (&self.host.files.tree, self.process());
+        let directory = match path {
+            b"" => process.cwd,
+            path => tree.lookup_within(process.root, process.cwd, path, true)?,
+        };
+        let entries = tree.directory(directory).ok_or(Errno::ENOTDIR)?;
+        let always = [&b"."[..], b".."].map(<[u8]>::to_vec);
+        Ok(always
+            .into_iter()
+            .chain(entries.names.keys().cloned())
+            .collect())
+    }
+
+    /// The one of these names that a component of a path is.
+    fn name_of(
+        &mut self,
+        path_bytes: &PathBytes,
+        component: Range<usize>,
+        names: Vec<Vec<u8>>,
+    ) -> Result<Vec<u8>, Stop> {
+        let length = component.len();
+        for name in names.into_iter().filter(|name| name.len() == length) {
+            let places = component.clone().zip(&name);
+            let same: Vec<ExprId> = places
+                .map(|(at, byte)| self.byte_is(path_bytes, at, *byte))
+                .collect();
+            let same = self.vm.arena.all(&same);
+            if self.vm.decide_term(same)? {
+                return Ok(name);
+            }
+        }
+        Err(Errno::ENOENT.into())
+    }
+
     fn concrete_path(&mut self, path_bytes: &PathBytes) -> Result<Vec<u8>, Stop> {
         let mut bytes = Vec::new();
         for value in &path_bytes.values {
@@ -235,9 +318,9 @@ impl Kernel<'_, '_> {
 impl crate::files::Files {
     /// The paths that a symbolic path is compared with: those of all files, absolute and relative
     /// to a directory, with and without a trailing slash.
-    fn known_paths(&self, cwd: crate::ids::InodeId) -> Vec<KnownPath> {
+    fn known_paths(&self, cwd: InodeId, root: InodeId) -> Vec<KnownPath> {
         let mut known = Vec::new();
-        for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {
+        for (from, prefix) in [(cwd, &b""[..]), (root, b"/")] {
             self.tree.for_each_name(from, &mut |path, usual| {
                 let path = [prefix, path].concat();
                 known.push(KnownPath { path, usual });

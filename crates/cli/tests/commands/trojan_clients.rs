@@ -188,6 +188,43 @@ fn memory_that_a_client_has_not_written_holds_anything() {
 }
 
 #[test]
+fn memory_of_calloc_is_zero() {
+    let makes = "if (x > 9) return 1; m = calloc(1, 4); if (!m) return 1; m[3] = x; n = 4;";
+    nothing_with(
+        "calloc",
+        makes,
+        "n == 4 && !m[0] && !m[1] && !m[2] && m[3] <= 9",
+        "4",
+    );
+    let folder = crate::common::folder("trojan_clients_calloc_again");
+    let client = udp_client(makes);
+    build(&folder, "client", &client, &["-O1"]);
+    build(
+        &folder,
+        "server",
+        &udp_server("n == 4 && m[3] <= 9"),
+        &["-O1"],
+    );
+    let hosts = format!("[host.server]\nprogram = \"./server\"\n{CLIENT}");
+    let scenario = format!("{hosts}{TABLE}clients = [\"client\"]\nlength = 4\n");
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    let summary = analysed(&folder, &["--no-confirm"], 1);
+    assert_eq!(summary["complete"], true);
+    contains(&folder, "00000005", "no", 1);
+    contains(&folder, "01000005", "yes", 0);
+}
+
+/// The padding of a socket address is no choice of a client.
+#[test]
+fn padding_of_addresses_does_not_matter() {
+    let makes = "if (x > 9) return 1; m[0] = x; n = 1;
+  struct sockaddr_in *to = malloc(sizeof *to); if (!to) return 1;
+  to->sin_family = AF_INET; to->sin_port = htons(9); inet_pton(AF_INET, \"10.0.0.1\", &to->sin_addr);
+  sendto(socket(AF_INET, SOCK_DGRAM, 0), m, 1, 0, (struct sockaddr *)to, sizeof *to);";
+    nothing_with("address", makes, "n == 1 && m[0] <= 9", "1");
+}
+
+#[test]
 fn memory_at_the_same_address_holds_something_else_later() {
     let makes = "if (x > 9) return 1; m[2] = x; n = 3;
   for (int i = 0; i < 2; i++) {

@@ -117,6 +117,7 @@ impl HostState {
             };
             let links = [
                 (&b"cwd"[..], Some(process.cwd)),
+                (b"root", Some(process.root)),
                 (b"exe", process.executable),
             ];
             for (name, target) in links {

@@ -34,6 +34,8 @@ impl Dentry {
 pub struct Walk<'t> {
     tree: &'t Tree,
     who: &'t FsCredentials,
+    /// Where absolute paths start, and what `..` does not leave (`chroot`).
+    root: InodeId,
     /// Symbolic links that may still be followed.
     links: u32,
     /// It passed through `/proc`, whose contents must be updated first.
@@ -46,9 +48,15 @@ impl<'t> Walk<'t> {
         Walk {
             tree,
             who,
+            root: ROOT,
             links: MAX_LINKS,
             entered_proc: false,
         }
+    }
+
+    /// The same for a process with another root directory.
+    pub fn within(self, root: InodeId) -> Walk<'t> {
+        Walk { root, ..self }
     }
 
     /// The inode with this name in a directory, if the directory may be searched.
@@ -63,6 +71,7 @@ impl<'t> Walk<'t> {
         }
         match name {
             b"" | b"." => Ok(Some(directory)),
+            b".." if directory == self.root => Ok(Some(directory)),
             b".." => Ok(Some(entries.parent)),
             _ if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
             _ => Ok(entries.names.get(name).map(|entry| entry.id)),
@@ -74,7 +83,7 @@ impl<'t> Walk<'t> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
-        let mut directory = if path[0] == b'/' { ROOT } else { from };
+        let mut directory = if path[0] == b'/' { self.root } else { from };
         self.entered_proc |= self.tree.is_in_proc(directory);
         let mut name: &[u8] = b"";
         let components = path.split(|byte| *byte == b'/');
@@ -167,6 +176,19 @@ impl Tree {
     /// The inode with this name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
         Walk::new(self, &FsCredentials::ROOT).child(directory, name)
+    }
+
+    /// Resolves a path as [`Tree::lookup`] does, for a process with this root directory.
+    pub fn lookup_within(
+        &self,
+        root: InodeId,
+        from: InodeId,
+        path: &[u8],
+        follow: bool,
+    ) -> Result<InodeId, Errno> {
+        let who = FsCredentials::ROOT;
+        let mut walk = Walk::new(self, &who).within(root);
+        walk.lookup(from, path, follow)
     }
 
     /// Resolves a path with root's permissions. `follow` says whether a symbolic link as

@@ -4,6 +4,7 @@ use everett_vm::{ChoiceSite, Value};
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
+use crate::capabilities::SYS_CHROOT;
 use crate::errno::Errno;
 use crate::files::{
     Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, Target, WRITE,
@@ -67,6 +68,7 @@ pub const ROWS: &[Row] = &[
     Row::new("getcwd", 79, &[Buffer, Int], &[], getcwd),
     Row::new("chdir", 80, &[Path], ASK_ERRORS, chdir),
     Row::new("fchdir", 81, &[Fd], &[Errno::EACCES], fchdir),
+    Row::new("chroot", 161, &[Path], ASK_ERRORS, chroot),
 ];
 
 /// Only a new file needs room on the disk.
@@ -181,8 +183,10 @@ fn readlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let path = kernel.host.files.tree.path_of(kernel.process().cwd);
-    let mut path = path.ok_or(Errno::ENOENT)?;
+    let (tree, process) = (&kernel.host.files.tree, kernel.process());
+    let path = tree.path_of(process.cwd).ok_or(Errno::ENOENT)?;
+    let root = tree.path_of(process.root).unwrap_or_default();
+    let mut path = seen_from(&root, &path);
     path.push(0);
     if call.args[1] < path.len() as u64 {
         return Err(Errno::ERANGE.into());
@@ -200,6 +204,26 @@ fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.description(call.int(0))?.1.target {
         Target::Inode(id) => kernel.change_directory(id),
         _ => Err(Errno::ENOTDIR.into()),
+    }
+}
+
+fn chroot(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.check_enterable(id)?;
+    if !kernel.is_capable(SYS_CHROOT) {
+        return Err(Errno::EPERM.into());
+    }
+    kernel.process_mut().root = id;
+    Ok(Value::ZERO)
+}
+
+/// The path of a directory as a process with this root directory sees it.
+fn seen_from(root: &[u8], path: &[u8]) -> Vec<u8> {
+    match path.strip_prefix(root) {
+        _ if root == b"/" => path.to_vec(),
+        Some(b"") => b"/".to_vec(),
+        Some(rest) if rest.starts_with(b"/") => rest.to_vec(),
+        _ => [b"(unreachable)", path].concat(),
     }
 }
 
@@ -221,14 +245,15 @@ impl Kernel<'_, '_> {
         who: &FsCredentials,
         work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let mut walk = Walk::new(&self.host.files.tree, who);
+        let root = self.process().root;
+        let mut walk = Walk::new(&self.host.files.tree, who).within(root);
         let found = work(&mut walk);
         if !walk.entered_proc {
             return found;
         }
         let (pid, tid) = (self.process().pid, self.task().tid);
         self.host.refresh_proc(pid, tid);
-        work(&mut Walk::new(&self.host.files.tree, who))
+        work(&mut Walk::new(&self.host.files.tree, who).within(root))
     }
 
     /// Resolves a path.
@@ -329,12 +354,17 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn change_directory(&mut self, id: InodeId) -> Answer {
+    /// Whether the process may make a file its working or root directory.
+    fn check_enterable(&self, id: InodeId) -> Result<(), Errno> {
         let inode = self.host.files.tree.get(id);
         if !inode.is_directory() {
-            return Err(Errno::ENOTDIR.into());
+            return Err(Errno::ENOTDIR);
         }
-        self.fs_credentials().check(inode, crate::files::EXECUTE)?;
+        self.fs_credentials().check(inode, crate::files::EXECUTE)
+    }
+
+    fn change_directory(&mut self, id: InodeId) -> Answer {
+        self.check_enterable(id)?;
         self.process_mut().cwd = id;
         Ok(Value::ZERO)
     }

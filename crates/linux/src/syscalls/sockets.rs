@@ -78,6 +78,10 @@ const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFI
 
 /// Bytes of a `struct sockaddr_ll` before the hardware address.
 const LINK_HEADER: usize = 12;
+/// Bytes of the family, with which each address begins.
+const FAMILY_SIZE: u64 = 2;
+/// Bytes of a `struct sockaddr_in` before its padding.
+const BEFORE_PADDING: u64 = 8;
 /// The largest backlog that `listen` accepts (`somaxconn`).
 const MAX_PENDING: u32 = 4096;
 
@@ -361,12 +365,20 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Reads an encoded address.
+    /// Reads an encoded address. Padding does not matter and may be symbolic: it counts as zero.
     pub fn read_address(&mut self, address: u64, len: i32) -> Result<Vec<u8>, Stop> {
-        match u64::try_from(len) {
-            Ok(len) if len <= STORAGE_SIZE => self.read_bytes(address, len),
-            _ => Err(Errno::EINVAL.into()),
-        }
+        let len = u64::try_from(len).ok().filter(|len| *len <= STORAGE_SIZE);
+        let len = len.ok_or(Errno::EINVAL)?;
+        self.check(address, len, false)?;
+        let mut bytes = self.read_bytes(address, len.min(FAMILY_SIZE))?;
+        let meaningful = match bytes == Domain::Inet.number().to_le_bytes() {
+            true => len.min(BEFORE_PADDING),
+            false => len,
+        };
+        let from = bytes.len() as u64;
+        bytes.extend(self.read_bytes(address.wrapping_add(from), meaningful - from)?);
+        bytes.resize(len as usize, 0);
+        Ok(bytes)
     }
 
     /// Writes an address, truncated to the size of the buffer, and its full length.
@@ -455,12 +467,13 @@ impl Kernel<'_, '_> {
         let mut inode = None;
         match &local {
             Address::Path(path) => {
-                let name_is_taken =
-                    match self.host.files.tree.lookup(self.process().cwd, path, false) {
-                        Ok(_) => true,
-                        Err(Errno::ENOENT) => false,
-                        Err(errno) => return Err(errno.into()),
-                    };
+                let (tree, process) = (&self.host.files.tree, self.process());
+                let found = tree.lookup_within(process.root, process.cwd, path, false);
+                let name_is_taken = match found {
+                    Ok(_) => true,
+                    Err(Errno::ENOENT) => false,
+                    Err(errno) => return Err(errno.into()),
+                };
                 if name_is_taken {
                     return Err(Errno::EADDRINUSE.into());
                 }

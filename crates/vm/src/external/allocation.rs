@@ -177,9 +177,8 @@ fn calloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     match vm.size_product(args.get(0), args.get(1))? {
         Some(size) => {
             let block = vm.heap_block(size, MALLOC_ALIGN)?;
-            if vm.options.check_uninitialised
-                && let Some(object) = vm.memory.object_at_mut(block.bits, 0)
-            {
+            let is_marked = vm.options.check_uninitialised || vm.options.symbolic_memory;
+            if is_marked && let Some(object) = vm.memory.object_at_mut(block.bits, 0) {
                 object.fill(0, object.size, 0);
             }
             Ok(Done::Value(block))

@@ -22,7 +22,8 @@ impl Kernel<'_, '_> {
         let found = match name {
             Address::Path(path) => {
                 let tree = &self.host.files.tree;
-                let inode = tree.lookup(self.process().cwd, path, true)?;
+                let process = self.process();
+                let inode = tree.lookup_within(process.root, process.cwd, path, true)?;
                 if !matches!(tree.get(inode).kind, InodeKind::Socket) {
                     return Err(Errno::ECONNREFUSED);
                 }
