@@ -111,7 +111,7 @@ fn inlined_at(module: &Module, name: &str) -> Option<(String, u32)> {
 }
 
 /// Whether numbers of this width can have all values from `low` to `high`.
-fn fits(width: u32, low: i64, high: i64) -> bool {
+pub(crate) fn fits(width: u32, low: i64, high: i64) -> bool {
     let (low, high) = (i128::from(low), i128::from(high));
     let half = 1i128 << (width - 1);
     (-half <= low && high < half) || (0 <= low && high < 2 * half)

@@ -37,6 +37,7 @@ impl Sender {
             host.processes = vec![self.process(args)];
             host.programs.clear();
             host.watches.clear();
+            host.variables.clear();
             host.begin = None;
         }
     }

@@ -4,7 +4,7 @@
 use everett_engine::WorldHost;
 use everett_ir::Module;
 use everett_ir::debug::find_path;
-use everett_linux::Watch;
+use everett_linux::{SymbolicVariable, Watch};
 use everett_scenario::HostSetup;
 use everett_vm::{Image, ImageId};
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::error::{Context, Error, Result, bail};
 use crate::load::module_of;
+use crate::replaced::fits;
 
 /// Modules of programs whose variable names have been read.
 #[derive(Default)]
@@ -39,6 +40,46 @@ impl Modules {
             watches.push(found);
         }
         Ok(watches)
+    }
+
+    /// The variables of a host's first program that are symbolic when it starts.
+    pub(crate) fn variables(
+        &mut self,
+        setup: &HostSetup,
+        (disk, program): (&dyn Disk, &Path),
+        image: ImageId,
+    ) -> Result<Vec<SymbolicVariable>> {
+        let mut variables = Vec::new();
+        for variable in &setup.variables {
+            let wrong = |message: String, help: &str| {
+                let problems = variable.place.wrong(message, help.to_owned());
+                Error::Scenario { problems }
+            };
+            let found = self.find((disk, program), image, &variable.path);
+            let mut data = found.map_err(|error| {
+                let help = "a variable, or a field of one, that debug information (-g) names and no compiler removed";
+                wrong(format!("{}: {error}", program.display()), help)
+            })?;
+            if !data.through.is_empty() {
+                let help = "a pointer points nowhere before the program runs";
+                return Err(wrong(
+                    format!("{} lies behind a pointer", variable.path),
+                    help,
+                ));
+            }
+            if let Some((low, high)) = variable.range {
+                let width = u32::try_from(data.len.saturating_mul(8)).unwrap_or(u32::MAX);
+                if width > u64::BITS || !fits(width, low, high) {
+                    let message = format!("{} has {} bytes", variable.path, data.len);
+                    let help = format!("it cannot be a number from {low} to {high}");
+                    return Err(wrong(message, &help));
+                }
+            }
+            data.name = (String::new(), variable.path.clone());
+            let range = variable.range;
+            variables.push(SymbolicVariable { data, range });
+        }
+        Ok(variables)
     }
 
     fn module(&mut self, disk: &dyn Disk, program: &Path) -> Result<&Module> {
@@ -93,7 +134,9 @@ impl Modules {
 /// Sets the addresses of watched data in the programs.
 pub(crate) fn place(hosts: &mut [WorldHost], images: &[Image]) -> Result<()> {
     for host in hosts {
-        for watch in &mut host.config.watches {
+        let variables = host.config.variables.iter_mut();
+        let variables = variables.map(|variable| &mut variable.data);
+        for watch in host.config.watches.iter_mut().chain(variables) {
             let program = images[usize::from(watch.image.0)].program();
             let address = program.symbols.get(&watch.symbol).copied();
             watch.address = address.ok_or_else(|| {

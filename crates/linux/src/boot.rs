@@ -3,13 +3,13 @@
 
 use everett_vm::{
     Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt, Memory, ObjectKind,
-    OnReturn, Thread, Value, Vm,
+    OnReturn, Thread, Value, Vm, is_within,
 };
 use triomphe::Arc;
 
 use crate::bytes::{Bytes, input_bytes};
 use crate::capabilities::Capabilities;
-use crate::config::{Argument, HostConfig, Stdin};
+use crate::config::{Argument, HostConfig, Stdin, SymbolicVariable, Watch};
 use crate::files::{
     ChangedFile, Description, Descriptor, Descriptors, Disk, Files, Input, OpenFlags, ROOT, Target,
 };
@@ -47,9 +47,13 @@ impl Host {
         around: &mut ExecContext<'_>,
     ) -> Result<Host, Interrupt> {
         let (mut state, executions) = prepare(config, disk, around)?;
+        let mut variables = variables(config, around)?;
         let (mut memories, mut threads) = (Vec::new(), Vec::new());
         for execution in &executions {
-            let (memory, thread) = start(execution, reborrow(around), &mut state)?;
+            let (mut memory, thread) = start(execution, reborrow(around), &mut state)?;
+            for variable in variables.drain(..) {
+                variable.store(&mut memory)?;
+            }
             memories.push(memory);
             threads.push(Arc::new(thread));
         }
@@ -60,6 +64,53 @@ impl Host {
             state,
         })
     }
+}
+
+/// A variable of the first program and its value when the program starts.
+pub struct StartValue {
+    /// The variable, or a part of it.
+    pub data: Watch,
+    /// Its bytes.
+    pub bytes: Buffer,
+}
+
+impl StartValue {
+    fn store(&self, memory: &mut Memory) -> Result<(), Interrupt> {
+        let address = self.data.address.wrapping_add(self.data.offset);
+        let object = memory.object_at_mut(address, self.data.len);
+        let object = object.ok_or_else(|| {
+            let (_, name) = &self.data.name;
+            let message = format!("the program has no variable {name} that can be written");
+            Bug::new(BugKind::Unsupported, message)
+        })?;
+        object.write_buffer(address - object.start, &self.bytes);
+        Ok(())
+    }
+}
+
+/// The values of variables that are symbolic when the first program starts.
+pub(crate) fn variables(
+    config: &HostConfig,
+    around: &mut ExecContext<'_>,
+) -> Result<Vec<StartValue>, Interrupt> {
+    let mut values = Vec::new();
+    for SymbolicVariable { data, range } in &config.variables {
+        let (_, name) = &data.name;
+        let size = u32::try_from(data.len).unwrap_or(u32::MAX);
+        let input = around.oracle.input(around.arena, name, size)?;
+        if let Some(range) = range {
+            let terms: Vec<_> = (0..size).map(|at| around.arena.read(input, at)).collect();
+            let number = around.arena.concat_bytes(&terms);
+            let condition = is_within(around.arena, number, *range);
+            // Ranges that no number of this size is in are refused before.
+            around.oracle.assume(around.arena, condition)?;
+        }
+        values.push(StartValue {
+            data: data.clone(),
+            bytes: input_bytes(around.arena, input, 0, size),
+        });
+    }
+    Ok(values)
 }
 
 /// The kernel's tables at boot, and the programs that the first processes execute.

@@ -39,6 +39,8 @@ pub struct HostConfig {
     pub others: Vec<ProcessConfig>,
     /// Variables that invariants read although no program exposes them.
     pub watches: Vec<Watch>,
+    /// Variables of the first program whose values at its start are symbolic.
+    pub variables: Vec<SymbolicVariable>,
     /// What happens when a program declares itself to be a host.
     pub boot: Boot,
 }
@@ -76,6 +78,7 @@ impl Default for HostConfig {
             start_time_ns: 1_577_836_800_000_000_000,
             others: Vec::new(),
             watches: Vec::new(),
+            variables: Vec::new(),
             boot: Boot::default(),
         }
     }
@@ -510,6 +513,15 @@ pub struct Watch {
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
+}
+
+/// A variable, or a part of one, whose value at the start of the program is symbolic.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolicVariable {
+    /// Where it is. The key of its name is that of the input; it lies behind no pointer.
+    pub data: Watch,
+    /// The least and the greatest value of a number; without it, all bytes are unconstrained.
+    pub range: Option<(i64, i64)>,
 }
 
 /// What happens when a path declares itself to be a host.

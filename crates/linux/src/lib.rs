@@ -78,11 +78,12 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use boot::StartValue;
 pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
     Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig,
-    HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin, Watch,
-    never_injected,
+    HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
+    SymbolicVariable, Watch, never_injected,
 };
 pub use documentation::documentation;
 pub use errno::Errno;

@@ -4,6 +4,7 @@
 use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
 use triomphe::Arc;
 
+use crate::boot::{self, StartValue};
 use crate::capabilities::IPC_LOCK;
 use crate::dispatch::{SliceEnd, TimeSlice};
 use crate::files::Disk;
@@ -15,7 +16,7 @@ use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, RunState, TaskName};
 use crate::quota::NO_MEMORY;
 use crate::signals::{Signal, bit};
-use crate::{Errno, HostConfig, boot, syscalls};
+use crate::{Errno, HostConfig, syscalls};
 
 /// Outcome of a system call, or of resuming a thread.
 #[derive(Debug)]
@@ -58,8 +59,9 @@ impl Host {
         config: &HostConfig,
         disk: Option<&Disk>,
         around: &mut ExecContext<'_>,
-    ) -> Result<(Host, Vec<Execution>), Interrupt> {
+    ) -> Result<(Host, Vec<Execution>, Vec<StartValue>), Interrupt> {
         let (state, executions) = boot::prepare(config, disk, around)?;
+        let variables = boot::variables(config, around)?;
         around.oracle.commit();
         let host = Host {
             memories: executions.iter().map(|_| Memory::empty()).collect(),
@@ -69,7 +71,7 @@ impl Host {
                 .collect(),
             state,
         };
-        Ok((host, executions))
+        Ok((host, executions, variables))
     }
 
     /// The running task.

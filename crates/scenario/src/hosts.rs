@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{
     Argument, EnvValue, Expectation, FileSource, HostSetup, OtherProgram, Process, Start, Stdin,
-    Watch,
+    SymbolicVariable, Watch,
 };
 use crate::options::read_options;
 use crate::placement::{KnownNames, NodeRequest, read_placement};
-use crate::reader::{Table, ValueReader, wrong};
+use crate::reader::{Table, ValueReader, bounds, wrong};
 use crate::source::Diagnostics;
 use crate::template::Numbering;
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
@@ -117,6 +117,7 @@ impl HostReader<'_> {
             }),
             options: read_options("host", &mut table, values, self.context, diagnostics),
             watches: self.watches(&mut table, values, diagnostics),
+            variables: self.variables(&mut table, diagnostics),
             peer: None,
         };
         table.finish(diagnostics);
@@ -403,6 +404,33 @@ impl HostReader<'_> {
             diagnostics.error(node.span, message);
         }
         Some(text)
+    }
+
+    /// Variables, each with its bounds or `"any"`.
+    fn variables(
+        &self,
+        table: &mut Table<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<SymbolicVariable> {
+        let mut variables = Vec::new();
+        for entry in table.below("symbolic", diagnostics) {
+            if let Err(message) = self.context.check(NameKind::Watched, &entry.key) {
+                diagnostics.error(entry.key_span, message);
+            }
+            let range = match &entry.node.value {
+                TomlValue::Text(text) if text == "any" => None,
+                _ => match bounds(&entry.node, diagnostics) {
+                    Some(range) => Some(range),
+                    None => continue,
+                },
+            };
+            variables.push(SymbolicVariable {
+                path: entry.key.clone(),
+                range,
+                place: diagnostics.place(entry.key_span),
+            });
+        }
+        variables
     }
 
     fn watches(

@@ -234,8 +234,21 @@ pub struct HostSetup {
     pub options: Vec<OptionSetting>,
     /// Program data that invariants observe.
     pub watches: Vec<Watch>,
+    /// Variables of its first program that are symbolic when it starts.
+    pub variables: Vec<SymbolicVariable>,
     /// It is a live peer, which has no programs.
     pub peer: Option<PeerSetup>,
+}
+
+/// A variable that is symbolic when its program starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolicVariable {
+    /// The variable, or a part of it: `count`, `state.ballot`.
+    pub path: String,
+    /// The least and the greatest value of a number; any bytes without it.
+    pub range: Option<(i64, i64)>,
+    /// Where the scenario says so.
+    pub place: Place,
 }
 
 /// A live peer: something that runs outside and is not explored.

@@ -89,6 +89,7 @@ impl PeerReader<'_> {
             symbolic_clock: false,
             options: Vec::new(),
             watches: Vec::new(),
+            variables: Vec::new(),
             peer: Some(peer?),
         };
         Some((setup, place))

@@ -326,3 +326,32 @@ pub(crate) fn needed<'t>(
     }
     node
 }
+
+/// A number, or the least and the greatest of several.
+pub(crate) fn bounds(node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<(i64, i64)> {
+    const WANTED: &str = "a number, or the least and the greatest one, such as [0, 255]";
+    let number = |node: &TomlNode, diagnostics: &mut Diagnostics| match node.value {
+        TomlValue::Integer(number) => Some(number),
+        TomlValue::Flag(flag) => Some(flag.into()),
+        ref other => {
+            wrong(node, WANTED, other, diagnostics);
+            None
+        }
+    };
+    let TomlValue::List(nodes) = &node.value else {
+        let number = number(node, diagnostics)?;
+        return Some((number, number));
+    };
+    let [low, high] = &nodes[..] else {
+        let message = format!("expected {WANTED}, found {} of them", nodes.len());
+        diagnostics.error(node.span, message);
+        return None;
+    };
+    let (low, high) = (number(low, diagnostics)?, number(high, diagnostics)?);
+    if low > high {
+        let message = format!("there is no number from {low} to {high}");
+        diagnostics.help(node.span, message, "the first is the least one");
+        return None;
+    }
+    Some((low, high))
+}

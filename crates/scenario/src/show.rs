@@ -237,6 +237,13 @@ fn host(scenario: &Scenario, setup: &HostSetup, start: StartTime, out: &mut Stri
             let _ = writeln!(out, "  {shown}");
         }
     }
+    for variable in &setup.variables {
+        let of = match variable.range {
+            Some((low, high)) => format!(" from {low} to {high}"),
+            None => String::new(),
+        };
+        let _ = writeln!(out, "  {} is symbolic{of}", variable.path);
+    }
     for watch in &setup.watches {
         let _ = writeln!(
             out,

@@ -7,7 +7,7 @@ use crate::model::{
     Accept, FieldCount, FieldStart, HostSetup, MessageField, ReplacedFunction, StructFields,
     Trojans,
 };
-use crate::reader::{Table, ValueReader, needed, unknown, wrong};
+use crate::reader::{Table, ValueReader, bounds, needed, unknown, wrong};
 use crate::source::Diagnostics;
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
@@ -136,7 +136,7 @@ impl Reader<'_> {
         };
         let mut all = Vec::new();
         for entry in entries {
-            let Some((low, high)) = self.bounds(&entry.node, diagnostics) else {
+            let Some((low, high)) = bounds(&entry.node, diagnostics) else {
                 continue;
             };
             all.push(ReplacedFunction {
@@ -147,35 +147,6 @@ impl Reader<'_> {
             });
         }
         all
-    }
-
-    /// A number, or the least and the greatest of several.
-    fn bounds(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<(i64, i64)> {
-        const WANTED: &str = "a number, or the least and the greatest one, such as [0, 255]";
-        let number = |node: &TomlNode, diagnostics: &mut Diagnostics| match node.value {
-            TomlValue::Integer(number) => Some(number),
-            TomlValue::Flag(flag) => Some(flag.into()),
-            ref other => {
-                wrong(node, WANTED, other, diagnostics);
-                None
-            }
-        };
-        let TomlValue::List(nodes) = &node.value else {
-            let number = number(node, diagnostics)?;
-            return Some((number, number));
-        };
-        let [low, high] = &nodes[..] else {
-            let message = format!("expected {WANTED}, found {} of them", nodes.len());
-            diagnostics.error(node.span, message);
-            return None;
-        };
-        let (low, high) = (number(low, diagnostics)?, number(high, diagnostics)?);
-        if low > high {
-            let message = format!("there is no number from {low} to {high}");
-            diagnostics.help(node.span, message, "the first is the least one");
-            return None;
-        }
-        Some((low, high))
     }
 
     /// Hosts of a name, or of a group of that name.

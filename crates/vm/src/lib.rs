@@ -40,7 +40,7 @@ mod writes;
 pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
-pub use external::processor;
+pub use external::{is_within, processor};
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{

@@ -239,6 +239,7 @@ fn config(
     let mut config = HostConfig {
         image,
         watches: modules.watches(setup, (disk, &process.program), image)?,
+        variables: modules.variables(setup, (disk, &process.program), image)?,
         args: arguments(scenario, process),
         env: environment(process),
         stdin: stdin(disk, process)?,

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use everett_linux::{Disk, FileChange, Host};
+use everett_linux::{Disk, FileChange, Host, Watch};
 use everett_vm::made_bytes;
 
 use super::*;
@@ -88,7 +88,7 @@ impl<'c> NativeMachine<'c> {
                 options: &options,
             },
         );
-        let (mut host, executions) = booted.map_err(|stop| match stop {
+        let (mut host, executions, values) = booted.map_err(|stop| match stop {
             Interrupt::Bug(bug) => NativeError::Boot(bug.message),
             other => NativeError::Boot(format!("{other:?}")),
         })?;
@@ -100,6 +100,10 @@ impl<'c> NativeMachine<'c> {
         let words: Vec<_> = executions
             .iter()
             .map(|execution| (strings(&execution.args), strings(&execution.env)))
+            .collect();
+        let values: Vec<_> = values
+            .iter()
+            .map(|value| (&value.data, oracle.inputs.bytes(&value.bytes, &mut arena)))
             .collect();
         let channel = Channel::new()?;
         let mut allocators = config.allocators(oracle.source())?;
@@ -137,6 +141,7 @@ impl<'c> NativeMachine<'c> {
             NativeMachine::set_checks(config, image, &mut tracee);
             if threads.is_empty() {
                 place_watches(&mut host, program, &tracee)?;
+                set_variables(&values, program, &mut tracee)?;
                 arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
                 panics = config.watch_panics(&oracle, &mut tracee)?;
@@ -270,6 +275,26 @@ impl<'c> NativeMachine<'c> {
             events: self.events.events(),
         })
     }
+}
+
+/// Gives variables of a program that has not executed anything yet their values.
+fn set_variables(
+    values: &[(&Watch, Vec<u8>)],
+    program: &std::path::Path,
+    tracee: &mut Tracee,
+) -> Result<(), NativeError> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let variables = Variables::of(program, tracee)?;
+    for (data, bytes) in values {
+        let address = variables.address(&data.symbol).ok_or_else(|| {
+            let (program, symbol) = (program.display(), &data.symbol);
+            NativeError::NotReplayable(format!("{program} has no variable {symbol}"))
+        })?;
+        tracee.poke(address.wrapping_add(data.offset), bytes);
+    }
+    Ok(())
 }
 
 /// Sets the addresses of watched variables.

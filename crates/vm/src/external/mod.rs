@@ -29,6 +29,7 @@ mod variadic;
 mod vectors;
 
 pub use assembly::processor;
+pub use replacement::is_within;
 
 use everett_ir::code::{Assembly, Program};
 use std::collections::HashMap;

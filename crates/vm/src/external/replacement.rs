@@ -38,7 +38,7 @@ pub(super) fn replacement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done,
 }
 
 /// That a number is in a range. Numbers wrap, so this is right for signed and for unsigned ones.
-fn is_within(arena: &mut Arena, number: ExprId, (low, high): (i64, i64)) -> ExprId {
+pub fn is_within(arena: &mut Arena, number: ExprId, (low, high): (i64, i64)) -> ExprId {
     let width = arena.width(number);
     let (from, range) = (low as u64, high.wrapping_sub(low) as u64);
     let from = arena.constant(width, from);

@@ -1,0 +1,3 @@
+/* The acceptor that takes only what it has promised to take. */
+#define FIXED
+#include "acceptor.c"
