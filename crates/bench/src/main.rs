@@ -14,6 +14,7 @@ mod parallel;
 mod peers;
 mod servers;
 mod solver;
+mod trojans;
 mod worlds;
 
 use anyhow::{Context, Result, bail};
@@ -110,16 +111,17 @@ struct Bench {
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
 /// Parts with a file of their own.
-const PARTS: [(&str, Measure); 4] = [
+const PARTS: [(&str, Measure); 5] = [
     ("solver", Bench::solver),
     ("worlds", Bench::worlds),
     ("peers", Bench::peers),
+    ("trojans", Bench::trojans),
     ("parallel", Bench::parallel),
 ];
 
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
-        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [parallel]",
+        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [trojans] [parallel]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));

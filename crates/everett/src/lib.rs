@@ -114,9 +114,9 @@ pub use tally::NativeUnsupported;
 pub use text::{comparison_text, json_line, never_fired_text, progress_text, summary_text};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
-    AFTERWARDS, ClientFigures, Contains, LengthFigures, Nearest, REFUTE, TrojanEntry, TrojanField,
-    TrojanFinding, TrojanGroup, TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains,
-    trojans,
+    AFTERWARDS, ClientFigures, Contains, Contradiction, KeptFigures, LengthFigures, NATIVE_RUNS,
+    NativeRuns, Nearest, REFUTE, TrojanEntry, TrojanField, TrojanFinding, TrojanGroup,
+    TrojanPhases, TrojansResult, TrojansSpec, TrojansSummary, contains, trojans,
 };
 pub use verdict::Verdict;
 
@@ -150,7 +150,7 @@ pub use everett_scenario::{
 pub use everett_sim::{History, Message, Observation, ObservationLog, SharedList};
 pub use everett_solver::{Clock, SolverError};
 pub use everett_toolchain::ToolchainError;
-pub use everett_trojans::SearchOptions;
+pub use everett_trojans::{Negation, SearchOptions};
 pub use everett_vm::{BugKind, CallSite, ChoiceSite, FaultNames, Image, ImageError};
 
 /// The engine, for analyses that drive an explorer of their own; see [`prepare`].

@@ -314,6 +314,15 @@ fn schedule_at_random(run: &mut RunSpec) -> Result<()> {
 
 /// Runs a world once with random choices.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
+    run_begun(world, seed, &BTreeMap::new())
+}
+
+/// Runs a world at random. Hosts may begin as traces say.
+pub(crate) fn run_begun(
+    world: &NativeWorld,
+    seed: u64,
+    begun: &BTreeMap<String, Trace>,
+) -> Result<WorldRun> {
     let hosts = match world.is_program() {
         true => world.hosts.clone(),
         false => world.seeded(seed),
@@ -326,8 +335,10 @@ fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
             true => seed,
             false => seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
-        let source = match &host.begin {
-            Some(begin) => Source::Begun(Box::new(Trace::clone(begin)), seed),
+        let begun = begun.get(&host.name).cloned();
+        let begun = begun.or_else(|| Some(Trace::clone(host.begin.as_ref()?)));
+        let source = match begun {
+            Some(begin) => Source::Begun(Box::new(begin), seed),
             None => Source::Random(seed),
         };
         Guide {

@@ -66,7 +66,8 @@ pub(crate) struct WorldContext {
     /// The scenario.
     pub scenario: Scenario,
     network: Network,
-    max_virtual_ns: Option<u64>,
+    /// When a run is cut off, in nanoseconds of virtual time.
+    pub max_virtual_ns: Option<u64>,
     invariants: Vec<Arc<Invariants>>,
     /// Answers for live peers; without it their answers are those of traces.
     outside: Option<Arc<dyn Outside>>,

@@ -31,6 +31,7 @@ pub use layout::{Count, Field, Layout, Placed, Shape, Start, unmasked as unmaske
 pub use pattern::{Pattern, PatternError};
 pub use predicate::{Encoded, Message, StoredPath, unmasked};
 pub use search::{
-    Answer, Found, How, Missing, Produced, Search, SearchError, SearchOptions, SearchStatistics,
+    Answer, Found, How, Kept, Missing, Negation, Produced, Search, SearchError, SearchOptions,
+    SearchStatistics,
 };
 pub use server::{ACCEPT, AcceptRule, Accepted, MARKS, REJECT, Server, ServerOptions, Why};

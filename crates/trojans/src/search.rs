@@ -18,7 +18,31 @@ use crate::formula::Formula;
 use crate::layout::{Layout, Shape, masked, unmasked};
 use crate::predicate::{Encoded, Message, StoredPath, pinned};
 
-/// What a search may do besides being right. The answers are the same with each of them on and off.
+/// How it is said that a client does not send a message.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Negation {
+    /// As it is.
+    #[default]
+    Exact,
+    /// Value by value, as the literature approximates it: a byte that is no expression differs, or
+    /// the constraints on the inputs of one that is do not hold. For comparisons: it misses
+    /// messages, and may take some for Trojans that clients send.
+    ByValues,
+}
+
+/// How many predicates paths of the server have kept.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Kept {
+    /// Paths, also those that were not at their end.
+    pub paths: u64,
+    /// The predicates of all of them.
+    pub predicates: u64,
+    /// The most that one of them has kept.
+    pub most: usize,
+}
+
+/// What a search may do besides being right. The answers are the same with each of the first three
+/// on and off.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SearchOptions {
     /// Server paths without Trojan messages are pruned as soon as that is known.
@@ -30,6 +54,8 @@ pub struct SearchOptions {
     pub by_fields: bool,
     /// Candidates for one question; more leave it undecided.
     pub most_candidates: u64,
+    /// How what clients send is negated.
+    pub negation: Negation,
 }
 
 impl Default for SearchOptions {
@@ -39,6 +65,7 @@ impl Default for SearchOptions {
             drop: true,
             by_fields: true,
             most_candidates: 2000,
+            negation: Negation::Exact,
         }
     }
 }
@@ -50,6 +77,8 @@ pub enum How {
     Exact,
     /// Candidates were tried.
     Refined,
+    /// It was not: the negation is approximate.
+    ByValues,
 }
 
 impl How {
@@ -58,6 +87,7 @@ impl How {
         match self {
             How::Exact => "exact",
             How::Refined => "refined",
+            How::ByValues => "approximate",
         }
     }
 }
@@ -118,6 +148,8 @@ struct Predicate {
     formula: Formula,
     /// The conditions on each field alone.
     fields: Vec<Vec<ExprId>>,
+    /// Its approximate negation, where that is asked for.
+    negated: Option<ExprId>,
 }
 
 /// Decides about messages of one length.
@@ -134,6 +166,8 @@ pub struct Search {
     statistics: SearchStatistics,
     /// Predicates that a path does not contradict.
     alive: HashMap<Vec<ExprId>, Rc<Vec<usize>>>,
+    /// How many these are, by the number of conditions of a path.
+    kept: BTreeMap<usize, Kept>,
 }
 
 /// Why a search could not be set up.
@@ -174,6 +208,7 @@ impl Search {
             options,
             statistics: SearchStatistics::default(),
             alive: HashMap::new(),
+            kept: BTreeMap::new(),
         };
         let mut known: BTreeMap<Vec<ExprId>, ()> = BTreeMap::new();
         for (number, encoded) in sent.iter().enumerate() {
@@ -244,13 +279,48 @@ impl Search {
                 .collect::<Vec<_>>()
         };
         let fields = fields.iter().map(of_field).collect();
+        let negated = match self.options.negation {
+            Negation::Exact => None,
+            Negation::ByValues => Some(self.negated_by_values(&unmasked, &conditions)),
+        };
         self.predicates.push(Predicate {
             client: client.to_owned(),
             bytes: bytes.to_vec(),
             conditions,
             formula,
             fields,
+            negated,
         });
+    }
+
+    /// Messages that differ from those of a path in one value: from a constant, or in that the
+    /// constraints on the inputs of the value do not hold. A value without constraints is left out.
+    fn negated_by_values(&mut self, bytes: &[Option<ExprId>], conditions: &[ExprId]) -> ExprId {
+        let mut parts = Vec::new();
+        for (at, byte) in bytes.iter().enumerate() {
+            let Some(byte) = byte else { continue };
+            let read = self.arena.read(self.message.array, at as u32);
+            let same = self.arena.eq(read, *byte);
+            if self.arena.as_const(*byte).is_some() {
+                parts.push(self.arena.not(same));
+                continue;
+            }
+            let inputs = self.arena.support(*byte);
+            let mut about = Vec::new();
+            for condition in conditions {
+                let support = self.arena.support(*condition);
+                let mut variables = support.variables().iter();
+                if variables.any(|variable| inputs.variables().contains(variable)) {
+                    about.push(*condition);
+                }
+            }
+            if !about.is_empty() {
+                let holds = self.arena.all(&about);
+                let broken = self.arena.not(holds);
+                parts.push(self.arena.all(&[same, broken]));
+            }
+        }
+        self.arena.any(&parts)
     }
 
     /// A condition is about these bytes of the message only.
@@ -271,6 +341,11 @@ impl Search {
     pub fn open_predicates(&self) -> usize {
         let all = self.predicates.iter();
         all.filter(|one| !one.formula.open.is_empty()).count()
+    }
+
+    /// How many predicates paths kept, by the number of their conditions.
+    pub fn kept(&self) -> &BTreeMap<usize, Kept> {
+        &self.kept
     }
 
     /// What was counted.
@@ -354,6 +429,10 @@ impl Search {
                 _ => alive.push(*at),
             }
         }
+        let kept = self.kept.entry(path.len()).or_default();
+        kept.paths += 1;
+        kept.predicates += alive.len() as u64;
+        kept.most = kept.most.max(alive.len());
         let alive = Rc::new(alive);
         self.alive.insert(path.to_vec(), alive.clone());
         alive
@@ -399,6 +478,9 @@ impl Search {
 
     /// That a predicate does not send the message, as far as is known.
     fn not_sent(&mut self, at: usize) -> ExprId {
+        if let Some(negated) = self.predicates[at].negated {
+            return negated;
+        }
         let formula = &self.predicates[at].formula;
         let mut parts = formula.exact.clone();
         let opens: Vec<Vec<ExprId>> = formula.open.iter().map(|open| open.known.clone()).collect();
@@ -445,6 +527,12 @@ impl Search {
                 Verdict::Unknown(reason) => return Answer::Undecided(reason),
             };
             let bytes = model.bytes(self.message.array, self.message.length);
+            if self.options.negation == Negation::ByValues {
+                return Answer::Trojan(Found {
+                    message: bytes,
+                    how: How::ByValues,
+                });
+            }
             match self.is_sent_by_open(&alive, &bytes) {
                 Ok(true) => self.statistics.candidates += 1,
                 Ok(false) => {
@@ -532,7 +620,17 @@ impl Search {
 
     /// Whether a path takes a message.
     pub fn takes(&mut self, path: &[ExprId], bytes: &[u8]) -> Result<bool, String> {
-        let mut conditions = self.equal(bytes, &(0..bytes.len()).collect::<Vec<_>>());
+        self.takes_like(path, bytes, &(0..bytes.len()).collect::<Vec<_>>())
+    }
+
+    /// Whether a path takes a message that agrees with these bytes at these places.
+    pub fn takes_like(
+        &mut self,
+        path: &[ExprId],
+        bytes: &[u8],
+        places: &[usize],
+    ) -> Result<bool, String> {
+        let mut conditions = self.equal(bytes, places);
         conditions.extend(path);
         match self.solve(&conditions) {
             Verdict::Sat(_) => Ok(true),

@@ -1,7 +1,7 @@
 //! `everett trojans`.
 
 use anyhow::{Result, bail};
-use everett::{Contains, RunSpec, TrojansSpec, parse_setting};
+use everett::{Contains, Negation, RunSpec, TrojansSpec, parse_setting};
 use std::path::PathBuf;
 
 use crate::commands::{Subcommand, exit_code};
@@ -39,6 +39,10 @@ pub struct TrojansArgs {
     /// limits, as long as there are classes that they may refute.
     #[arg(long, value_name = "TIMES", default_value_t = everett::REFUTE)]
     refute: u32,
+    /// Run the native clients so often with random inputs, all together: nothing that they send
+    /// may be in a class. Not with --no-confirm.
+    #[arg(long, value_name = "RUNS", default_value_t = everett::NATIVE_RUNS)]
+    native_runs: u64,
     /// Also explore paths of the server on which no Trojan message is possible.
     #[arg(long)]
     no_prune: bool,
@@ -49,6 +53,10 @@ pub struct TrojansArgs {
     /// Do not exclude client messages by comparing single fields.
     #[arg(long)]
     no_fields: bool,
+    /// Negate what clients send value by value, as the literature does. For comparisons: nothing is
+    /// certain then.
+    #[arg(long)]
+    negate_values: bool,
 }
 
 /// A message.
@@ -108,6 +116,10 @@ impl TrojansArgs {
         spec.search.prune = !self.no_prune;
         spec.search.drop = !self.no_drop;
         spec.search.by_fields = !self.no_fields;
+        if self.negate_values {
+            spec.search.negation = Negation::ByValues;
+        }
+        spec.native_runs = self.native_runs;
         let session = stoppable_session()?;
         let result = everett::trojans(&spec, &session, &mut Display::new(Mode::Text))?;
         print(&result.summary.text(self.fix_hint));

@@ -40,6 +40,7 @@ mod trojan_afterwards;
 mod trojan_clients;
 mod trojan_fields;
 mod trojan_replace;
+mod trojan_state;
 mod trojan_targets;
 mod trojans;
 mod unsupported;

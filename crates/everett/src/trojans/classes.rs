@@ -3,7 +3,7 @@
 
 use everett_engine::{SourceFrame, principal};
 use everett_report::counted;
-use everett_trojans::{Answer, Count, Layout, Missing, Placed, Search, Why, unmasked_parts};
+use everett_trojans::{Answer, Count, How, Layout, Missing, Placed, Search, Why, unmasked_parts};
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
@@ -21,7 +21,8 @@ pub(super) fn describe(
         match &class.accepted.answer {
             Answer::Trojan(found) => {
                 let number = summary.trojans.len() + 1;
-                let certain = summary.is_certain();
+                let certain = summary.is_certain() && found.how != How::ByValues;
+                summary.phases.found.push(class.found_after);
                 let how = found.how.name();
                 let message = found.message.clone();
                 let entry = entry(analysis, search, class, &message);

@@ -6,6 +6,7 @@ mod afterwards;
 mod classes;
 mod confirm;
 mod environment;
+mod native_clients;
 mod stored;
 pub(crate) mod summary;
 mod text;
@@ -36,8 +37,8 @@ use crate::spec::{RunSpec, Sender};
 use environment::Environment;
 pub use stored::{Contains, contains};
 pub use summary::{
-    ClientFigures, LengthFigures, Nearest, TrojanEntry, TrojanField, TrojanFinding, TrojanGroup,
-    TrojanPhases, TrojansSummary,
+    ClientFigures, Contradiction, KeptFigures, LengthFigures, NativeRuns, Nearest, TrojanEntry,
+    TrojanField, TrojanFinding, TrojanGroup, TrojanPhases, TrojansSummary,
 };
 
 /// What is analysed.
@@ -54,7 +55,13 @@ pub struct TrojansSpec {
     /// How often clients that limits have cut off are explored again, with higher limits, as long as
     /// there are classes that they may refute.
     pub refute: u32,
+    /// How often native clients are run with random inputs, all together.
+    pub native_runs: u64,
 }
+
+/// How often native clients are run with random inputs, unless the caller says otherwise.
+/// A run takes about as long as the confirmation of a class.
+pub const NATIVE_RUNS: u64 = 50;
 
 /// How often clients are explored again, unless the caller says otherwise.
 pub const REFUTE: u32 = 3;
@@ -74,6 +81,7 @@ impl TrojansSpec {
             no_confirm: false,
             afterwards: AFTERWARDS,
             refute: REFUTE,
+            native_runs: NATIVE_RUNS,
         }
     }
 }
@@ -165,6 +173,8 @@ pub(crate) struct Class {
     pub(crate) senders: Vec<HostIndex>,
     /// Other paths that accept the same, in other states of the world or from other senders.
     pub(crate) also: Vec<StoredPath>,
+    /// Seconds with the server before it was found.
+    pub(crate) found_after: f64,
 }
 
 /// Looks for messages that a server accepts and no client sends.
@@ -272,6 +282,8 @@ impl Analysis<'_> {
             server: self.name(self.setup.server),
             clients: clients.to_vec(),
             lengths: Vec::new(),
+            kept: Vec::new(),
+            native_runs: NativeRuns::default(),
             phases: TrojanPhases::default(),
             trojans: Vec::new(),
             groups: Vec::new(),
@@ -292,6 +304,10 @@ impl Analysis<'_> {
             reached,
             mut summary,
         } = accepts;
+        if self.spec.native_runs > 0 && !self.spec.no_confirm {
+            observer.event(&Event::Phase("random runs of native clients"));
+            native_clients::run(self, &sent.predicates, &classes, &mut summary)?;
+        }
         let before = self.session.now();
         if !self.spec.no_confirm && !summary.trojans.is_empty() {
             observer.event(&Event::Phase("native confirmation"));
@@ -330,6 +346,7 @@ impl Analysis<'_> {
             phases.afterwards += accepts.summary.phases.afterwards;
             let both = (self.session.now() - after_clients).as_secs_f64();
             phases.server += both - accepts.summary.phases.afterwards;
+            phases.found = std::mem::take(&mut accepts.summary.phases.found);
             let summary = &mut accepts.summary;
             let is_stopped = self.session.stop.load(Ordering::SeqCst);
             let nothing = summary.trojans.is_empty() && summary.undecided.is_empty();
@@ -351,6 +368,7 @@ impl Analysis<'_> {
             worlds.push((origin, run, config, images));
         }
         let mut summary = self.new_summary(&sent.figures);
+        let began = self.session.now();
         let (mut classes, mut reached) = (Vec::new(), Vec::new());
         let mut has_received = false;
         for length in self.setup.least_length..=self.setup.most_length {
@@ -358,14 +376,22 @@ impl Analysis<'_> {
             let mut search = self.search(length, &sent.predicates, &solver.unwrap_or_default())?;
             for (origin, run, config, images) in &mut worlds {
                 set_length(config, run, origin.client, length);
-                let (figures, received, found) =
-                    self.server((config, images), &mut search, (length, origin))?;
+                let mut times = Vec::new();
+                let mut note = |_: &Accepted| {
+                    times.push((self.session.now() - began).as_secs_f64());
+                };
+                let (figures, received, mut found) =
+                    self.server((config, images), &mut search, (length, origin), &mut note)?;
+                for (class, found_after) in found.iter_mut().zip(times) {
+                    class.found_after = found_after;
+                }
                 has_received |= received;
                 summary.note_length(figures);
                 for class in found {
                     classes::merge(&mut search, &mut classes, class);
                 }
             }
+            summary.note_kept(search.kept());
             let from = summary.trojans.len();
             classes::describe(self, &mut search, &classes, &mut summary)?;
             for entry in summary.trojans[from..].iter().filter(|_| is_last) {
@@ -562,6 +588,7 @@ impl Analysis<'_> {
         (config, images): (&ExplorerConfig, &[Image]),
         search: &mut Search,
         (length, origin): (u32, &Origin),
+        on_found: &mut dyn FnMut(&Accepted),
     ) -> Result<(LengthFigures, bool, Vec<Class>)> {
         let mut config = quiet(config);
         let options = self.server_options(length, origin)?;
@@ -571,7 +598,7 @@ impl Analysis<'_> {
         }
         let predicates = search.predicates();
         let open = search.open_predicates();
-        let mut server = Server::new(options, search, None);
+        let mut server = Server::new(options, search, Some(on_found));
         let mut explorer = Explorer::new(images, config, Start::Beginning)?;
         let stopped = explorer.run(&self.session.stop, &mut server);
         let mut cut_off = incomplete(&explorer, stopped);
@@ -595,6 +622,7 @@ impl Analysis<'_> {
             accepted,
             senders: vec![origin.client],
             also: Vec::new(),
+            found_after: 0.0,
         });
         let found = found.collect();
         Ok((figures, server.has_received, found))

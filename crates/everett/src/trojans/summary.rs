@@ -1,5 +1,6 @@
 //! The summary of an analysis, written as `summary.json`.
 
+use everett_trojans::Kept;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -68,8 +69,54 @@ pub struct TrojanPhases {
     /// Exploring what the server does with messages after it has accepted them.
     #[serde(default)]
     pub afterwards: f64,
+    /// Running the native clients with random inputs.
+    #[serde(default)]
+    pub native_runs: f64,
     /// Sending messages to the native server.
     pub confirmation: f64,
+    /// After how many seconds with the server each class was found.
+    #[serde(default)]
+    pub found: Vec<f64>,
+}
+
+/// How many kinds of client messages paths of the server still had to be compared with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeptFigures {
+    /// How many conditions the paths have.
+    pub conditions: usize,
+    /// How many paths, also those that were not at their end.
+    pub paths: u64,
+    /// Kinds of messages of all of these paths together.
+    pub predicates: u64,
+    /// The most of one path.
+    pub most: usize,
+}
+
+/// What random runs of the native clients showed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NativeRuns {
+    /// How many runs.
+    pub runs: u64,
+    /// How many messages were sent in them that count.
+    pub messages: u64,
+    /// How many different ones.
+    pub different: usize,
+    /// Messages that no client sends, as the analysis says.
+    pub contradictions: Vec<Contradiction>,
+    /// Why there were not as many runs as wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A message that a native client has sent although the analysis says that none does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Contradiction {
+    /// The client.
+    pub client: String,
+    /// The message, in hexadecimal digits.
+    pub message: String,
+    /// The numbers of the classes that it belongs to.
+    pub trojans: Vec<usize>,
 }
 
 /// A field of a message.
@@ -189,8 +236,15 @@ pub struct TrojansSummary {
     pub clients: Vec<ClientFigures>,
     /// The server, by the length of messages.
     pub lengths: Vec<LengthFigures>,
+    /// Kinds of client messages that paths of the server had to be compared with, by the number of
+    /// conditions of the path.
+    #[serde(default)]
+    pub kept: Vec<KeptFigures>,
     /// Seconds of each phase.
     pub phases: TrojanPhases,
+    /// What random runs of the native clients showed.
+    #[serde(default)]
+    pub native_runs: NativeRuns,
     /// The classes.
     pub trojans: Vec<TrojanEntry>,
     /// The classes in groups.
@@ -209,7 +263,30 @@ pub struct TrojansSummary {
 impl TrojansSummary {
     /// All that clients can send is known.
     pub(super) fn is_certain(&self) -> bool {
-        self.clients.iter().all(ClientFigures::is_known)
+        let is_refuted = !self.native_runs.contradictions.is_empty();
+        !is_refuted && self.clients.iter().all(ClientFigures::is_known)
+    }
+
+    pub(super) fn note_kept(&mut self, kept: &BTreeMap<usize, Kept>) {
+        for (conditions, more) in kept {
+            let found = self
+                .kept
+                .binary_search_by_key(conditions, |of| of.conditions);
+            let at = found.unwrap_or_else(|at| {
+                let none = KeptFigures {
+                    conditions: *conditions,
+                    paths: 0,
+                    predicates: 0,
+                    most: 0,
+                };
+                self.kept.insert(at, none);
+                at
+            });
+            let of = &mut self.kept[at];
+            of.paths += more.paths;
+            of.predicates += more.predicates;
+            of.most = of.most.max(more.most);
+        }
     }
 
     pub(super) fn note_length(&mut self, figures: LengthFigures) {

@@ -42,6 +42,7 @@ impl TrojansSummary {
                 counted(group.classes, "class")
             ));
         }
+        lines.extend(self.native_lines());
         for finding in &self.findings {
             lines.push(finding_line(finding));
         }
@@ -61,6 +62,37 @@ impl TrojansSummary {
         };
         lines.push(format!("{count}; {complete}"));
         lines.join("\n")
+    }
+}
+
+impl TrojansSummary {
+    /// What random runs of the native clients showed.
+    fn native_lines(&self) -> Vec<String> {
+        let native = &self.native_runs;
+        let mut lines = Vec::new();
+        if let Some(problem) = &native.problem {
+            lines.push(format!("native clients were not all run: {problem}"));
+        }
+        for contradiction in &native.contradictions {
+            let numbers: Vec<String> = contradiction.trojans.iter().map(usize::to_string).collect();
+            let of = match numbers.is_empty() {
+                true => String::new(),
+                false => format!(", of class {}", numbers.join(", ")),
+            };
+            lines.push(format!(
+                "contradiction: the native {} sends {}{of}",
+                contradiction.client,
+                short(&contradiction.message)
+            ));
+        }
+        if native.runs > 0 && native.contradictions.is_empty() {
+            let (runs, different) = (counted(native.runs, "random run"), native.different);
+            lines.push(format!(
+                "{runs} of the native clients: none of {} is one of them",
+                counted(different, "message")
+            ));
+        }
+        lines
     }
 }
 

@@ -1,0 +1,255 @@
+//! `everett trojans`: local state of clients and server, variables that a scenario makes symbolic, and
+//! random runs of native clients.
+
+use crate::common::{build, everett, expect, folder, summary, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
+    let out = folder.join("out");
+    let _ = fs::remove_dir_all(&out);
+    let mut command = everett(folder);
+    expect(command.args(["trojans", "--out", "out"]).args(args), code);
+    summary(&out)
+}
+
+fn contains(folder: &Path, message: &str, word: &str, code: i32) {
+    let mut command = everett(folder);
+    let said = command.args(["trojans", "--contains", message, "out"]);
+    assert_eq!(text(&expect(said, code)).trim(), word, "{message}");
+}
+
+fn trojans(summary: &Value) -> &Vec<Value> {
+    summary["trojans"].as_array().expect("classes")
+}
+
+fn paxos(test: &str) -> PathBuf {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/paxos-accept");
+    let folder = folder(&format!("trojan_state_{test}"));
+    for entry in fs::read_dir(example).expect("an example") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    for program in ["acceptor", "acceptor-fixed", "proposer"] {
+        let source = format!("{program}.c");
+        let mut command = everett(&folder);
+        expect(command.args(["cc", "-g", "-O1", "-o", program, &source]), 0);
+    }
+    folder
+}
+
+/// What is a Trojan in the second phase, and what is not; and whether the fixed acceptor has any.
+fn check_paxos(state: &str, yes: &[&str], no: &[&str], is_fixed: bool) {
+    let folder = paxos(state);
+    let scenario = format!("{state}.toml");
+    let summary = analysed(&folder, &[&scenario], 1);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    for class in trojans(&summary) {
+        assert_eq!(
+            (&class["certain"], &class["confirmed"]),
+            (&true.into(), &"confirmed".into())
+        );
+    }
+    for message in yes {
+        contains(&folder, message, "yes", 0);
+    }
+    for message in no {
+        contains(&folder, message, "no", 1);
+    }
+    let fixed = ["--set", "host.acceptor.program=./acceptor-fixed", &scenario];
+    let summary = analysed(&folder, &fixed, i32::from(!is_fixed));
+    assert_eq!(summary["complete"], true, "{summary:#}");
+}
+
+#[test]
+fn the_second_phase_of_paxos_from_a_concrete_state() {
+    // Promised is ballot 2, proposed value 7: the fixed acceptor still takes other values.
+    let yes = ["030206", "030200", "030307"];
+    check_paxos("concrete", &yes, &["030207", "030107", "010300"], false);
+}
+
+#[test]
+fn the_second_phase_of_paxos_from_a_constructed_state() {
+    let yes = ["030200", "03020a", "030405"];
+    check_paxos("constructed", &yes, &["030207", "030106", "010300"], true);
+}
+
+#[test]
+fn the_second_phase_of_paxos_from_an_annotated_state() {
+    let yes = ["030200", "03020a", "030405"];
+    check_paxos("annotated", &yes, &["030207", "030106", "010300"], true);
+}
+
+#[test]
+fn variables_are_symbolic_by_name() {
+    let folder = folder("trojan_state_variables");
+    let source = "#include <assert.h>
+struct { int kind; struct { short ballot; char name[3]; } in; } state = {1, {2, \"ab\"}};
+int *behind;
+int main(void) {
+  if (state.kind != 1) return 1;
+  assert(state.in.ballot != -7 || state.in.name[1] != 'x');
+  return state.in.ballot < -9 || state.in.ballot > 4;
+}
+";
+    build(&folder, "prog", source, &["-g", "-O1"]);
+    let scenario = |variables: &str| {
+        let text = format!("[host.a]\nprogram = \"./prog\"\nsymbolic = {{ {variables} }}\n");
+        fs::write(folder.join("scenario.toml"), text).expect("a scenario");
+    };
+    scenario("\"state.in.ballot\" = [-9, 4], \"state.in.name\" = \"any\"");
+    let mut run = everett(&folder);
+    expect(run.args(["run", "--out", "found", "scenario.toml"]), 1);
+    let found = summary(&folder.join("found"));
+    assert_eq!(found["complete"], true, "{found:#}");
+    let findings = found["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0]["kind"], "assertion");
+    assert_eq!(findings[0]["confirmed"], "confirmed");
+    let mut show = everett(&folder);
+    let shown = text(&expect(show.args(["scenario", "show", "scenario.toml"]), 0));
+    assert!(
+        shown.contains("state.in.ballot is symbolic from -9 to 4"),
+        "{shown}"
+    );
+    assert!(shown.contains("state.in.name is symbolic\n"), "{shown}");
+    for (variables, said) in [
+        ("other = 1", "scenario.toml:3:14: "),
+        ("\"state.in.none\" = 1", "none"),
+        ("\"behind.x\" = 1", "behind"),
+        (
+            "\"state.in.ballot\" = [0, 70000]",
+            "state.in.ballot has 2 bytes",
+        ),
+        ("\"state.in.name\" = \"some\"", "expected a number"),
+        ("\"state.kind\" = [2, 1]", "there is no number from 2 to 1"),
+    ] {
+        scenario(variables);
+        let mut run = everett(&folder);
+        let output = expect(run.args(["run", "--out", "wrong", "scenario.toml"]), 2);
+        let output = String::from_utf8_lossy(&output.stderr);
+        assert!(output.contains(said), "{variables}: {output}");
+    }
+}
+
+const HEAD: &str = "
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static int open_socket(const char *address) {
+  struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(7000)};
+  inet_pton(AF_INET, address, &there.sin_addr);
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  if (!strcmp(address, \"0.0.0.0\")) bind(fd, (struct sockaddr *)&there, sizeof there);
+  else connect(fd, (struct sockaddr *)&there, sizeof there);
+  return fd;
+}
+";
+
+/// A server that takes a message of one byte where this holds of it, and a client that makes `m` of
+/// its argument `x`.
+fn one_byte(test: &str, accepts: &str, makes: &str) -> PathBuf {
+    let folder = folder(&format!("trojan_state_{test}"));
+    let server = format!(
+        "{HEAD}int main(void) {{
+  int fd = open_socket(\"0.0.0.0\");
+  for (;;) {{
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m[4];
+    if (recvfrom(fd, m, sizeof m, 0, (struct sockaddr *)&from, &size) != 1) continue;
+    if ({accepts}) sendto(fd, m, 1, 0, (struct sockaddr *)&from, size);
+  }}
+}}"
+    );
+    let client = format!(
+        "{HEAD}int main(int argc, char **argv) {{
+  unsigned char x = argv[1][0], m = 0;
+  {makes}
+  int fd = open_socket(\"10.0.0.1\");
+  send(fd, &m, 1, 0);
+  return recv(fd, &m, 1, 0) != 1;
+}}"
+    );
+    build(&folder, "server", &server, &["-O1"]);
+    build(&folder, "client", &client, &["-O1"]);
+    let scenario = "[host.server]\nprogram = \"./server\"\n[host.client]\nprogram = \"./client\"\n\
+                    args = [{ symbolic = 1 }]\n[trojans]\nserver = \"server\"\n\
+                    clients = [\"client\"]\nport = 7000\nlength = 1\n";
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    folder
+}
+
+#[test]
+fn random_runs_of_native_clients_send_no_trojan() {
+    let folder = one_byte(
+        "native_runs",
+        "1",
+        "if (x < 'a' || x > 'f') return 1; m = x;",
+    );
+    let summary = analysed(&folder, &["--native-runs", "60", "scenario.toml"], 1);
+    let native = &summary["native_runs"];
+    assert_eq!(
+        (&native["runs"], &native["contradictions"]),
+        (&60.into(), &Value::Array(vec![]))
+    );
+    assert!(native["messages"].as_u64() >= native["different"].as_u64());
+    assert!(native["different"].as_u64() > Some(1), "{native:#}");
+    assert_eq!(summary["complete"], true);
+    let summary = analysed(&folder, &["--native-runs", "0", "scenario.toml"], 1);
+    assert_eq!(summary["native_runs"]["runs"], 0);
+}
+
+/// What a client sends may depend on something that was tried with two values only.
+#[test]
+fn a_class_that_a_native_client_sends_is_not_certain() {
+    let makes = "unsigned char *drawn = (unsigned char *)getauxval(AT_RANDOM);
+  m = x ? 'b' : 'c';
+  if (drawn[3] % 5 == DRAWN) m = 'A';";
+    let mut refuted = 0;
+    // The exploration has tried two values, so it has seen two of these at most.
+    for drawn in ["0", "1", "2"] {
+        let folder = one_byte(
+            &format!("contradiction_{drawn}"),
+            "1",
+            &makes.replace("DRAWN", drawn),
+        );
+        let summary = analysed(&folder, &["--native-runs", "60", "scenario.toml"], 1);
+        let all = &summary["native_runs"]["contradictions"];
+        let all = all.as_array().expect("contradictions");
+        let depends = !summary["clients"][0]["depends_on"].is_null();
+        let Some(first) = all.first().filter(|_| !depends) else {
+            continue;
+        };
+        refuted += 1;
+        assert_eq!(
+            (&first["client"], &first["message"]),
+            (&"client".into(), &"41".into())
+        );
+        let number = first["trojans"][0].as_u64().expect("a class") as usize;
+        assert_eq!(trojans(&summary)[number - 1]["certain"], false);
+        assert_eq!(summary["complete"], false);
+        contains(&folder, "41", "undecided", 4);
+    }
+    assert!(refuted >= 1, "{refuted}");
+}
+
+/// The approximate negation of the literature, which is there for comparisons.
+#[test]
+fn a_negation_value_by_value_misses_even_numbers() {
+    let folder = one_byte("negation", "1", "m = x | 1;");
+    let summary = analysed(&folder, &["--no-confirm", "scenario.toml"], 1);
+    assert_eq!(trojans(&summary)[0]["certain"], true);
+    contains(&folder, "04", "yes", 0);
+    let by_values = ["--no-confirm", "--negate-values", "scenario.toml"];
+    let summary = analysed(&folder, &by_values, 0);
+    assert!(trojans(&summary).is_empty());
+    // What it finds is not certain.
+    let makes = "if (x < 'd' || x > 'f') return 1; m = x;";
+    let folder = one_byte("negation_any", "m[0] >= 'c'", makes);
+    let summary = analysed(&folder, &by_values, 1);
+    let class = &trojans(&summary)[0];
+    let (certain, how) = (&class["certain"], &class["how"]);
+    assert_eq!((certain, how), (&false.into(), &"approximate".into()));
+}

@@ -1,0 +1,213 @@
+//! Runs the native clients with random inputs, and looks among what they send for messages that no
+//! client sends as the analysis says.
+
+use everett_engine::{Trace, TraceInput};
+use everett_linux::{PacketKind, split_mix};
+use everett_net::HostIndex;
+use everett_sim::Message;
+use everett_solver::SolverConfig;
+use everett_trojans::{Answer, Encoded};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use super::classes::hex;
+use super::summary::{Contradiction, TrojansSummary};
+use super::{Analysis, Class};
+use crate::error::Result;
+use crate::native::run_begun;
+use crate::native_world::NativeWorld;
+use crate::spec::{BuildSpec, RunSpec, Sender};
+
+/// Clients may send for ever; these many nanoseconds of virtual time are enough to see what.
+const MOST_NS: u64 = 60_000_000_000;
+
+/// Different messages, each with a client that has sent it.
+type Sent = BTreeMap<Vec<u8>, HostIndex>;
+
+/// Runs all clients, and notes in the summary what contradicts it. Messages of streams have no ends
+/// that a native run shows, so clients of streams are not run.
+pub(super) fn run(
+    analysis: &Analysis<'_>,
+    predicates: &[Encoded],
+    classes: &[Class],
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    if summary.trojans.is_empty() {
+        return Ok(());
+    }
+    if analysis.setup.is_stream {
+        let problem = "streams do not show where a message ends".to_owned();
+        summary.native_runs.problem = Some(problem);
+        return Ok(());
+    }
+    let before = analysis.session.now();
+    let mut sent = Sent::new();
+    let clients = &analysis.setup.clients;
+    let count = clients.len() as u64;
+    for (number, client) in (0u64..).zip(clients) {
+        let runs = analysis.spec.native_runs;
+        let share = runs / count + u64::from(number < runs % count);
+        if let Err(error) = run_client(analysis, *client, share, &mut sent, summary) {
+            let name = analysis.name(*client);
+            let problem = format!("{name}: {error}");
+            summary.native_runs.problem.get_or_insert(problem);
+        }
+    }
+    summary.native_runs.different = sent.len();
+    for (message, client) in &sent {
+        check(analysis, predicates, classes, (message, *client), summary)?;
+    }
+    summary.phases.native_runs = (analysis.session.now() - before).as_secs_f64();
+    Ok(())
+}
+
+/// Runs one client with the server; the other clients do nothing.
+fn run_client(
+    analysis: &Analysis<'_>,
+    client: HostIndex,
+    runs: u64,
+    sent: &mut Sent,
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    let session = analysis.session;
+    let others = analysis.setup.clients.iter();
+    let others = others.filter(|other| **other != client);
+    let notices = &session.notices;
+    let run = RunSpec {
+        sender: Some(Sender {
+            program: everett_toolchain::sender(&|text| notices.tell(text))?,
+            idle: others.map(|other| analysis.name(*other)).collect(),
+            ..Sender::default()
+        }),
+        out: None,
+        ..analysis.spec.run.clone()
+    };
+    let mut world = NativeWorld::of(&run, &BuildSpec::default(), session)?;
+    if let Some(context) = &mut world.context {
+        let most = context.max_virtual_ns.unwrap_or(MOST_NS);
+        context.max_virtual_ns = Some(most.min(MOST_NS));
+    }
+    let name = analysis.name(client);
+    let mut begun = BTreeMap::new();
+    for seed in 0..runs {
+        if session.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // Inputs that the client constrains itself are drawn until they are as it wants them.
+        let is_free = seed % 2 == 0;
+        let none = BTreeMap::new();
+        let seen = run_begun(&world, seed, if is_free { &none } else { &begun })?;
+        summary.native_runs.runs += 1;
+        // The next run has inputs of the same names, with other bytes.
+        if let Some(run) = seen.hosts.get(&name).filter(|_| is_free) {
+            let inputs = run.trace.inputs.iter();
+            let inputs = inputs.map(|input| drawn(input, seed + 1)).collect();
+            begun.insert(
+                name.clone(),
+                Trace {
+                    inputs,
+                    ..Trace::default()
+                },
+            );
+        }
+        for message in messages(analysis, client, &seen.messages) {
+            summary.native_runs.messages += 1;
+            sent.entry(message).or_insert(client);
+        }
+    }
+    Ok(())
+}
+
+/// An input with random bytes. Few programs take uniform ones for anything, so these are text of any
+/// length, or small numbers.
+fn drawn(input: &TraceInput, seed: u64) -> TraceInput {
+    let mut state = seed;
+    for byte in input.name.bytes() {
+        state = split_mix(&mut state) ^ u64::from(byte);
+    }
+    let (low, high) = [(33, 126), (b'a', b'z'), (0, 9)][(seed / 2 % 3) as usize];
+    let is_text = low > 0;
+    let count = u64::from(high - low) + 1;
+    let size = input.bytes.len();
+    let mut bytes: Vec<u8> = (0..size)
+        .map(|_| low + (split_mix(&mut state) % count) as u8)
+        .collect();
+    if is_text {
+        let length = split_mix(&mut state) % (size as u64 + 1);
+        bytes[length as usize..].fill(0);
+    }
+    TraceInput {
+        name: input.name.clone(),
+        bytes,
+    }
+}
+
+/// The messages of a client that count.
+fn messages(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec<Vec<u8>> {
+    let (client, server) = (analysis.name(client), analysis.name(analysis.setup.server));
+    let setup = &analysis.setup;
+    let answers = all.iter().filter(|message| {
+        let packet = message.packet.as_ref();
+        let is_from_port = packet.is_some_and(|packet| packet.from.port() == setup.port);
+        is_from_port && message.from == server && message.to == client
+    });
+    // Later, the server is in another state.
+    let heard_ns = answers.filter_map(|answer| answer.arrived_ns.first()).min();
+    let counts_later = setup.ever || setup.number.is_some() || setup.state_ns.is_some();
+    let sent = all.iter().filter(|message| {
+        let is_early = heard_ns.is_none_or(|heard_ns| message.sent_ns < *heard_ns);
+        message.from == client && message.to == server && (is_early || counts_later)
+    });
+    let sent = sent.filter_map(|message| message.packet.as_ref());
+    let sent = sent.filter(|packet| {
+        packet.to.port() == setup.port && matches!(packet.kind, PacketKind::Datagram(_))
+    });
+    let sent = (1..).zip(sent.filter_map(|packet| packet.payload()));
+    let sent = sent.filter(|(number, _)| setup.number.is_none_or(|wanted| wanted == *number));
+    sent.map(|(_, payload)| payload.bytes().to_vec()).collect()
+}
+
+/// Notes a message that no client sends, as the analysis says, and the classes that it is in.
+fn check(
+    analysis: &Analysis<'_>,
+    predicates: &[Encoded],
+    classes: &[Class],
+    (message, client): (&[u8], HostIndex),
+    summary: &mut TrojansSummary,
+) -> Result<()> {
+    let length = message.len() as u32;
+    let setup = &analysis.setup;
+    if !(setup.least_length..=setup.most_length).contains(&length) {
+        return Ok(());
+    }
+    let mut search = analysis.search(length, predicates, &SolverConfig::default())?;
+    let places = search.unmasked(message);
+    // Where the solver does not know, nothing is contradicted.
+    if !matches!(search.produced(message, &places), Ok(None)) {
+        return Ok(());
+    }
+    let trojans = classes
+        .iter()
+        .filter(|class| matches!(class.accepted.answer, Answer::Trojan(_)));
+    let mut numbers = Vec::new();
+    for (class, entry) in trojans.zip(&mut summary.trojans) {
+        if class.length != length {
+            continue;
+        }
+        for path in class.also.iter().chain([&class.accepted.path]) {
+            let terms = search.stored(path).unwrap_or_default();
+            if search.takes_like(&terms, message, &places) == Ok(true) {
+                entry.certain = false;
+                numbers.push(entry.number);
+                break;
+            }
+        }
+    }
+    summary.complete = false;
+    summary.native_runs.contradictions.push(Contradiction {
+        client: analysis.name(client),
+        message: hex(message),
+        trojans: numbers,
+    });
+    Ok(())
+}
