@@ -111,12 +111,19 @@ fn class(rest: &mut &[u8]) -> Option<Vec<(u8, u8)>> {
             byte => *byte,
         };
         let high = match rest {
+            [b'-', b'\\', ..] => {
+                *rest = &rest[2..];
+                escaped(rest)?
+            }
             [b'-', next, ..] if *next != b']' => {
                 *rest = &rest[2..];
                 *next
             }
             _ => low,
         };
+        if high < low {
+            return None;
+        }
         all.push((low, high));
     }
 }
@@ -144,7 +151,9 @@ mod tests {
         assert!(!is_match("^error", b"an error"));
         assert!(is_match("^\\x00[0-9]", b"\x007"));
         assert!(!is_match("^abc", b"ab"));
-        for bad in ["", "^", "a*", "(a)", "[", "[^a]", "\\q"] {
+        assert!(is_match("^[\\x80-\\xff]", b"\x9c"));
+        assert!(!is_match("^[\\x80-\\xff]", b"x"));
+        for bad in ["", "^", "a*", "(a)", "[", "[^a]", "\\q", "[b-a]", "[a-\\"] {
             assert!(Pattern::parse(bad).is_err(), "{bad}");
         }
     }

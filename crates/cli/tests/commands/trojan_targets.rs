@@ -1,4 +1,5 @@
 //! `everett trojans` on real programs: examples whose programs are targets of `tests/targets/`.
+#![allow(clippy::print_stderr)]
 
 use crate::common::{everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -88,4 +89,34 @@ fn tftpd_accepts_requests_that_busybox_never_sends() {
     if let Some(folder) = example("tftp", &["tftp-hpa", "busybox-net"]) {
         check_tftp(&folder, "busybox.toml");
     }
+}
+
+#[test]
+fn dnsd_answers_queries_that_nslookup_never_sends() {
+    let Some(folder) = example("dnsd", &["busybox-net"]) else {
+        return;
+    };
+    let summary = analysed(&folder, "scenario.toml");
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    for class in summary["trojans"].as_array().expect("classes") {
+        let (certain, confirmed) = (&class["certain"], &class["confirmed"]);
+        assert_eq!((certain, confirmed), (&true.into(), &"confirmed".into()));
+    }
+    let query = |flags: &str, counts: &str, rest: &str| {
+        format!("1234{flags}{counts}0000000000000161000001{rest}")
+    };
+    // nslookup's own query has this flag, which versions set or not.
+    let own = ["0120", "0100"].map(|flags| query(flags, "0001", "0001"));
+    let said = own.map(|message| {
+        let mut command = everett(&folder);
+        let said = command
+            .args(["trojans", "--contains", &message, "out"])
+            .output();
+        text(&said.expect("it runs")).trim().to_owned()
+    });
+    assert!(said.contains(&"no".to_owned()), "{said:?}");
+    contains(&folder, &query("0320", "0001", "0001"), "yes", 0);
+    contains(&folder, &query("0120", "0002", "0001"), "yes", 0);
+    contains(&folder, &query("0120", "0001", "000100"), "yes", 0);
+    contains(&folder, &query("8120", "0001", "0001"), "no", 1);
 }
