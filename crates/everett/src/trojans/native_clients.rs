@@ -21,6 +21,9 @@ use crate::spec::{BuildSpec, RunSpec, Sender};
 /// Clients may send for ever; these many nanoseconds of virtual time are enough to see what.
 const MOST_NS: u64 = 60_000_000_000;
 
+/// So many inputs are kept with which a client sent something.
+const MOST_SPEAKING: usize = 64;
+
 /// Different messages, each with a client that has sent it.
 type Sent = BTreeMap<Vec<u8>, HostIndex>;
 
@@ -88,34 +91,53 @@ fn run_client(
         context.max_virtual_ns = Some(most.min(MOST_NS));
     }
     let name = analysis.name(client);
-    let mut begun = BTreeMap::new();
+    let (mut begun, none) = (BTreeMap::new(), BTreeMap::new());
+    let mut speaking: Vec<Vec<TraceInput>> = Vec::new();
     for seed in 0..runs {
         if session.stop.load(Ordering::Relaxed) {
             break;
         }
         // Inputs that the client constrains itself are drawn until they are as it wants them.
         let is_free = seed % 2 == 0;
-        let none = BTreeMap::new();
         let seen = run_begun(&world, seed, if is_free { &none } else { &begun })?;
         summary.native_runs.runs += 1;
-        // The next run has inputs of the same names, with other bytes.
-        if let Some(run) = seen.hosts.get(&name).filter(|_| is_free) {
-            let inputs = run.trace.inputs.iter();
-            let inputs = inputs.map(|input| drawn(input, seed + 1)).collect();
-            begun.insert(
-                name.clone(),
-                Trace {
-                    inputs,
-                    ..Trace::default()
-                },
-            );
+        let messages = messages(analysis, client, &seen.messages);
+        if let Some(run) = seen.hosts.get(&name) {
+            let inputs: Vec<TraceInput> = run.trace.inputs.iter().cloned().collect();
+            if !messages.is_empty() && speaking.len() < MOST_SPEAKING {
+                speaking.push(inputs.clone());
+            }
+            let trace = Trace {
+                inputs: next_inputs(&inputs, &speaking, seed).into_iter().collect(),
+                ..Trace::default()
+            };
+            begun.insert(name.clone(), trace);
         }
-        for message in messages(analysis, client, &seen.messages) {
+        for message in messages {
             summary.native_runs.messages += 1;
             sent.entry(message).or_insert(client);
         }
     }
     Ok(())
+}
+
+/// Inputs for the next run: those of this run with other bytes, or ones with which the client sent
+/// something, changed in one byte.
+fn next_inputs(inputs: &[TraceInput], speaking: &[Vec<TraceInput>], seed: u64) -> Vec<TraceInput> {
+    let mut state = seed;
+    let mut below = |count: usize| (split_mix(&mut state) % count.max(1) as u64) as usize;
+    if speaking.is_empty() || below(4) == 0 {
+        return inputs.iter().map(|input| drawn(input, seed)).collect();
+    }
+    let mut changed = speaking[below(speaking.len())].clone();
+    let at = below(changed.len());
+    if let Some(input) = changed.get_mut(at) {
+        let place = below(input.bytes.len());
+        if let Some(byte) = input.bytes.get_mut(place) {
+            *byte = below(256) as u8;
+        }
+    }
+    changed
 }
 
 /// An input with random bytes. Few programs take uniform ones for anything, so these are text of any
