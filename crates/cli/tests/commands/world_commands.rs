@@ -754,7 +754,7 @@ int main(int count, char **args) {
             "run",
             "--no-tests",
             "--mapping",
-            "cow",
+            "sds",
             "--workers",
             workers,
         ]);
