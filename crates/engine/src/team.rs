@@ -4,7 +4,7 @@
 //! their counts, findings and coverage to it. Frontiers are disjoint; together with the jobs in
 //! transit they are the whole frontier.
 
-mod giving;
+pub(crate) mod giving;
 pub(crate) mod member;
 
 use everett_linux::Setup;
@@ -39,6 +39,17 @@ impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.0.shared().workers -= 1;
         self.0.changed.notify_all();
+    }
+}
+
+/// Releases the others if the lead panics: they would wait for it, and the panic for them.
+struct Leading<'t>(&'t Team);
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abandon();
+        }
     }
 }
 
@@ -136,6 +147,7 @@ impl<'a> Explorer<'a> {
         self.member = Some(Member::new(team.clone(), true, batch));
         let images: &'a [Image] = self.images();
         let stopped = std::thread::scope(|scope| {
+            let _leading = Leading(&team);
             for number in 1..workers {
                 let (config, findings) = (self.config_of(number, &team), self.findings.clone());
                 let team = &team;

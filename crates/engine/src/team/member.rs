@@ -109,6 +109,8 @@ pub(crate) struct Shared {
     pub(super) moved: u64,
     /// When states that were not handed over to the lead are given up.
     pub(super) closed_at: Option<Duration>,
+    /// The lead has panicked: it takes nothing any more.
+    pub(super) is_abandoned: bool,
 }
 
 /// What workers share.
@@ -201,6 +203,7 @@ impl Team {
                 covered,
                 moved: 0,
                 closed_at: None,
+                is_abandoned: false,
             }),
             changed: Condvar::new(),
             wanted: AtomicUsize::new(0),
@@ -244,8 +247,10 @@ impl Team {
     pub(super) fn hand_over(&self, jobs: Vec<Job>) {
         let shared = self.shared();
         // A lead that writes a checkpoint waits itself.
-        let must_wait =
-            |shared: &mut Shared| shared.jobs.len() > MOST_HANDED && shared.phase != Phase::Still;
+        let must_wait = |shared: &mut Shared| {
+            let is_taken = shared.phase != Phase::Still && !shared.is_abandoned;
+            shared.jobs.len() > MOST_HANDED && is_taken
+        };
         drop(self.changed.wait_while(shared, must_wait));
         self.add_jobs(jobs);
     }
@@ -337,6 +342,13 @@ impl Team {
         self.set_phase(&mut shared, Phase::Close);
     }
 
+    /// Lets all workers leave because the lead has panicked. Nobody waits for it any more, and what
+    /// they have is given up: the run has failed.
+    pub(super) fn abandon(&self) {
+        self.shared().is_abandoned = true;
+        self.close(Some(Duration::ZERO));
+    }
+
     /// Pauses this worker for a checkpoint. `None` if none is being written any more.
     pub(super) fn pause(&self) -> Option<Pause<'_>> {
         let mut shared = self.shared();
@@ -376,11 +388,11 @@ impl Pause<'_> {
     /// together may not fit into memory. Returns `false` if it needs no more.
     pub(super) fn give(&self, copies: Elsewhere) -> bool {
         let must_wait = |shared: &mut Shared| {
-            shared.releases == self.releases && shared.copies.jobs.len() > MOST_HANDED
+            self.goes_on(shared) && shared.copies.jobs.len() > MOST_HANDED
         };
         let waited = self.team.changed.wait_while(self.team.shared(), must_wait);
         let mut shared = waited.unwrap_or_else(PoisonError::into_inner);
-        if shared.releases != self.releases {
+        if !self.goes_on(&shared) {
             return false;
         }
         shared.copies.jobs.extend(copies.jobs);
@@ -389,11 +401,16 @@ impl Pause<'_> {
         true
     }
 
+    /// Whether the checkpoint is being written.
+    fn goes_on(&self, shared: &Shared) -> bool {
+        shared.releases == self.releases && !shared.is_abandoned
+    }
+
     /// Waits until the checkpoint is written.
     pub(super) fn wait(self) {
         let (team, releases) = (self.team, self.releases);
         drop(self);
-        let is_still = |shared: &mut Shared| shared.releases == releases;
+        let is_still = |shared: &mut Shared| shared.releases == releases && !shared.is_abandoned;
         drop(team.changed.wait_while(team.shared(), is_still));
     }
 }
