@@ -83,6 +83,14 @@ pub enum Kind {
     Cancelled,
     /// Budget granted to jobs that have spent their part.
     Grant,
+    /// How many states a worker has: a [`crate::WorkerStatus`]. Advisory, as all that follow.
+    Worker,
+    /// What the balancer asks of a worker.
+    Request,
+    /// What the balancer decided last: a [`crate::Round`].
+    Round,
+    /// What workers have covered, together: a bit for each segment.
+    Coverage,
 }
 
 impl Kind {
@@ -94,6 +102,10 @@ impl Kind {
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
             Kind::Grant => "grant",
+            Kind::Worker => "worker",
+            Kind::Request => "request",
+            Kind::Round => "round",
+            Kind::Coverage => "coverage",
         }
     }
 }
@@ -189,6 +201,8 @@ impl Ticket {
 pub struct Lease {
     /// The job.
     pub ticket: Ticket,
+    /// The job that the broker handed out: the same, or one of which the worker kept the rest.
+    pub handed: JobId,
     /// How often the job has been handed out, including this time.
     pub delivery: u64,
     /// The broker's id of the lease.
@@ -240,6 +254,12 @@ pub struct Outcome {
     pub replayed: u64,
     /// Bytes of the objects that were sent.
     pub bytes: u64,
+    /// The first of the jobs that it created stays with the worker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
+    /// Bytes of the states of those that do not stay.
+    #[serde(default)]
+    pub bytes_moved: u64,
 }
 
 impl Outcome {
@@ -262,6 +282,11 @@ impl Outcome {
             .chain(left)
             .all(|part| sum.add_sum_checked(part))
             .then_some(sum)
+    }
+
+    /// The jobs that it created and that are for other workers.
+    pub fn given(&self) -> &[Child] {
+        &self.children[usize::from(self.kept).min(self.children.len())..]
     }
 
     /// The jobs that it created and that have budget, to be handed out.

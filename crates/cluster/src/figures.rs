@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::balance::spread;
 use crate::status::Status;
 
 impl Status {
@@ -24,6 +25,7 @@ impl Status {
         let weights: Map<String, Value> = weights
             .map(|(name, weight)| (name.to_owned(), weight.into()))
             .collect();
+        let (mean, deviation) = spread(&self.lengths());
         json!({
             "over": self.is_over(), "complete": self.is_complete(), "cancelled": self.is_cancelled,
             "limit": self.limit(),
@@ -34,6 +36,11 @@ impl Status {
             "weight": weights, "paths": self.work.paths, "forks": self.work.forks, "findings": self.findings,
             "states_moved": self.states_moved, "bytes_sent": self.bytes,
             "instructions": self.work.instructions, "replay_share": self.replay_share(),
+            "bytes_moved": self.bytes_moved, "segments_covered": self.covered,
+            "balance": {
+                "mean": mean, "deviation": deviation, "transfers": self.transfers,
+                "workers": self.loads, "round": self.round,
+            },
             "workers": self.workers, "failures": self.failures,
         })
     }

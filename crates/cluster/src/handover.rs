@@ -1,13 +1,13 @@
 //! Hands a run over to a cluster that was begun on one machine.
 
-use everett::{JobResult, Parcel, Prepared, ResumeSpec, RunSpec, Session, WeightSum};
+use everett::{JobResult, Parcel, Prepared, ResumeSpec, RunSpec, Session, States, WeightSum};
 
 use crate::broker::{Broker, Key, Kind, RunId};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::outcome::{CHILDREN, outcome_of};
 use crate::results::Submitted;
 use crate::run::{Build, Submission, describe, first_job};
-use crate::worker::{CHILDREN, outcome_of};
 
 /// The name of who explored a run before it was submitted.
 const BEFORE: &str = "(before it was submitted)";
@@ -50,7 +50,8 @@ fn submit_rest(
     let run = RunId::of(&manifest, &submission.nonce);
     let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
     let (ticket, states) = first_job(&run, &kind)?;
-    let explored = outcome_of(BEFORE, &ticket, prepared, result)?;
+    let weigh = |states: &States| prepared.weight_of(states);
+    let explored = outcome_of(BEFORE, &ticket, &weigh, result)?;
     if explored.outcome.weight() != Some(WeightSum::one()) {
         let what = "the checkpoint and the results are not all of the run".to_owned();
         return Err(Error::Unbalanced(what));

@@ -14,6 +14,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod balance;
 mod broker;
 mod connect;
 mod environment;
@@ -25,17 +26,21 @@ mod hash;
 mod memory;
 mod metrics;
 mod nats;
+mod outcome;
 mod pool;
 mod postgres;
 mod results;
 mod run;
 mod server;
+mod sharing;
 mod states;
+mod station;
 mod status;
 mod tls;
 mod tree;
 mod worker;
 
+pub use balance::{DELTA, Pair, pairs, spread};
 pub use broker::{Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
 pub use connect::{Secrets, connect};
 pub use environment::{broker_url, worker_name};
@@ -45,12 +50,15 @@ pub use hash::Hash;
 pub use memory::{MemoryBroker, SharedMemory};
 pub use metrics::{Metrics, MetricsServer};
 pub use nats::NatsBroker;
+pub use outcome::{Weigh, hand_out, outcome_of, outcome_of_split, settle_again};
 pub use pool::{PoolSpec, WorkerObserver, run_workers};
 pub use postgres::PostgresBroker;
 pub use results::{FILE, Submitted, paths, results};
 pub use run::{Build, Manifest, PROTOCOL, Submission, cancel, submit};
 pub use server::{LocalServer, ServerSpec};
+pub use sharing::Looks;
 pub use states::{pack_states, unpack_states};
+pub use station::{Round, Station, Transfer, WorkerStatus, share_coverage};
 pub use status::{Status, WorkerFigures, reseed, status};
 pub use tree::{pack, unpack};
 pub use worker::{Taken, TakenJob, Worker, WorkerSpec, WorkerStep};

@@ -25,6 +25,10 @@ struct Stored {
     waiting: VecDeque<(Ticket, u64)>,
     leased: BTreeMap<(RunId, JobId), Leased>,
     now: u64,
+    /// No lease runs out before.
+    soonest: u64,
+    /// The clock is that of a simulation, and operations do not advance it.
+    is_manual: bool,
     bytes: u64,
 }
 
@@ -43,6 +47,20 @@ impl SharedMemory {
             stored: Arc::default(),
             lease,
         }
+    }
+
+    /// An empty broker with a clock that [`SharedMemory::advance_to`] advances; leases last so long.
+    pub fn with_clock(lease: u64) -> SharedMemory {
+        let shared = SharedMemory::new(lease);
+        shared.stored().is_manual = true;
+        shared
+    }
+
+    /// Sets the clock, which never goes back.
+    pub fn advance_to(&self, now: u64) {
+        let mut stored = self.stored();
+        stored.now = stored.now.max(now);
+        stored.expire();
     }
 
     /// A connection to it.
@@ -88,6 +106,9 @@ impl SharedMemory {
 impl Stored {
     fn expire(&mut self) {
         let now = self.now;
+        if now < self.soonest {
+            return;
+        }
         let over: Vec<_> = self
             .leased
             .iter()
@@ -99,11 +120,13 @@ impl Stored {
                 self.waiting.push_back((leased.ticket, leased.delivery));
             }
         }
+        let left = self.leased.values().map(|leased| leased.until);
+        self.soonest = left.min().unwrap_or(u64::MAX);
     }
 
     /// The lease is the newest of its job.
     fn is_current(&self, lease: &Lease) -> bool {
-        let name = (lease.ticket.run.clone(), lease.ticket.job.clone());
+        let name = (lease.ticket.run.clone(), lease.handed.clone());
         let leased = self.leased.get(&name);
         leased.is_some_and(|leased| leased.delivery == lease.delivery)
     }
@@ -117,7 +140,9 @@ pub struct MemoryBroker {
 impl MemoryBroker {
     fn step(&self) -> MutexGuard<'_, Stored> {
         let mut stored = self.shared.stored();
-        stored.now += 1;
+        if !stored.is_manual {
+            stored.now += 1;
+        }
         stored.expire();
         stored
     }
@@ -189,8 +214,10 @@ impl Broker for MemoryBroker {
             delivery,
             until,
         };
+        stored.soonest = stored.soonest.min(until);
         stored.leased.insert(name, leased);
         Ok(Some(Lease {
+            handed: ticket.job.clone(),
             ticket,
             delivery,
             token: String::new(),
@@ -202,7 +229,7 @@ impl Broker for MemoryBroker {
         let mut stored = self.step();
         if stored.is_current(lease) {
             let until = stored.now + lasts;
-            let name = (lease.ticket.run.clone(), lease.ticket.job.clone());
+            let name = (lease.ticket.run.clone(), lease.handed.clone());
             if let Some(leased) = stored.leased.get_mut(&name) {
                 leased.until = until;
             }
@@ -214,7 +241,7 @@ impl Broker for MemoryBroker {
         let mut stored = self.step();
         let is_current = stored.is_current(lease);
         if is_current {
-            let name = (lease.ticket.run.clone(), lease.ticket.job.clone());
+            let name = (lease.ticket.run.clone(), lease.handed.clone());
             stored.leased.remove(&name);
         }
         Ok(is_current)
@@ -223,7 +250,7 @@ impl Broker for MemoryBroker {
     fn release(&mut self, lease: &Lease) -> Result<()> {
         let mut stored = self.step();
         if stored.is_current(lease) {
-            let name = (lease.ticket.run.clone(), lease.ticket.job.clone());
+            let name = (lease.ticket.run.clone(), lease.handed.clone());
             if let Some(leased) = stored.leased.remove(&name) {
                 stored.waiting.push_back((leased.ticket, leased.delivery));
             }

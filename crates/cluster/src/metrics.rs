@@ -33,6 +33,9 @@ struct Sums {
     /// Times that a worker asked for a job, and there was none.
     idle: u64,
     left: u64,
+    /// Rounds of the balancer, and transfers that it decided on.
+    rounds: u64,
+    transfers: u64,
     work: Work,
     replayed: u64,
     findings: u64,
@@ -56,10 +59,14 @@ impl Metrics {
         match did {
             WorkerStep::Nothing => sums.idle += 1,
             WorkerStep::Dropped => sums.dropped += 1,
+            WorkerStep::Balanced(round) => {
+                sums.rounds += 1;
+                sums.transfers += round.transfers.len() as u64;
+            }
             WorkerStep::Explored(outcome) => {
                 sums.explored += 1;
                 sums.failed += u64::from(outcome.failure.is_some());
-                sums.left += outcome.children.len() as u64;
+                sums.left += outcome.given().len() as u64;
                 sums.work.add(&outcome.work);
                 sums.replayed = sums.replayed.saturating_add(outcome.replayed);
                 sums.findings = sums.findings.saturating_add(outcome.findings);
@@ -89,6 +96,16 @@ impl Metrics {
                 sums.left,
             ),
             ("idle", "Times that there was no job to take", sums.idle),
+            (
+                "balance_rounds",
+                "Rounds in which a worker of this process was the balancer",
+                sums.rounds,
+            ),
+            (
+                "balance_transfers",
+                "Transfers of states on which it decided",
+                sums.transfers,
+            ),
             ("paths", "Paths or worlds that ended", sums.work.paths),
             ("forks", "Forks", sums.work.forks),
             (

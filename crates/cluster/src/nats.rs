@@ -30,6 +30,9 @@ const CHUNK: usize = 512 << 10;
 const MOST_LEASED: i64 = 65_536;
 /// Number of records per request.
 const BATCH: usize = 512;
+/// How long the server may say nothing while it lists records, and how often it is asked again.
+const SILENCE: Duration = Duration::from_secs(1);
+const MOST_LISTINGS: u32 = 30;
 /// How an object begins that is whole in its message, and one that is in several.
 const WHOLE: u8 = 0;
 const PARTS: u8 = 1;
@@ -151,8 +154,22 @@ impl NatsBroker {
         }
     }
 
-    /// All records whose subjects match, by their subjects.
+    /// All records whose subjects match, by their subjects. A record that is replaced meanwhile may
+    /// leave the server waiting for one that is gone: then the list is read anew.
     async fn matching(records: &Stream, filter: String) -> Result<Vec<(String, Vec<u8>)>> {
+        for _ in 0..MOST_LISTINGS {
+            if let Some(found) = Self::try_matching(records, filter.clone()).await? {
+                return Ok(found);
+            }
+        }
+        Err(Error::broker("the server does not list its records"))
+    }
+
+    /// The same; `None` if the server says nothing for a while.
+    async fn try_matching(
+        records: &Stream,
+        filter: String,
+    ) -> Result<Option<Vec<(String, Vec<u8>)>>> {
         let consumer = records.create_consumer(pull::Config {
             filter_subject: filter,
             deliver_policy: DeliverPolicy::All,
@@ -166,12 +183,16 @@ impl NatsBroker {
             let batch = consumer.fetch().max_messages(BATCH).messages().await;
             let mut batch = batch.map_err(Error::broker)?;
             let before = found.len();
-            while let Some(message) = batch.next().await {
-                let message = message.map_err(Error::broker)?;
+            loop {
+                let message = match tokio::time::timeout(SILENCE, batch.next()).await {
+                    Err(_) => return Ok(None),
+                    Ok(None) => break,
+                    Ok(Some(message)) => message.map_err(Error::broker)?,
+                };
                 found.push((message.subject.to_string(), message.payload.to_vec()));
             }
             if found.len() == before {
-                return Ok(found);
+                return Ok(Some(found));
             }
         }
     }
@@ -309,6 +330,7 @@ impl Broker for NatsBroker {
             let token = message.reply.as_ref().map(ToString::to_string);
             match (Ticket::read(&message.payload), token) {
                 (Ok(ticket), Some(token)) => Ok(Some(Lease {
+                    handed: ticket.job.clone(),
                     ticket,
                     delivery: u64::try_from(delivered).unwrap_or(0),
                     token,

@@ -71,7 +71,7 @@ fn publish(client: &mut impl GenericClient, ticket: &Ticket) -> Result<()> {
 
 fn acknowledge(client: &mut impl GenericClient, lease: &Lease) -> Result<bool> {
     let text = "DELETE FROM everett_jobs WHERE run = $1 AND job = $2 AND delivery = $3";
-    let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+    let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
     let removed = client.execute(text, &[&run, &job, &(lease.delivery as i64)]);
     Ok(removed.map_err(broken)? > 0)
 }
@@ -188,8 +188,10 @@ impl Broker for PostgresBroker {
         };
         let ticket: Vec<u8> = row.try_get(0).map_err(broken)?;
         let delivery: i64 = row.try_get(1).map_err(broken)?;
+        let ticket = Ticket::read(&ticket)?;
         Ok(Some(Lease {
-            ticket: Ticket::read(&ticket)?,
+            handed: ticket.job.clone(),
+            ticket,
             delivery: u64::try_from(delivery).unwrap_or(0),
             token: String::new(),
         }))
@@ -198,7 +200,7 @@ impl Broker for PostgresBroker {
     fn extend(&mut self, lease: &Lease) -> Result<()> {
         let text = "UPDATE everett_jobs SET leased_until = now() + make_interval(secs => $4)
                     WHERE run = $1 AND job = $2 AND delivery = $3";
-        let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+        let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
         let (delivery, seconds) = (lease.delivery as i64, self.lease.as_secs_f64());
         let extended = self
             .client
@@ -213,7 +215,7 @@ impl Broker for PostgresBroker {
     fn release(&mut self, lease: &Lease) -> Result<()> {
         let text = "UPDATE everett_jobs SET leased_until = '-infinity'
                     WHERE run = $1 AND job = $2 AND delivery = $3";
-        let (run, job) = (lease.ticket.run.as_str(), lease.ticket.job.as_str());
+        let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
         let released = self
             .client
             .execute(text, &[&run, &job, &(lease.delivery as i64)]);

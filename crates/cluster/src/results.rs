@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::broker::{Broker, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::outcome::unpack_results;
 use crate::run::{Build, Submission, describe, submit};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
-use crate::worker::unpack_results;
 
 /// The file that says which run of a cluster a folder is for.
 pub const FILE: &str = "cluster.json";
@@ -198,7 +198,15 @@ fn figures(status: &Status) -> ClusterFigures {
         jobs: status.jobs,
         jobs_left: status.open.len() as u64,
         states_moved: status.states_moved,
+        transfers: status.transfers,
         bytes_sent: status.bytes,
+        bytes_moved: status.bytes_moved,
+        idle_seconds: {
+            let loads = status.loads.iter();
+            loads
+                .map(|load| (load.name.clone(), load.idle_seconds))
+                .collect()
+        },
         replay_share: status.replay_share(),
         workers: {
             let workers = status.workers.iter();

@@ -10,7 +10,7 @@ use crate::hash::Hash;
 use crate::states::pack_states;
 
 /// The version of jobs, outcomes and results.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Work that a job does before it is looked at whether others want some of it, in instructions.
 const WORK: u64 = 20_000_000;

@@ -37,6 +37,13 @@ pub fn unpack_states(packed: &[u8]) -> Result<States> {
     Ok(States::Worlds(Box::new(worlds)))
 }
 
+/// Puts states in the order in which they take the least bytes.
+pub(crate) fn sort_states(states: &mut States) {
+    if let States::Program(states) = states {
+        sort(states);
+    }
+}
+
 /// The remaining states of a job, in at most this number of parts; worlds come in parts.
 pub(crate) fn divide(left: Vec<States>, most: usize) -> Vec<States> {
     let mut parts = Vec::new();

@@ -7,11 +7,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::balance::spread;
 use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
 use crate::grant::{grant, granted};
 use crate::hash::Hash;
 use crate::run::{first_job, kind_of};
+use crate::station::{Round, WorkerStatus};
+
+/// Decisions of the balancer that are shown to people.
+const MOST_SHOWN: usize = 8;
 
 /// Where a run stands.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +59,18 @@ pub struct Status {
     pub replayed: u64,
     /// Bytes of jobs and results that workers sent.
     pub bytes: u64,
+    /// Those of the states that moved.
+    pub bytes_moved: u64,
+    /// How often a worker gave states away and went on with the rest.
+    pub transfers: u64,
     /// What each worker did.
     pub workers: BTreeMap<String, WorkerFigures>,
+    /// How many states each worker has, as it last reported.
+    pub loads: Vec<WorkerStatus>,
+    /// What the balancer decided last.
+    pub round: Option<Round>,
+    /// Segments of the programs that workers have reported as covered.
+    pub covered: u64,
     /// Jobs that could not be explored, and why.
     pub failures: Vec<String>,
     /// The run was cancelled.
@@ -131,12 +146,50 @@ impl fmt::Display for Status {
             counted(self.bytes, "byte"),
             100.0 * self.replay_share()
         )?;
+        self.show_balance(f)?;
         let mut failures = self.failures.iter();
         failures.try_for_each(|failure| write!(f, "\na job could not be explored: {failure}"))
     }
 }
 
 impl Status {
+    /// The numbers of states of workers that are there, as they last reported.
+    pub fn lengths(&self) -> Vec<u64> {
+        let present = self.loads.iter().filter(|load| !load.has_left);
+        present.map(|load| load.states).collect()
+    }
+
+    /// How the load is balanced.
+    fn show_balance(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lengths = self.lengths();
+        if lengths.is_empty() {
+            return Ok(());
+        }
+        let rounds = self.round.as_ref().map_or(0, |round| round.number);
+        let (rounds, transfers) = (
+            counted(rounds, "round"),
+            counted(self.transfers, "transfer"),
+        );
+        write!(f, "\n{rounds} of the balancer, {transfers}")?;
+        let Some(round) = self.round.as_ref().filter(|_| !self.is_over()) else {
+            return Ok(());
+        };
+        let (mean, deviation) = spread(&lengths);
+        write!(
+            f,
+            "; states a worker: mean {mean:.1}, deviation {deviation:.1}"
+        )?;
+        for transfer in round.transfers.iter().take(MOST_SHOWN) {
+            let (from, to) = (&transfer.from, &transfer.to);
+            let states = counted(transfer.states, "state");
+            write!(f, "\n    {from} was asked for {states} for {to}")?;
+        }
+        match round.transfers.len().saturating_sub(MOST_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n    and {more} more"),
+        }
+    }
+
     /// Whether no job is left that may be explored.
     pub fn is_over(&self) -> bool {
         let may_go_on = self.free.spent().is_none();
@@ -182,8 +235,10 @@ impl Status {
         self.findings = self.findings.saturating_add(outcome.findings);
         self.replayed = self.replayed.saturating_add(outcome.replayed);
         self.bytes = self.bytes.saturating_add(outcome.bytes);
-        let moved = outcome.children.iter().map(|child| child.count);
+        let moved = outcome.given().iter().map(|child| child.count);
         self.states_moved = moved.fold(self.states_moved, u64::saturating_add);
+        self.bytes_moved = self.bytes_moved.saturating_add(outcome.bytes_moved);
+        self.transfers += u64::from(outcome.kept && !outcome.given().is_empty());
         let worker = self.workers.entry(outcome.worker.clone());
         worker.or_default().add(&outcome);
         self.failures.extend(outcome.failure);
@@ -212,6 +267,22 @@ impl Status {
             is_stopped,
         });
         fits
+    }
+
+    /// What workers have told each other.
+    fn add_advice(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<()> {
+        for (_, load) in broker.list(Kind::Worker, run)? {
+            let load = serde_json::from_slice(&load).map_err(Error::damaged)?;
+            self.loads.push(load);
+        }
+        self.loads.sort_by(|one, other| one.name.cmp(&other.name));
+        let round = broker.look_up(&Key::of_run(Kind::Round, run))?;
+        let round = round.as_deref().map(serde_json::from_slice);
+        self.round = round.transpose().map_err(Error::damaged)?;
+        let covered = broker.look_up(&Key::of_run(Kind::Coverage, run))?;
+        let bits = covered.iter().flatten().map(|byte| byte.count_ones());
+        self.covered = bits.map(u64::from).sum();
+        Ok(())
     }
 
     /// The sum of all weights; `None` if it is above 1.
@@ -248,6 +319,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
         grants,
         ..Status::default()
     };
+    status.add_advice(broker, run)?;
     let mut next = vec![first_job(run, &kind)?.0];
     while let Some(mut ticket) = next.pop() {
         let name = ticket.job.clone();

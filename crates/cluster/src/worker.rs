@@ -1,62 +1,32 @@
 //! A worker: takes a job, explores it for a while, and returns its
 //! outcome and the states that are left.
 
-use everett::{Job, JobResult, Prepared, Session, States};
-use miniz_oxide::deflate::compress_to_vec_zlib;
-use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use everett::{Job, JobProgress, JobResult, Look, Prepared, Session, States, Supervisor};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::broker::{
-    Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket, fetch,
-};
+use crate::broker::{Broker, Explored, Key, Kind, Lease, Outcome, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
 use crate::grant::grant;
 use crate::hash::Hash;
+use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
 use crate::run::{Build, Manifest};
-use crate::states::{divide, pack_states, unpack_states};
+use crate::sharing::{LOOKS_A_PIECE, Looks, RETRIES, RETRY_PAUSE, Sharing, lock};
+use crate::states::unpack_states;
+use crate::station::{Round, Station};
 use crate::status::reseed;
 
-/// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
-pub(crate) const CHILDREN: usize = 8;
-/// Maximum extensions of a job while no worker is idle: as much is lost if its worker dies.
-const MOST_TIMES: u32 = 16;
 /// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
-/// How long an idle worker waits before it asks again, and how long one
-/// whose broker cannot be reached.
+/// How long an idle worker waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(100);
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// How often a worker tries to reach its broker before it gives up.
-const RETRIES: u32 = 120;
-
-const RESULTS_MAGIC: &[u8] = b"everett results 2\n";
-/// Most bytes of a job's results.
-const MOST_RESULTS: usize = 1 << 30;
-
-/// Results as an object.
-fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
-    let text = serde_json::to_vec(result).map_err(everett::Error::from)?;
-    let mut packed = RESULTS_MAGIC.to_vec();
-    packed.extend(compress_to_vec_zlib(&text, 6));
-    Ok(packed)
-}
-
-/// Results from untrusted bytes.
-pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
-    let packed = packed.strip_prefix(RESULTS_MAGIC);
-    let packed = packed.ok_or_else(|| Error::damaged("these are not results"))?;
-    let text = decompress_to_vec_zlib_with_limit(packed, MOST_RESULTS);
-    let text = text.map_err(|_| Error::damaged("results that cannot be decompressed"))?;
-    serde_json::from_slice(&text).map_err(Error::damaged)
-}
 
 /// The configuration of a worker.
 #[derive(Clone, Debug)]
@@ -106,6 +76,8 @@ pub enum WorkerStep {
     Dropped,
     /// It explored a job; this is the outcome that counts.
     Explored(Box<Outcome>),
+    /// It had nothing to do, and decided who gives states to whom.
+    Balanced(Round),
 }
 
 /// A worker of a cluster.
@@ -115,10 +87,23 @@ pub struct Worker<'s> {
     runs: BTreeMap<RunId, Rc<Known>>,
     /// Runs in which nothing is open.
     over: BTreeSet<RunId>,
+    station: Station,
 }
 
-fn lock<'b>(broker: &'b Mutex<Box<dyn Broker>>) -> MutexGuard<'b, Box<dyn Broker>> {
-    broker.lock().unwrap_or_else(PoisonError::into_inner)
+/// Explores a job while somebody says so.
+struct WhileAsked<'g>(&'g mut dyn FnMut() -> bool);
+
+impl Supervisor for WhileAsked<'_> {
+    fn look(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> Look {
+        match (self.0)() {
+            true => Look::GoOn,
+            false => Look::Leave,
+        }
+    }
+
+    fn split(&mut self, _: JobResult) -> bool {
+        false
+    }
 }
 
 /// What a panic says.
@@ -132,6 +117,7 @@ impl<'s> Worker<'s> {
     /// A worker that has done nothing yet.
     pub fn new(spec: WorkerSpec, session: &'s Session) -> Worker<'s> {
         Worker {
+            station: Station::new(&spec.name),
             spec,
             session,
             runs: BTreeMap::new(),
@@ -152,8 +138,7 @@ impl<'s> Worker<'s> {
         }
         let recorded = broker.look_up(&Key::of_job(Kind::Outcome, run, job))?;
         if let Some(recorded) = recorded {
-            // Whoever recorded it may have died before it handed out what was left.
-            broker.settle(&lease, &Outcome::read(&recorded)?)?;
+            settle_again(broker, &lease, &Outcome::read(&recorded)?)?;
             return Ok(Taken::Over);
         }
         let what = match self.open(broker, &lease.ticket) {
@@ -168,9 +153,7 @@ impl<'s> Worker<'s> {
                 return Err(error);
             }
         };
-        let noted = serde_json::json!({"worker": self.spec.name, "delivery": lease.delivery});
-        let noted = noted.to_string();
-        broker.note(&Key::of_job(Kind::Lease, run, job), noted.as_bytes())?;
+        note_lease(broker, &lease.ticket, &self.spec.name, lease.delivery)?;
         Ok(Taken::Job(Box::new(TakenJob { lease, what })))
     }
 
@@ -211,13 +194,75 @@ impl<'s> Worker<'s> {
             Ok(what) => what,
             Err(error) => return Ok(self.failed(ticket, error)),
         };
+        let mut supervisor = WhileAsked(go_on);
+        let explored = self.run_job(known, states, ticket, known.work, &mut supervisor);
+        self.judge(ticket, known, explored)
+    }
+
+    /// Explores a job, gives states to others that ask for them, and goes on with the rest. Returns
+    /// the lease of that with what it came to; `None` if others have ended a job of it.
+    fn share(
+        &mut self,
+        broker: &Mutex<Box<dyn Broker>>,
+        job: &TakenJob,
+        tell: &mut dyn FnMut(&WorkerStep),
+    ) -> Result<Option<(Lease, Explored)>> {
+        let lease = job.lease.clone();
+        let (known, states) = match &job.what {
+            Ok(what) => what,
+            Err(error) => {
+                let explored = self.failed(&lease.ticket, error);
+                return Ok(Some((lease, explored)));
+            }
+        };
+        let (work, ticket) = (known.work.div_ceil(LOOKS_A_PIECE), lease.ticket.clone());
+        // What others see of this worker is not that of its explorations, which it lends.
+        let mut station = std::mem::replace(&mut self.station, Station::new(""));
+        let mut sharing = Sharing {
+            broker,
+            station: &mut station,
+            weigh: &|states| known.prepared.weight_of(states),
+            lease,
+            looks: Looks::default(),
+            covered: 0,
+            failure: None,
+            tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
+        };
+        let explored = self.run_job(known, states, &ticket, work, &mut sharing);
+        let (lease, failure) = (sharing.lease, sharing.failure);
+        self.station = station;
+        // Who balances need not ask it any more; advice that does not arrive is no harm.
+        let _ = self.station.report(&mut **lock(broker), &ticket.run, 0);
+        match (explored, failure) {
+            (_, Some(Error::Damaged(what))) => {
+                let failed = self.failed(&lease.ticket, &what);
+                Ok(Some((lease, failed)))
+            }
+            (_, Some(error)) => Err(error),
+            (Ok(None), None) => Ok(None),
+            (explored, None) => {
+                let explored = self.judge(&lease.ticket, known, explored)?;
+                Ok(Some((lease, explored)))
+            }
+        }
+    }
+
+    /// Explores states. `None` if what they came to is not wanted; a text if it cannot be done.
+    fn run_job(
+        &self,
+        known: &Known,
+        states: &States,
+        ticket: &Ticket,
+        work: u64,
+        supervisor: &mut dyn Supervisor,
+    ) -> Result<Option<JobResult>, String> {
         let spill = self.spill_of(ticket);
         let explored = catch_unwind(AssertUnwindSafe(|| {
             let job = Job {
                 states: states.clone(),
                 budget: ticket.budget,
-                work: known.work,
-                go_on,
+                work,
+                supervisor,
                 parts: CHILDREN,
                 spill: Some(spill.clone()),
             };
@@ -226,10 +271,23 @@ impl<'s> Worker<'s> {
         // It holds nothing that is still needed.
         let _ = std::fs::remove_file(spill);
         match explored {
-            Ok(Ok(result)) => self.explored(ticket, &known.prepared, result),
-            Ok(Err(error)) => Ok(self.failed(ticket, &error.to_string())),
+            Ok(explored) => explored.map_err(|error| error.to_string()),
             // Whoever got the job next would end in the same way.
-            Err(panic) => Ok(self.failed(ticket, panic_text(&*panic))),
+            Err(panic) => Err(panic_text(&*panic).to_owned()),
+        }
+    }
+
+    /// What a job came to.
+    fn judge(
+        &self,
+        ticket: &Ticket,
+        known: &Known,
+        explored: Result<Option<JobResult>, String>,
+    ) -> Result<Explored> {
+        match explored {
+            Ok(Some(result)) => self.explored(ticket, &known.prepared, result),
+            Ok(None) => Ok(self.failed(ticket, "a part of it was not wanted")),
+            Err(error) => Ok(self.failed(ticket, &error)),
         }
     }
 
@@ -251,7 +309,8 @@ impl<'s> Worker<'s> {
         prepared: &Prepared,
         result: JobResult,
     ) -> Result<Explored> {
-        let explored = outcome_of(&self.spec.name, ticket, prepared, result)?;
+        let weigh = |states: &States| prepared.weight_of(states);
+        let explored = outcome_of(&self.spec.name, ticket, &weigh, result)?;
         match explored.outcome.weight() {
             Some(weight) if weight == ticket.weight => Ok(explored),
             _ => Ok(self.failed(ticket, "states were lost while it was explored")),
@@ -279,38 +338,59 @@ impl<'s> Worker<'s> {
         job: &TakenJob,
         explored: &Explored,
     ) -> Result<Outcome> {
-        let outcome = broker.finish(&job.lease, explored)?;
-        let ticket = &job.lease.ticket;
-        if ticket.budget.is_limited() && outcome.children.is_empty() {
+        Worker::finish_lease(broker, &job.lease, explored)
+    }
+
+    fn finish_lease(
+        broker: &mut dyn Broker,
+        lease: &Lease,
+        explored: &Explored,
+    ) -> Result<Outcome> {
+        let outcome = broker.finish(lease, explored)?;
+        if lease.ticket.budget.is_limited() && outcome.children.is_empty() {
             // What it did not need is for others.
-            grant(broker, &ticket.run)?;
+            grant(broker, &lease.ticket.run)?;
         }
         Ok(outcome)
     }
 
-    /// Takes a job and explores it, if there is one.
-    pub fn step(&mut self, broker: &Mutex<Box<dyn Broker>>) -> Result<WorkerStep> {
+    /// Takes a job and explores it, if there is one. Tells of jobs of which it keeps the rest when
+    /// they end, before it returns what it did in the end.
+    pub fn step(
+        &mut self,
+        broker: &Mutex<Box<dyn Broker>>,
+        tell: &mut dyn FnMut(&WorkerStep),
+    ) -> Result<WorkerStep> {
         let job = match self.take(&mut **lock(broker))? {
             Taken::Nothing => return Ok(WorkerStep::Nothing),
             Taken::Over => return Ok(WorkerStep::Dropped),
             Taken::Job(job) => job,
         };
-        let mut times = 0;
-        let mut go_on = || {
-            times += 1;
-            // A worker that cannot reach its broker goes on, too.
-            times < MOST_TIMES && lock(broker).waiting().map_or(true, |waiting| waiting > 0)
+        let shared = with_heartbeat(broker, &job.lease, || self.share(broker, &job, tell))?;
+        let Some((lease, explored)) = shared else {
+            return Ok(WorkerStep::Dropped);
         };
-        let explored = with_heartbeat(broker, &job.lease, || self.explore(&job, &mut go_on))?;
         let mut tries = 0;
         loop {
-            let finished = self.finish(&mut **lock(broker), &job, &explored);
+            let finished = Worker::finish_lease(&mut **lock(broker), &lease, &explored);
             match finished {
                 Err(Error::Broker(_)) if tries < RETRIES => tries += 1,
                 finished => return Ok(WorkerStep::Explored(Box::new(finished?))),
             }
             sleep(RETRY_PAUSE);
         }
+    }
+
+    /// For a worker that has nothing to do: decides who gives states to whom, in all runs that are
+    /// not over, unless another worker does.
+    pub fn balance(&mut self, broker: &mut dyn Broker) -> Result<Vec<Round>> {
+        let mut rounds = Vec::new();
+        for run in broker.runs()? {
+            if !self.over.contains(&run) {
+                rounds.extend(self.station.balance(broker, &run)?);
+            }
+        }
+        Ok(rounds)
     }
 
     /// Explores jobs until the stop flag is set or it has been idle long enough. A broker that
@@ -320,9 +400,20 @@ impl<'s> Worker<'s> {
         broker: &Mutex<Box<dyn Broker>>,
         tell: &mut dyn FnMut(&WorkerStep),
     ) -> Result<()> {
+        let worked = self.run_until_stopped(broker, tell);
+        // Nobody needs to know.
+        let _ = self.station.leave(&mut **lock(broker));
+        worked
+    }
+
+    fn run_until_stopped(
+        &mut self,
+        broker: &Mutex<Box<dyn Broker>>,
+        tell: &mut dyn FnMut(&WorkerStep),
+    ) -> Result<()> {
         let (mut idle, mut failures) = (0u32, 0);
         while !self.session.stop.load(Ordering::Relaxed) {
-            let did = match self.step(broker) {
+            let did = match self.step(broker, tell) {
                 Err(Error::Broker(_)) if failures < RETRIES => {
                     failures += 1;
                     sleep(RETRY_PAUSE);
@@ -337,6 +428,13 @@ impl<'s> Worker<'s> {
                 continue;
             }
             idle += 1;
+            self.station.waited(PAUSE);
+            if Station::is_round_due(idle) {
+                // Advice that does not arrive is no harm.
+                let rounds = self.balance(&mut **lock(broker)).unwrap_or_default();
+                let rounds = rounds.into_iter().map(WorkerStep::Balanced);
+                rounds.for_each(|round| tell(&round));
+            }
             if self.spec.idle.is_some_and(|most| PAUSE * idle > most) {
                 return Ok(());
             }
@@ -365,48 +463,6 @@ impl<'s> Worker<'s> {
         }
         Ok(added)
     }
-}
-
-/// The outcome of a job with this result, and the objects that it names.
-pub(crate) fn outcome_of(
-    worker: &str,
-    ticket: &Ticket,
-    prepared: &Prepared,
-    mut result: JobResult,
-) -> Result<Explored> {
-    let left = divide(std::mem::take(&mut result.left), CHILDREN);
-    let (results, work) = (pack_results(&result)?, result.work());
-    let mut objects = vec![(Hash::of(&results), results)];
-    let mut children = Vec::new();
-    let (rest, parts) = (ticket.budget.after(&work), left.len() as u64);
-    for (part, number) in left.into_iter().zip(0..) {
-        let states = pack_states(&part)?;
-        let hash = Hash::of(&states);
-        children.push(Child {
-            job: JobId::of(ticket.job.as_str(), hash),
-            states: hash,
-            weight: prepared.weight_of(&part).unwrap_or_default(),
-            count: part.count(),
-            budget: rest.part(number, parts),
-        });
-        objects.push((hash, states));
-    }
-    let statistics = result.part.statistics;
-    let outcome = Outcome {
-        worker: worker.to_owned(),
-        finished: statistics.finished,
-        unknown: statistics.unknown,
-        pruned: statistics.pruned,
-        excluded: statistics.excluded,
-        children,
-        results: Some(objects[0].0),
-        failure: None,
-        work,
-        findings: result.findings.len() as u64,
-        replayed: statistics.replayed,
-        bytes: objects.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
-    };
-    Ok(Explored { objects, outcome })
 }
 
 /// Keeps the lease while something is done.
@@ -443,18 +499,4 @@ fn with_heartbeat<T>(
         let _ending = Ending(&done, &changed);
         work()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn damaged_results_are_refused() {
-        let packed = pack_results(&JobResult::default()).unwrap();
-        assert!(unpack_results(&packed).is_ok());
-        for end in 0..packed.len() {
-            assert!(unpack_results(&packed[..end]).is_err());
-        }
-    }
 }

@@ -5,6 +5,7 @@ use everett_sim::Message;
 use everett_vm::{Bug, BugKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::source::{SourceFrame, principal};
@@ -177,10 +178,24 @@ pub struct FindingIndex {
 impl FindingIndex {
     /// Counts a path; `true` if it is the first with this finding.
     pub fn count(&mut self, key: FindingKey) -> bool {
+        match self.counts().entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(1);
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                *entry.get_mut() += 1;
+                false
+            }
+        }
+    }
+
+    /// Takes the counts. What was reported stays known.
+    pub(crate) fn take_counts(&mut self) -> Vec<(FindingKey, u64)> {
         let mut counts = self.counts();
-        let count = counts.entry(key).or_insert(0);
-        *count += 1;
-        *count == 1
+        let taken = counts.iter_mut();
+        let taken = taken.map(|(key, count)| (key.clone(), std::mem::take(count)));
+        taken.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Adds how often it was counted in another search, or in another part of it.

@@ -50,13 +50,14 @@ pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table, UnknownMapping};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;
-pub use part::{Part, SolverFigures, WorldCounts};
+pub use part::{Part, WorldCounts};
 pub use random::Random;
 pub use saved::Saved;
 pub use search::{SEARCHERS, UnknownSearcher};
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
-pub use statistics::{EVENTS, Statistics, VIRTUAL_TIME, WorldStatistics};
+pub use statistics::{EVENTS, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
+pub use team::giving::share_of;
 pub use team::member::TeamStatistics;
 pub use trace::{
     NativePoint, Pending, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, digest, input_of,

@@ -4,12 +4,11 @@
 use everett_net::FaultIndex;
 use everett_solver::SolverStatistics;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 use crate::error::SavedError;
 use crate::explorer::Explorer;
 use crate::finding::{FindingKey, Unsupported};
-use crate::statistics::{KEPT_LIMITS, LOST, Statistics, WorldStatistics};
+use crate::statistics::{KEPT_LIMITS, LOST, SolverFigures, Statistics, WorldStatistics};
 
 /// Counters, findings and coverage of a part of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -43,19 +42,6 @@ pub struct WorldCounts {
     pub fired: Vec<FaultIndex>,
 }
 
-/// Counters of a solver that summaries show.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SolverFigures {
-    /// Queries.
-    pub queries: u64,
-    /// Queries that reached the SAT solvers.
-    pub sat_queries: u64,
-    /// Queries that reached the SMT process.
-    pub smt_queries: u64,
-    /// Time spent in queries.
-    pub time: Duration,
-}
-
 impl Explorer<'_> {
     /// The results of this search so far.
     pub fn part(&self) -> Part {
@@ -83,6 +69,26 @@ impl Explorer<'_> {
                 counted: self.world.counted.clone(),
                 fired: self.world.times_and_fired().1,
             },
+        }
+    }
+
+    /// Takes the results since the last time, so that what follows is another part. Coverage, limits
+    /// and warnings are those of all parts. Worlds cannot be parted.
+    pub fn take_part(&mut self) -> Part {
+        let part = self.part();
+        let findings = self.findings.take_counts();
+        let solver = part.solver;
+        let before = std::mem::replace(&mut self.parted_solver, solver);
+        Part {
+            statistics: self.take_statistics(),
+            findings,
+            solver: SolverFigures {
+                queries: solver.queries - before.queries,
+                sat_queries: solver.sat_queries - before.sat_queries,
+                smt_queries: solver.smt_queries - before.smt_queries,
+                time: solver.time.saturating_sub(before.time),
+            },
+            ..part
         }
     }
 

@@ -133,6 +133,19 @@ pub struct WorldStatistics {
     pub in_invariants: Duration,
 }
 
+/// Counters of a solver that summaries show.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SolverFigures {
+    /// Queries.
+    pub queries: u64,
+    /// Queries that reached the SAT solvers.
+    pub sat_queries: u64,
+    /// Queries that reached the SMT process.
+    pub smt_queries: u64,
+    /// Time spent in queries.
+    pub time: Duration,
+}
+
 /// The limit of a search that lacks states.
 pub(crate) const LOST: &str = "lost-state";
 

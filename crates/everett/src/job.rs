@@ -56,16 +56,49 @@ impl States {
     }
 }
 
+/// Where the exploration of a job stands.
+pub struct JobProgress<'p> {
+    /// States that are left.
+    pub states: u64,
+    /// Coverage of segments in the job, a mark each.
+    pub covered: &'p [u8],
+    /// Whether states can be given away while the rest goes on ([`Look::Give`]).
+    pub can_give: bool,
+}
+
+/// What becomes of a job after a look at it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// It goes on.
+    GoOn,
+    /// What is left is for others.
+    Leave,
+    /// The job ends here. Up to this number of its states are for others; what is left is another
+    /// job, with which this exploration goes on, without rematerialising its states.
+    Give(u64),
+}
+
+/// Decides how far a job is explored.
+pub trait Supervisor {
+    /// Looks at a job, whenever a piece of work is done. May add to what is covered elsewhere, of
+    /// which searchers then keep away.
+    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look;
+
+    /// Takes the result of a job that ends because of [`Look::Give`]. The first of the states that
+    /// are left are those that this exploration keeps. Returns whether it goes on.
+    fn split(&mut self, result: JobResult) -> bool;
+}
+
 /// A job: states to explore, with a budget.
 pub struct Job<'j> {
     /// The states.
     pub states: States,
     /// What may be done at most.
     pub budget: Budget,
-    /// Instructions between two calls of `go_on`.
+    /// Instructions between two looks.
     pub work: u64,
-    /// Called after each such number of instructions; `false` leaves the rest to others.
-    pub go_on: &'j mut dyn FnMut() -> bool,
+    /// Decides how far it is explored.
+    pub supervisor: &'j mut dyn Supervisor,
     /// In how many parts worlds are left at most.
     pub parts: usize,
     /// File that states are spilled to at the memory limit. Worlds need one in any case.
@@ -164,9 +197,12 @@ impl Prepared {
         }
     }
 
-    /// Explores states until none is left, the budget is spent, or `go_on` returns `false`.
-    /// States are rematerialised without queries, when it is their turn.
-    pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<JobResult> {
+    /// Explores states until none is left, the budget is spent, or the supervisor wants no more.
+    /// States are rematerialised without queries, when it is their turn. `None` if the result of
+    /// a part was not wanted.
+    pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<Option<JobResult>> {
+        // A budget is for a whole job, and worlds cannot be parted.
+        let can_give = !job.budget.is_limited() && self.config.world.is_none();
         let config = ExplorerConfig {
             spill: job.spill,
             limits: Limits {
@@ -188,15 +224,62 @@ impl Prepared {
             until: job.work,
             work: job.work.max(1),
             most: job.budget.instructions,
-            go_on: job.go_on,
+            is_due: false,
             session,
             stop: &stop,
         };
-        explorer.run(&stop, &mut listener);
+        let (supervisor, mut elsewhere) = (job.supervisor, Vec::new());
+        loop {
+            explorer.run(&stop, &mut listener);
+            if !std::mem::take(&mut listener.is_due) {
+                break;
+            }
+            stop.store(false, Ordering::Relaxed);
+            let progress = JobProgress {
+                states: explorer.states() as u64,
+                covered: &explorer.coverage().segments,
+                can_give,
+            };
+            let look = supervisor.look(&progress, &mut elsewhere);
+            explorer.know_covered(&std::mem::take(&mut elsewhere));
+            match look {
+                Look::GoOn => {}
+                Look::Give(count) if can_give => {
+                    let result = self.part_of(&mut explorer, &mut listener, count);
+                    if !supervisor.split(result) {
+                        return Ok(None);
+                    }
+                }
+                Look::Leave | Look::Give(_) => break,
+            }
+        }
         let mut result = listener.result;
         result.left = self.left_of(&mut explorer, job.parts);
-        result.part = explorer.part();
-        Ok(result)
+        result.part = explorer.take_part();
+        Ok(Some(result))
+    }
+
+    /// The result of a job that ends although its exploration goes on: what was done since the
+    /// last one, the states that are kept, and those that are given away.
+    fn part_of(
+        &self,
+        explorer: &mut Explorer<'_>,
+        listener: &mut Working<'_>,
+        count: u64,
+    ) -> JobResult {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let given = match count {
+            0 => Vec::new(),
+            count => explorer.give_states(count),
+        };
+        let mut result = std::mem::take(&mut listener.result);
+        result.left.push(States::Program(explorer.copy_states()));
+        if !given.is_empty() {
+            result.left.push(States::Program(given));
+        }
+        result.part = explorer.take_part();
+        listener.until = listener.work;
+        result
     }
 
     /// Takes the states that are left of a search, worlds in up to this number of parts.
@@ -234,7 +317,8 @@ struct Working<'j> {
     work: u64,
     /// Instructions at most.
     most: Option<u64>,
-    go_on: &'j mut dyn FnMut() -> bool,
+    /// A piece of work is done.
+    is_due: bool,
     session: &'j Session,
     stop: &'j AtomicBool,
 }
@@ -284,10 +368,13 @@ impl Listener for Working<'_> {
         let is_spent = self
             .most
             .is_some_and(|most| statistics.instructions >= most);
-        if is_asked || is_spent || (done >= self.until && !(self.go_on)()) {
+        if is_asked || is_spent {
+            self.is_due = false;
             self.stop.store(true, Ordering::Relaxed);
         } else if done >= self.until {
             self.until = done.saturating_add(self.work);
+            self.is_due = true;
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 }

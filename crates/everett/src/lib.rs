@@ -84,7 +84,10 @@ pub use finding::FindingEntry;
 pub use follow::{FollowResult, follow, strace};
 pub use gathered::{Gathered, conclude, new_folder};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
-pub use job::{Job, JobFinding, JobResult, JobTest, Prepared, States, root_state, weight_of};
+pub use job::{
+    Job, JobFinding, JobProgress, JobResult, JobTest, Look, Prepared, States, Supervisor,
+    root_state, weight_of,
+};
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
@@ -126,7 +129,7 @@ pub use everett_engine::{
     NativePoint, Part, PathEnd, PathEnding, Pending, SavedError, ShownValue, SolverFigures,
     SolverLine, SourceFrame, Statistics, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput,
     UnknownMapping, UnknownSearcher, Unsupported, Weight, WeightSum, WorldCounts, WorldFinding,
-    WorldStatistics, Worlds, principal,
+    WorldStatistics, Worlds, principal, share_of,
 };
 pub use everett_ir::debug::PathError;
 pub use everett_ir::lower::LowerError;

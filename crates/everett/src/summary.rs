@@ -125,10 +125,16 @@ pub struct ClusterFigures {
     pub jobs_left: u64,
     /// States that moved from one job to another.
     pub states_moved: u64,
+    /// How often a worker gave states to others and went on with the rest.
+    pub transfers: u64,
     /// Bytes of jobs and results that workers sent.
     pub bytes_sent: u64,
+    /// Those of the states that moved.
+    pub bytes_moved: u64,
     /// The share of all instructions that rematerialised states.
     pub replay_share: f64,
+    /// How long each worker has waited for jobs.
+    pub idle_seconds: BTreeMap<String, f64>,
     /// Jobs by the worker that explored them.
     pub workers: BTreeMap<String, u64>,
 }

@@ -139,15 +139,26 @@ impl WorkerArgs {
                     "worker {name}: a job could not be explored: {failure}"
                 )),
                 None if !self.quiet => {
-                    let (paths, left) = (outcome.work.paths, outcome.children.len());
+                    let (paths, left) = (outcome.work.paths, outcome.given().len());
                     notice(&format!(
-                        "worker {name}: {} ended, {} left",
+                        "worker {name}: {} ended, {} left{}",
                         counted(paths, "path"),
-                        counted(left, "job")
+                        counted(left, "job"),
+                        if outcome.kept { ", goes on" } else { "" }
                     ));
                 }
                 None => {}
             },
+            Some(WorkerStep::Balanced(round)) if !self.quiet => {
+                for transfer in &round.transfers {
+                    let states = counted(transfer.states, "state");
+                    let (from, to) = (&transfer.from, &transfer.to);
+                    notice(&format!(
+                        "worker {name}: asks {from} for {states} for {to} (mean {:.1}, deviation {:.1})",
+                        round.mean, round.deviation
+                    ));
+                }
+            }
             _ => {}
         }
     }

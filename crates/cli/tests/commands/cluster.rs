@@ -622,12 +622,15 @@ pub(crate) fn status_of(folder: &Path, url: &str) -> Value {
 /// Waits until a worker counts as many jobs as the run has from it. It may count more: of two
 /// workers that explored a job the first one counts for the run.
 fn expect_metrics(folder: &Path, name: &str, status: &Value) {
-    let log = fs::read_to_string(folder.join(format!("{name}.log"))).expect("a log");
-    let address = log.split_once("metrics: http://").expect("its address").1;
-    let address = address.split_once("/metrics").expect("its address").0;
+    // It may have come after the end of the run.
+    let address = wait_for("its address", || {
+        let log = fs::read_to_string(folder.join(format!("{name}.log"))).expect("a log");
+        let (_, address) = log.split_once("metrics: http://")?;
+        Some(address.split_once("/metrics")?.0.to_owned())
+    });
     let jobs = status["workers"][name]["jobs"].as_u64().unwrap_or(0);
     wait_for("as many jobs", || {
-        let mut stream = TcpStream::connect(address).expect("it serves");
+        let mut stream = TcpStream::connect(&address).expect("it serves");
         let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
         stream.write_all(request).expect("it reads");
         let mut text = String::new();
@@ -653,7 +656,7 @@ fn explore_over(folder: &Path, url: &str) {
         FINDINGS,
     );
     let mut submit = everett(folder);
-    submit.args(["submit", "--broker", url, "--job-work", "2000"]);
+    submit.args(["submit", "--broker", url, "--job-work", "500"]);
     expect(submit.args(common).args(["by", "./forks"]), CLEAN);
     let explored = |at_least: u64| {
         let status = status_of(folder, url);

@@ -9,6 +9,7 @@ mod bad_input;
 mod bootstrap;
 mod build_tools;
 mod cluster;
+mod cluster_balance;
 mod cluster_elastic;
 mod cluster_limits;
 mod cluster_machines;

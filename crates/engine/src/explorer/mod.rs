@@ -34,7 +34,7 @@ use crate::search::{Searcher, searcher};
 use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
-use crate::statistics::{LOST, Statistics, VIRTUAL_TIME, WorldStatistics};
+use crate::statistics::{LOST, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
 use crate::team::member::{Counted, Job, Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
@@ -230,6 +230,10 @@ pub struct Explorer<'a> {
     /// Counters of their solvers.
     pub(crate) others_solver: SolverStatistics,
     pub(crate) team_statistics: TeamStatistics,
+    /// Coverage of searches elsewhere, which only guides this one; empty if there is none.
+    covered_elsewhere: Vec<u8>,
+    /// Counters of the solver in parts that were taken.
+    pub(crate) parted_solver: SolverFigures,
 }
 
 impl<'a> Explorer<'a> {
@@ -292,6 +296,8 @@ impl<'a> Explorer<'a> {
             in_transit: Vec::new(),
             others_solver: SolverStatistics::default(),
             team_statistics: TeamStatistics::default(),
+            covered_elsewhere: Vec::new(),
+            parted_solver: SolverFigures::default(),
             config,
         };
         match start {
@@ -593,7 +599,11 @@ impl<'a> Explorer<'a> {
         let executed = self.statistics.instructions;
         let since = executed.saturating_sub(self.instructions_at_renewal);
         if self.distances_stale && (since > 1_000_000 || self.instructions_at_renewal == 0) {
-            self.distances.renew(&self.worker.coverage.segments);
+            let mut covered = self.worker.coverage.segments.clone();
+            for (mark, known) in covered.iter_mut().zip(&self.covered_elsewhere) {
+                *mark |= known;
+            }
+            self.distances.renew(&covered);
             self.distances_stale = false;
             self.instructions_at_renewal = executed.max(1);
         }
@@ -647,6 +657,23 @@ impl<'a> Explorer<'a> {
     /// The same, to continue an earlier run.
     pub fn coverage_mut(&mut self) -> &mut Coverage {
         &mut self.worker.coverage
+    }
+
+    /// Notes what searches elsewhere have covered, a mark for each segment. Searchers do not look
+    /// for it any more; results, tests and the coverage of this search do not depend on it.
+    pub fn know_covered(&mut self, marks: &[u8]) {
+        let known = &mut self.covered_elsewhere;
+        known.resize(self.worker.coverage.segments.len(), 0);
+        let mut is_new = false;
+        for (known, mark) in known.iter_mut().zip(marks) {
+            is_new |= *mark != 0 && *known == 0;
+            *known |= u8::from(*mark != 0);
+        }
+        if is_new {
+            // It comes seldom, so distances are renewed at once.
+            self.distances_stale = true;
+            self.instructions_at_renewal = 0;
+        }
     }
 
     /// Findings so far.

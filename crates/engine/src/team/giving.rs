@@ -12,6 +12,25 @@ const MOST_DSTATES: usize = 1024;
 /// States that are handed over to the lead at a time.
 const HANDED_TOGETHER: usize = 64;
 
+/// How many of states to give away of which a number is asked for: the heaviest, up to the share of
+/// the weight that the number is of all, and so that one stays. `halvings` are those of all states,
+/// the heaviest first.
+pub fn share_of(halvings: impl ExactSizeIterator<Item = u32> + Clone, asked: usize) -> usize {
+    // Weights as parts of the largest one: those of deep states are too small for a float.
+    let (count, least) = (halvings.len(), halvings.clone().next().unwrap_or(0));
+    let weight = |halvings: u32| (-f64::from(halvings - least)).exp2();
+    let all: f64 = halvings.clone().map(weight).sum();
+    let share = all * asked as f64 / count.max(1) as f64;
+    let mut given = 0.0;
+    let is_less = |halvings: &u32| {
+        let is_less = given < share;
+        given += weight(*halvings);
+        is_less
+    };
+    let most = asked.min(count.saturating_sub(1));
+    halvings.take(most).take_while(is_less).count()
+}
+
 impl Explorer<'_> {
     /// Gives states to idle workers: those with the largest weight, because
     /// most of the search lies below them.
@@ -173,11 +192,56 @@ impl Explorer<'_> {
         }
     }
 
+    /// Takes up to this number of states of a program out of the search, as pending traces: those
+    /// with the largest weight, because most of the search lies below them, and no more than have
+    /// their share of the weight, because each has to be rematerialised. One stays at least.
+    pub fn give_states(&mut self, count: usize) -> Vec<Trace> {
+        self.take_all_from_backlog();
+        let weighed = self.frontier.iter();
+        let mut heaviest: Vec<(u32, StateId)> = weighed
+            .map(|(id, _)| (self.frontier.weight(id).halvings, id))
+            .collect();
+        heaviest.sort_unstable();
+        let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
+        heaviest.truncate(share_of(halvings, count));
+        let given = heaviest.into_iter().filter_map(|(_, id)| self.give(id));
+        given.collect()
+    }
+
+    /// Copies of all states of a program, as pending traces.
+    pub fn copy_states(&mut self) -> Vec<Trace> {
+        self.take_all_from_backlog();
+        let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
+        ids.into_iter().filter_map(|id| self.copy(id)).collect()
+    }
+
     /// Takes all states of a program out of the search, as pending traces.
     /// The frontier is empty afterwards.
     pub fn take_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         ids.into_iter().filter_map(|id| self.give(id)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heaviest_are_given_up_to_their_share() {
+        let share = |halvings: &[u32], asked| share_of(halvings.iter().copied(), asked);
+        // Equal ones: as many as asked for.
+        assert_eq!(share(&[5; 8], 4), 4);
+        // The first one has half of the weight.
+        assert_eq!(share(&[1, 2, 3, 4, 5, 5], 3), 1);
+        assert_eq!(share(&[1, 2, 3, 4, 5, 5], 4), 2);
+        // One stays, and what is far down is not nothing.
+        assert_eq!(share(&[3, 3], 9), 1);
+        assert_eq!(share(&[5000; 4], 2), 2);
+        assert_eq!(
+            (share(&[7], 1), share(&[], 1), share(&[4, 4], 0)),
+            (0, 0, 0)
+        );
     }
 }

@@ -1,0 +1,488 @@
+//! Workers of a cluster give states to idle ones, know what others have covered, and go on when the
+//! balancer, the broker or another worker is dead. The broker is in the process; who is idle looks
+//! in the middle of an operation of who is not, so that nothing depends on time.
+
+use crate::cluster::{submitted, test_build};
+use crate::common::samples::{FORKS, FORKS_PATHS};
+use crate::common::{build, endings, folder, summary};
+use everett::{
+    Budget, Job, JobProgress, JobResult, Look, Parcel, Prepared, RunSpec, Session, Silent, States,
+    Supervisor, explore,
+};
+use everett_cluster::{
+    Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, RunId, SharedMemory, Station,
+    Status, Worker, WorkerSpec, WorkerStep, paths, results, share_coverage, status,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// What happens to a connection.
+#[derive(Copy, Clone, Default)]
+struct Trouble {
+    /// It breaks for good at this operation.
+    dies_at: Option<u64>,
+    /// Nothing that workers tell each other arrives.
+    is_mute: bool,
+    /// Another worker is idle, and balances at each of these reports.
+    idle_at: Option<u64>,
+}
+
+/// A connection of a worker, with another worker that is idle.
+struct Between {
+    broker: MemoryBroker,
+    other: MemoryBroker,
+    idle: Station,
+    trouble: Trouble,
+    operations: u64,
+    reports: u64,
+}
+
+impl Between {
+    fn new(shared: &SharedMemory, trouble: Trouble) -> Box<dyn Broker> {
+        Box::new(Between {
+            broker: shared.connect(),
+            other: shared.connect(),
+            idle: Station::new("two"),
+            trouble,
+            operations: 0,
+            reports: 0,
+        })
+    }
+
+    fn op(&mut self) -> Result<&mut MemoryBroker, Error> {
+        self.operations += 1;
+        match self.trouble.dies_at {
+            Some(at) if self.operations >= at => Err(Error::Usage("dead".to_owned())),
+            _ => Ok(&mut self.broker),
+        }
+    }
+
+    fn tell(&self, key: &Key) -> Result<(), Error> {
+        let advice = [Kind::Worker, Kind::Request, Kind::Round, Kind::Coverage];
+        match self.trouble.is_mute && advice.contains(&key.kind) {
+            true => Err(Error::Broker("mute".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Broker for Between {
+    fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<(), Error> {
+        self.op()?.put(hash, bytes)
+    }
+    fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>, Error> {
+        self.op()?.get(hash)
+    }
+    fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>, Error> {
+        self.op()?.record(key, value)
+    }
+    fn note(&mut self, key: &Key, value: &[u8]) -> Result<(), Error> {
+        self.tell(key)?;
+        self.op()?.note(key, value)?;
+        if key.kind == Kind::Worker {
+            self.reports += 1;
+            let every = self.trouble.idle_at;
+            if every.is_some_and(|every| self.reports.is_multiple_of(every)) {
+                self.idle.balance(&mut self.other, &key.run)?;
+            }
+        }
+        Ok(())
+    }
+    fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        self.tell(key)?;
+        self.op()?.look_up(key)
+    }
+    fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>, Error> {
+        self.op()?.list(kind, run)
+    }
+    fn runs(&mut self) -> Result<Vec<RunId>, Error> {
+        self.op()?.runs()
+    }
+    fn publish(&mut self, ticket: &everett_cluster::Ticket) -> Result<(), Error> {
+        self.op()?.publish(ticket)
+    }
+    fn lease(&mut self) -> Result<Option<Lease>, Error> {
+        self.op()?.lease()
+    }
+    fn extend(&mut self, lease: &Lease) -> Result<(), Error> {
+        self.op()?.extend(lease)
+    }
+    fn acknowledge(&mut self, lease: &Lease) -> Result<bool, Error> {
+        self.op()?.acknowledge(lease)
+    }
+    fn release(&mut self, lease: &Lease) -> Result<(), Error> {
+        self.op()?.release(lease)
+    }
+    fn waiting(&mut self) -> Result<u64, Error> {
+        self.op()?.waiting()
+    }
+    fn lease_time(&self) -> Duration {
+        self.broker.lease_time()
+    }
+}
+
+fn spec(folder: &Path, name: &str, program: &str) -> RunSpec {
+    RunSpec {
+        all_tests: true,
+        out: Some(folder.join(name)),
+        batch: Some(50),
+        no_confirm: true,
+        ..RunSpec::new([folder.join(program)])
+    }
+}
+
+fn worker<'s>(session: &'s Session, name: &str) -> Worker<'s> {
+    let spec = WorkerSpec {
+        name: name.to_owned(),
+        build: test_build(),
+        max_memory: None,
+        scratch: None,
+        idle: None,
+    };
+    Worker::new(spec, session)
+}
+
+/// Lets a worker explore jobs until there is none. Returns how many it explored to their ends, and
+/// of how many it kept the rest.
+fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), Error> {
+    let broker = Mutex::new(broker);
+    let (mut explored, mut told) = (0, 0);
+    loop {
+        match worker.step(&broker, &mut |_| told += 1)? {
+            WorkerStep::Nothing => return Ok((explored, told)),
+            WorkerStep::Explored(_) => explored += 1,
+            WorkerStep::Dropped | WorkerStep::Balanced(_) => {}
+        }
+    }
+}
+
+/// One worker explores a run while another is idle; then that one explores what it was given.
+fn two_workers(shared: &SharedMemory, run: &RunId, every: u64) -> Status {
+    let session = Session::new();
+    let trouble = Trouble {
+        idle_at: Some(every),
+        ..Trouble::default()
+    };
+    let (mut one, mut two) = (worker(&session, "one"), worker(&session, "two"));
+    let did = work(&mut one, Between::new(shared, trouble)).expect("it works");
+    let left = work(&mut two, Box::new(shared.connect())).expect("it works");
+    // What it was given it took from the queue again, since the other one has not begun by then.
+    assert!(did.0 > 1 && did.1 > 1, "{did:?}");
+    assert_eq!(left, (0, 0));
+    status(&mut shared.connect(), run).expect("the accounts add up")
+}
+
+#[test]
+fn a_worker_gives_states_to_an_idle_one_and_goes_on() {
+    let folder = folder("balance-gives");
+    build(&folder, "forks", FORKS, &[]);
+    explore(
+        &spec(&folder, "whole", "forks"),
+        &Session::new(),
+        &mut Silent,
+    )
+    .expect("explored");
+    let shared = SharedMemory::new(100_000);
+    let (run, dir) = submitted(&mut shared.connect(), &spec(&folder, "by", "forks"));
+    let status = two_workers(&shared, &run, 5);
+    assert!(status.is_complete());
+    assert!(status.transfers > 2, "{status}");
+    assert!(status.states_moved >= status.transfers && status.bytes_moved > 0);
+    assert!(status.bytes_moved < status.bytes, "{status}");
+    // The decision is shown to people and to programs.
+    let round = status.round.as_ref().expect("a round");
+    assert_eq!((round.balancer.as_str(), round.number > 2), ("two", true));
+    assert!(status.to_string().contains("of the balancer, "), "{status}");
+    let json = status.to_json();
+    let workers = json["balance"]["workers"].as_array().expect("a list");
+    assert_eq!((workers.len(), &workers[0]["name"]), (2, &"one".into()));
+    assert_eq!(workers[0]["given"], status.states_moved);
+    let result = results(&mut shared.connect(), &dir, &Session::new(), &mut Silent);
+    let figures = result.expect("results").summary.cluster.expect("figures");
+    assert_eq!(figures.transfers, status.transfers);
+    let (whole, by) = (folder.join("whole"), folder.join("by"));
+    assert_eq!(endings(&by), endings(&whole));
+    for field in ["complete", "paths", "weight", "coverage", "tests"] {
+        assert_eq!(summary(&by)[field], summary(&whole)[field], "{field}");
+    }
+}
+
+/// All states that a worker keeps are explored without being rematerialised.
+#[test]
+fn what_a_worker_keeps_is_not_replayed() {
+    let folder = folder("balance-keeps");
+    build(&folder, "forks", FORKS, &[]);
+    let shared = SharedMemory::new(100_000);
+    let (run, _) = submitted(&mut shared.connect(), &spec(&folder, "by", "forks"));
+    // Nobody is idle: it records what it came to now and then, and keeps all.
+    let session = Session::new();
+    let did = work(&mut worker(&session, "one"), Box::new(shared.connect()));
+    let status = status(&mut shared.connect(), &run).expect("the accounts add up");
+    assert!(status.is_complete());
+    assert_eq!(
+        (did.expect("it works"), status.transfers),
+        ((1, status.jobs - 1), 0)
+    );
+    assert!(status.jobs > 2, "{status}");
+    assert_eq!((status.states_moved, status.replayed), (0, 0), "{status}");
+}
+
+#[test]
+fn workers_go_on_when_nothing_they_tell_each_other_arrives() {
+    let folder = folder("balance-mute");
+    build(&folder, "forks", FORKS, &[]);
+    let shared = SharedMemory::new(100_000);
+    let (run, _) = submitted(&mut shared.connect(), &spec(&folder, "by", "forks"));
+    let session = Session::new();
+    let trouble = Trouble {
+        is_mute: true,
+        ..Trouble::default()
+    };
+    work(&mut worker(&session, "one"), Between::new(&shared, trouble)).expect("it works");
+    let status = status(&mut shared.connect(), &run).expect("the accounts add up");
+    assert!(status.is_complete() && status.loads.is_empty());
+    assert_eq!(status.work.paths, FORKS_PATHS);
+}
+
+const FEW: &str = r#"
+#include <everett.h>
+int main(void) {
+  unsigned char b[3];
+  everett_make_symbolic(b, sizeof b, "b");
+  volatile int sink = 0;
+  for (int i = 0; i < 3; i++)
+    if (b[i] > 7 + i) sink++;
+  return sink;
+}
+"#;
+
+/// A worker that gives states away and keeps the rest dies at each of its operations in turn. What
+/// it kept is handed out again, and each path is explored once.
+#[test]
+fn a_worker_may_die_at_any_operation_while_it_shares() {
+    let folder = folder("balance-deaths");
+    build(&folder, "few", FEW, &["-O0"]);
+    let whole = paths_of_one(&folder);
+    let session = Session::new();
+    for at in 1.. {
+        let shared = SharedMemory::new(100_000);
+        let (run, _) = submitted_few(&folder, &shared, at);
+        let trouble = Trouble {
+            dies_at: Some(at),
+            idle_at: Some(2),
+            ..Trouble::default()
+        };
+        let died = work(&mut worker(&session, "one"), Between::new(&shared, trouble));
+        let status = loop {
+            shared.expire_leases();
+            let mut two = worker(&session, "two");
+            work(&mut two, Box::new(shared.connect())).expect("it works");
+            let status = status(&mut shared.connect(), &run).expect("the accounts add up");
+            if status.is_over() {
+                break status;
+            }
+        };
+        assert!(status.is_complete(), "dead at operation {at}");
+        let paths = paths(&mut shared.connect(), &run).expect("each path once");
+        assert_eq!(paths, whole, "dead at operation {at}");
+        if died.is_ok() {
+            assert!(at > 50 && status.transfers > 1, "{at} operations: {status}");
+            break;
+        }
+    }
+}
+
+fn submitted_few(folder: &Path, shared: &SharedMemory, number: u64) -> (RunId, ()) {
+    let submission = everett_cluster::Submission {
+        spec: RunSpec {
+            batch: Some(20),
+            ..spec(folder, "by", "few")
+        },
+        build: test_build(),
+        work: Some(1),
+        max_work: None,
+        nonce: number.to_le_bytes().to_vec(),
+    };
+    let run = everett_cluster::submit(&mut shared.connect(), &submission, &Session::new());
+    (run.expect("it is submitted").0, ())
+}
+
+/// The paths of a run that one worker explores alone.
+fn paths_of_one(folder: &Path) -> BTreeSet<u64> {
+    let shared = SharedMemory::new(100_000);
+    let (run, ()) = submitted_few(folder, &shared, 0);
+    let session = Session::new();
+    work(&mut worker(&session, "one"), Box::new(shared.connect())).expect("it works");
+    paths(&mut shared.connect(), &run).expect("each path once")
+}
+
+/// The argument says which part of the program is executed; `x` is all.
+const PARTS: &str = r#"
+#include <everett.h>
+static volatile int sink;
+static int wide(unsigned char b) {
+  switch (b) {
+#define ONE(n) case n: for (sink = n; sink < 4000; sink++); return n + 1;
+#define TEN(n) ONE(n) ONE(n + 1) ONE(n + 2) ONE(n + 3) ONE(n + 4) ONE(n + 5) ONE(n + 6) ONE(n + 7)
+  TEN(0) TEN(8) TEN(16) TEN(24) TEN(32) TEN(40) TEN(48) TEN(56) TEN(64) TEN(72) TEN(80) TEN(88)
+  }
+  return 0;
+}
+static int deep(const unsigned char *b) {
+#define STEP(i) if (b[i] != 3 * i + 7) return i; sink = i;
+  STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
+  return 100;
+}
+int main(int count, char **words) {
+  unsigned char b[8];
+  everett_make_symbolic(b, sizeof b, "b");
+  if (words[1][0] == 'w') return wide(b[0]);
+  return b[1] > 127 ? wide(b[0]) : deep(b);
+}
+"#;
+
+/// Explores a program, knowing what is covered elsewhere. Notes after how many looks each segment
+/// was covered.
+struct Watching {
+    elsewhere: Vec<u8>,
+    first: Vec<u64>,
+    looks: u64,
+}
+
+impl Supervisor for Watching {
+    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look {
+        self.looks += 1;
+        self.first.resize(progress.covered.len(), 0);
+        for (first, mark) in self.first.iter_mut().zip(progress.covered) {
+            if *mark != 0 && *first == 0 {
+                *first = self.looks;
+            }
+        }
+        covered.clone_from(&self.elsewhere);
+        Look::GoOn
+    }
+
+    fn split(&mut self, _: JobResult) -> bool {
+        true
+    }
+}
+
+fn watched(folder: &Path, word: &str, elsewhere: Vec<u8>) -> (Watching, JobResult) {
+    let spec = RunSpec {
+        search: vec!["coverage".to_owned()],
+        batch: Some(500),
+        ..RunSpec::new([
+            folder.join("parts").into_os_string(),
+            word.to_owned().into(),
+        ])
+    };
+    let session = Session::new();
+    let parcel = Parcel::of(&spec, &session).expect("a parcel");
+    let prepared = Prepared::of(&parcel, &session).expect("a program");
+    let mut watching = Watching {
+        elsewhere,
+        first: Vec::new(),
+        looks: 0,
+    };
+    let job = Job {
+        states: States::beginning(false),
+        budget: Budget::default(),
+        work: 1,
+        supervisor: &mut watching,
+        parts: 1,
+        spill: None,
+    };
+    let result = prepared.explore(job, &session).expect("it is explored");
+    (watching, result.expect("a result"))
+}
+
+/// The searcher of a worker looks for code that nobody has executed, not only for code that is new
+/// to itself; what it came to is still all that it executed itself.
+#[test]
+fn searchers_keep_away_from_what_others_have_covered() {
+    let folder = folder("balance-coverage");
+    build(&folder, "parts", PARTS, &["-O0"]);
+    let (_, wide) = watched(&folder, "w", Vec::new());
+    let marks: Vec<u8> = wide.part.covered.bytes().map(|it| it - b'0').collect();
+    let (alone, all) = watched(&folder, "x", Vec::new());
+    let (knowing, same) = watched(&folder, "x", marks.clone());
+    assert_eq!(all.part.covered, same.part.covered);
+    assert_eq!(all.part.statistics.finished, same.part.statistics.finished);
+    assert_eq!(all.paths.len(), same.paths.len());
+    // The last segment that only the deep part has.
+    let last = |seen: &Watching| {
+        let firsts = seen.first.iter().zip(&marks);
+        firsts
+            .filter(|(_, mark)| **mark == 0)
+            .map(|(first, _)| *first)
+            .max()
+    };
+    let (alone, knowing) = (last(&alone).expect("one"), last(&knowing).expect("one"));
+    assert!(4 * knowing < 3 * alone, "{knowing} looks, {alone} alone");
+}
+
+#[test]
+fn coverage_of_workers_is_that_of_one_process() {
+    let folder = folder("balance-union");
+    build(&folder, "forks", FORKS, &["-g"]);
+    let session = Session::new();
+    let shared = SharedMemory::new(100_000);
+    let spec = spec(&folder, "by", "forks");
+    let (run, dir) = submitted(&mut shared.connect(), &spec);
+    let status = two_workers(&shared, &run, 5);
+    assert!(status.transfers > 0);
+    // What the first one covered is known to the second, which has covered nothing.
+    let parcel = Parcel::of(&spec, &session).expect("a parcel");
+    let prepared = Prepared::of(&parcel, &session).expect("a program");
+    let nothing = vec![0; prepared.segments()];
+    let known = share_coverage(&mut shared.connect(), &run, &nothing).expect("marks");
+    results(&mut shared.connect(), &dir, &session, &mut Silent).expect("results");
+    explore(
+        &self::spec(&folder, "whole", "forks"),
+        &session,
+        &mut Silent,
+    )
+    .expect("explored");
+    assert_eq!(
+        summary(&dir)["coverage"],
+        summary(&folder.join("whole"))["coverage"]
+    );
+    let count = known.iter().filter(|mark| **mark != 0).count() as u64;
+    assert_eq!((count, count > 20), (status.covered, true));
+    // A run of one worker alone reports the same.
+    let alone = SharedMemory::new(100_000);
+    let (run, _) = submitted(&mut alone.connect(), &self::spec(&folder, "alone", "forks"));
+    work(&mut worker(&session, "one"), Box::new(alone.connect())).expect("it works");
+    let all = share_coverage(&mut alone.connect(), &run, &nothing).expect("marks");
+    assert_eq!(known, all);
+}
+
+/// The lead of several workers panics, for instance because an observer does: the others leave, and
+/// the panic gets to the caller.
+#[test]
+fn a_panic_of_the_lead_ends_all_workers() {
+    struct Panicking;
+    impl everett::Observer for Panicking {
+        fn event(&mut self, event: &everett::Event<'_>) {
+            assert!(!matches!(event, everett::Event::PathDone(_)), "on purpose");
+        }
+    }
+    let folder = folder("balance-panic");
+    build(&folder, "forks", FORKS, &[]);
+    let spec = RunSpec {
+        workers: Some(3),
+        ..spec(&folder, "out", "forks")
+    };
+    let (sender, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let run = || explore(&spec, &Session::new(), &mut Panicking).map(|_| ());
+        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        sender.send(run.is_err()).expect("somebody waits");
+    });
+    // It ends at once; who waits for ever fails here.
+    let panicked = ended.recv_timeout(Duration::from_secs(300));
+    assert_eq!(panicked, Ok(true));
+    thread.join().expect("it has ended");
+}

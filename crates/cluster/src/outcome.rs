@@ -1,0 +1,184 @@
+//! The outcome of a job that was explored: its results as an object, and what it leaves as
+//! further jobs.
+
+use everett::{JobResult, States, WeightSum};
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+
+use crate::broker::{Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, Ticket};
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+use crate::states::{divide, pack_states, sort_states};
+
+/// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
+pub(crate) const CHILDREN: usize = 8;
+
+const RESULTS_MAGIC: &[u8] = b"everett results 2\n";
+/// Most bytes of a job's results.
+const MOST_RESULTS: usize = 1 << 30;
+
+/// Results as an object.
+fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(result).map_err(everett::Error::from)?;
+    let mut packed = RESULTS_MAGIC.to_vec();
+    packed.extend(compress_to_vec_zlib(&text, 6));
+    Ok(packed)
+}
+
+/// Results from untrusted bytes.
+pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
+    let packed = packed.strip_prefix(RESULTS_MAGIC);
+    let packed = packed.ok_or_else(|| Error::damaged("these are not results"))?;
+    let text = decompress_to_vec_zlib_with_limit(packed, MOST_RESULTS);
+    let text = text.map_err(|_| Error::damaged("results that cannot be decompressed"))?;
+    serde_json::from_slice(&text).map_err(Error::damaged)
+}
+
+/// The weight of states.
+pub type Weigh<'w> = dyn Fn(&States) -> Option<WeightSum> + 'w;
+
+/// The outcome of a job with this result, and the objects that it names. What is left is divided.
+pub fn outcome_of(
+    worker: &str,
+    ticket: &Ticket,
+    weigh: &Weigh<'_>,
+    mut result: JobResult,
+) -> Result<Explored> {
+    result.left = divide(std::mem::take(&mut result.left), CHILDREN);
+    outcome_in_parts(worker, ticket, weigh, result)
+}
+
+/// The outcome of a job of which the worker keeps the first part of what is left, and gives the
+/// others away.
+pub fn outcome_of_split(
+    worker: &str,
+    ticket: &Ticket,
+    weigh: &Weigh<'_>,
+    mut result: JobResult,
+) -> Result<Explored> {
+    result.left.iter_mut().for_each(sort_states);
+    let mut explored = outcome_in_parts(worker, ticket, weigh, result)?;
+    let kept = explored.objects.get(1).map_or(0, |(_, bytes)| bytes.len());
+    explored.outcome.kept = true;
+    explored.outcome.bytes_moved -= kept as u64;
+    Ok(explored)
+}
+
+fn outcome_in_parts(
+    worker: &str,
+    ticket: &Ticket,
+    weigh: &Weigh<'_>,
+    mut result: JobResult,
+) -> Result<Explored> {
+    let left = std::mem::take(&mut result.left);
+    let (results, work) = (pack_results(&result)?, result.work());
+    let mut objects = vec![(Hash::of(&results), results)];
+    let mut children = Vec::new();
+    let (rest, parts) = (ticket.budget.after(&work), left.len() as u64);
+    for (part, number) in left.into_iter().zip(0..) {
+        let states = pack_states(&part)?;
+        let hash = Hash::of(&states);
+        children.push(Child {
+            job: JobId::of(ticket.job.as_str(), hash),
+            states: hash,
+            weight: weigh(&part).unwrap_or_default(),
+            count: part.count(),
+            budget: rest.part(number, parts),
+        });
+        objects.push((hash, states));
+    }
+    let statistics = result.part.statistics;
+    let sizes = || objects.iter().map(|(_, bytes)| bytes.len() as u64);
+    let outcome = Outcome {
+        worker: worker.to_owned(),
+        finished: statistics.finished,
+        unknown: statistics.unknown,
+        pruned: statistics.pruned,
+        excluded: statistics.excluded,
+        children,
+        results: Some(objects[0].0),
+        failure: None,
+        work,
+        findings: result.findings.len() as u64,
+        replayed: statistics.replayed,
+        bytes: sizes().sum(),
+        kept: false,
+        bytes_moved: sizes().skip(1).sum(),
+    };
+    Ok(Explored { objects, outcome })
+}
+
+/// Ends a job whose worker goes on with the rest: stores its results, hands out what is for others,
+/// and makes the lease that of the rest. Returns `false` if another worker has ended the job: then
+/// the rest is not this worker's.
+///
+/// The job that the broker handed out stays leased until the rest is finished. If the worker dies,
+/// it is handed out again, and whoever gets it finds its outcome, and hands out the rest.
+pub fn hand_out(broker: &mut dyn Broker, lease: &mut Lease, explored: &Explored) -> Result<bool> {
+    let (run, job) = (&lease.ticket.run, &lease.ticket.job);
+    for (hash, bytes) in &explored.objects {
+        broker.put(*hash, bytes)?;
+    }
+    let ours = explored.outcome.to_bytes();
+    let recorded = broker.record(&Key::of_job(Kind::Outcome, run, job), &ours)?;
+    if recorded != ours {
+        return Ok(false);
+    }
+    let mut tickets = explored.outcome.all_tickets(run, job);
+    let Some(kept) = tickets.next() else {
+        return Err(Error::damaged("a job was divided, and nothing is left"));
+    };
+    note_lease(broker, &kept, &explored.outcome.worker, 1)?;
+    for ticket in tickets {
+        broker.publish(&ticket)?;
+    }
+    lease.ticket = kept;
+    Ok(true)
+}
+
+/// Settles a job that was handed out again although it has its outcome: whoever recorded it may have
+/// died before it handed out what was left. What others have meanwhile is left to them; what the
+/// worker kept is nobody's any more.
+pub fn settle_again(broker: &mut dyn Broker, lease: &Lease, outcome: &Outcome) -> Result<()> {
+    let (run, job) = (&lease.ticket.run, &lease.ticket.job);
+    let kept = outcome.children.first().filter(|_| outcome.kept);
+    for ticket in outcome.tickets(run, job) {
+        let is_kept = kept.is_some_and(|kept| kept.job == ticket.job);
+        let key = |kind| Key::of_job(kind, run, &ticket.job);
+        // Whoever has had a job of the queue gets it again from there.
+        let is_with_others = !is_kept
+            && (broker.look_up(&key(Kind::Lease))?.is_some()
+                || broker.look_up(&key(Kind::Outcome))?.is_some());
+        if !is_with_others {
+            broker.publish(&ticket)?;
+        }
+    }
+    broker.acknowledge(lease)?;
+    Ok(())
+}
+
+/// Notes that a worker has a job.
+pub(crate) fn note_lease(
+    broker: &mut dyn Broker,
+    ticket: &Ticket,
+    worker: &str,
+    delivery: u64,
+) -> Result<()> {
+    let noted = serde_json::json!({"worker": worker, "delivery": delivery}).to_string();
+    let key = Key::of_job(Kind::Lease, &ticket.run, &ticket.job);
+    broker.note(&key, noted.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_results_are_refused() {
+        let packed = pack_results(&JobResult::default()).unwrap();
+        assert!(unpack_results(&packed).is_ok());
+        for end in 0..packed.len() {
+            assert!(unpack_results(&packed[..end]).is_err());
+        }
+    }
+}

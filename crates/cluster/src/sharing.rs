@@ -1,0 +1,189 @@
+//! How far a worker explores a job: it looks at what others ask of it, gives states away, and
+//! records now and then what it came to.
+
+use everett::{JobProgress, JobResult, Look, Supervisor};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::broker::{Broker, Key, Kind, Lease, Outcome};
+use crate::error::{Error, Result};
+use crate::outcome::{Weigh, hand_out, outcome_of_split};
+use crate::station::{Station, share_coverage};
+
+/// Looks in a piece of work. A look is a few messages; who is idle waits for one.
+pub(crate) const LOOKS_A_PIECE: u64 = 8;
+/// Pieces of work after which what a job came to is recorded: as much is lost if its worker dies.
+const MOST_PIECES: u64 = 16;
+/// Looks that a worker leaves out at most after its broker could not be reached.
+const MOST_LEFT_OUT: u64 = 64;
+/// How long a worker whose broker cannot be reached waits, and how often it tries again.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RETRIES: u32 = 120;
+
+pub(crate) fn lock<'b>(broker: &'b Mutex<Box<dyn Broker>>) -> MutexGuard<'b, Box<dyn Broker>> {
+    broker.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is decided at a look, by their number: a simulation asks for the same.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    count: u64,
+    /// Looks until the broker is asked again, and how many are left out the next time.
+    left_out: u64,
+    next_left_out: u64,
+}
+
+impl Looks {
+    /// Counts a look. Returns whether the broker is asked at it.
+    pub fn begin(&mut self) -> bool {
+        self.count += 1;
+        self.left_out = self.left_out.saturating_sub(1);
+        self.left_out == 0
+    }
+
+    /// Whether a piece of work has ended with this look.
+    pub fn ends_piece(&self) -> bool {
+        self.count.is_multiple_of(LOOKS_A_PIECE)
+    }
+
+    /// Whether what the job came to is recorded at this look.
+    pub fn is_recorded(&self) -> bool {
+        self.count.is_multiple_of(LOOKS_A_PIECE * MOST_PIECES)
+    }
+
+    /// The broker answered, or did not: then it is asked less often for a while.
+    fn note(&mut self, answered: bool) {
+        self.next_left_out = match answered {
+            true => 0,
+            false => (2 * self.next_left_out).clamp(1, MOST_LEFT_OUT),
+        };
+        self.left_out = self.next_left_out;
+    }
+}
+
+/// Decides how far a worker explores a job.
+pub(crate) struct Sharing<'b> {
+    pub(crate) broker: &'b Mutex<Box<dyn Broker>>,
+    pub(crate) station: &'b mut Station,
+    pub(crate) weigh: &'b Weigh<'b>,
+    /// The lease of the job, or of what is left of it.
+    pub(crate) lease: Lease,
+    pub(crate) looks: Looks,
+    /// Segments that were covered when coverage was last shared.
+    pub(crate) covered: usize,
+    /// Why the rest is not explored.
+    pub(crate) failure: Option<Error>,
+    /// Hears of jobs that end although the exploration goes on.
+    pub(crate) tell: &'b mut dyn FnMut(Outcome),
+}
+
+impl Sharing<'_> {
+    /// A job that cannot be split is left, all of it, when no other waits for workers.
+    fn look_at_queue(&mut self) -> Look {
+        if !self.looks.ends_piece() {
+            return Look::GoOn;
+        }
+        // A worker that cannot reach its broker goes on, too.
+        let goes_on = !self.looks.is_recorded()
+            && lock(self.broker)
+                .waiting()
+                .map_or(true, |waiting| waiting > 0);
+        if goes_on { Look::GoOn } else { Look::Leave }
+    }
+
+    /// Reports to the others, and hears what they ask for.
+    fn ask(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Result<Look> {
+        let run = &self.lease.ticket.run;
+        let mut broker = lock(self.broker);
+        let asked = self.station.look(&mut **broker, run, progress.states)?;
+        let marks = progress.covered.iter().filter(|mark| **mark != 0).count();
+        if marks > self.covered || self.looks.ends_piece() {
+            *covered = share_coverage(&mut **broker, run, progress.covered)?;
+            self.covered = marks;
+        }
+        if self.looks.ends_piece() {
+            let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
+            if cancelled.is_some() {
+                return Ok(Look::Leave);
+            }
+        }
+        Ok(match asked {
+            0 => Look::GoOn,
+            asked => Look::Give(asked),
+        })
+    }
+
+    /// Ends the job, and goes on with the rest.
+    fn try_split(&mut self, result: JobResult) -> Result<bool> {
+        let ticket = &self.lease.ticket;
+        let explored = outcome_of_split(self.station.name(), ticket, self.weigh, result)?;
+        if explored.outcome.weight().as_ref() != Some(&ticket.weight) {
+            return Err(Error::damaged("states were lost while it was explored"));
+        }
+        let given = explored.outcome.given().iter();
+        self.station.gave(given.map(|child| child.count).sum());
+        let mut tries = 0;
+        loop {
+            match hand_out(&mut **lock(self.broker), &mut self.lease, &explored) {
+                Err(Error::Broker(_)) if tries < RETRIES => tries += 1,
+                Ok(true) => {
+                    (self.tell)(explored.outcome);
+                    return Ok(true);
+                }
+                handed => return handed,
+            }
+            sleep(RETRY_PAUSE);
+        }
+    }
+}
+
+impl Supervisor for Sharing<'_> {
+    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look {
+        let is_asked = self.looks.begin();
+        if !progress.can_give {
+            return self.look_at_queue();
+        }
+        let mut look = Look::GoOn;
+        if is_asked {
+            let asked = self.ask(progress, covered);
+            self.looks.note(asked.is_ok());
+            // A worker that cannot reach its broker goes on.
+            look = asked.unwrap_or(Look::GoOn);
+        }
+        match look {
+            Look::GoOn if self.looks.is_recorded() => Look::Give(0),
+            look => look,
+        }
+    }
+
+    fn split(&mut self, result: JobResult) -> bool {
+        match self.try_split(result) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                self.failure = Some(error);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_does_not_answer_is_asked_less_often() {
+        let mut looks = Looks::default();
+        let mut asked = Vec::new();
+        for at in 1..40 {
+            if looks.begin() {
+                asked.push(at);
+                looks.note(false);
+            }
+        }
+        assert_eq!(asked, [1, 2, 4, 8, 16, 32]);
+        looks.note(true);
+        assert!(looks.begin() && looks.begin());
+    }
+}
