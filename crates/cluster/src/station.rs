@@ -17,7 +17,7 @@ use crate::hash::Hash;
 
 /// Idle workers that find nothing look whether to balance so often, in times that they asked for a
 /// job.
-const IDLE_A_ROUND: u32 = 8;
+const IDLE_A_ROUND: u32 = 4;
 
 /// How many states a worker of a run has, as it last reported.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -23,6 +23,8 @@ use crate::states::unpack_states;
 use crate::station::{Round, Station};
 use crate::status::reseed;
 
+/// The first look at a job comes after this part of the work between two looks.
+const FIRST_LOOK_PART: u64 = 16;
 /// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
 /// How long an idle worker waits before it asks again.
@@ -195,7 +197,8 @@ impl<'s> Worker<'s> {
             Err(error) => return Ok(self.failed(ticket, error)),
         };
         let mut supervisor = WhileAsked(go_on);
-        let explored = self.run_job(known, states, ticket, known.work, &mut supervisor);
+        let work = (known.work, known.work);
+        let explored = self.run_job(known, states, ticket, work, &mut supervisor);
         self.judge(ticket, known, explored)
     }
 
@@ -228,6 +231,7 @@ impl<'s> Worker<'s> {
             failure: None,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
         };
+        let work = (work.div_ceil(FIRST_LOOK_PART), work);
         let explored = self.run_job(known, states, &ticket, work, &mut sharing);
         let (lease, failure) = (sharing.lease, sharing.failure);
         self.station = station;
@@ -253,7 +257,7 @@ impl<'s> Worker<'s> {
         known: &Known,
         states: &States,
         ticket: &Ticket,
-        work: u64,
+        (first, work): (u64, u64),
         supervisor: &mut dyn Supervisor,
     ) -> Result<Option<JobResult>, String> {
         let spill = self.spill_of(ticket);
@@ -261,6 +265,7 @@ impl<'s> Worker<'s> {
             let job = Job {
                 states: states.clone(),
                 budget: ticket.budget,
+                first,
                 work,
                 supervisor,
                 parts: CHILDREN,

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::SavedError;
 use crate::explorer::Explorer;
 use crate::finding::{FindingKey, Unsupported};
-use crate::statistics::{KEPT_LIMITS, LOST, SolverFigures, Statistics, WorldStatistics};
+use crate::statistics::{
+    ExploredWork, KEPT_LIMITS, LOST, SolverFigures, Statistics, WorldStatistics,
+};
 
 /// Counters, findings and coverage of a part of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -76,6 +78,7 @@ impl Explorer<'_> {
     /// and warnings are those of all parts. Worlds cannot be parted.
     pub fn take_part(&mut self) -> Part {
         let part = self.part();
+        self.parted_work = self.explored();
         let findings = self.findings.take_counts();
         let solver = part.solver;
         let before = std::mem::replace(&mut self.parted_solver, solver);
@@ -89,6 +92,16 @@ impl Explorer<'_> {
                 time: solver.time.saturating_sub(before.time),
             },
             ..part
+        }
+    }
+
+    /// What was explored so far, with parts that were taken.
+    pub(crate) fn explored(&self) -> ExploredWork {
+        let (before, statistics) = (self.parted_work, &self.statistics);
+        ExploredWork {
+            instructions: before.instructions + statistics.instructions,
+            forks: before.forks + statistics.forks,
+            finished: before.finished + statistics.finished.to_f64(),
         }
     }
 

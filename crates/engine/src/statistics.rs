@@ -146,6 +146,17 @@ pub struct SolverFigures {
     pub time: Duration,
 }
 
+/// What was explored, to estimate what is left.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct ExploredWork {
+    /// Instructions.
+    pub(crate) instructions: u64,
+    /// Forks.
+    pub(crate) forks: u64,
+    /// The weight of paths that ended.
+    pub(crate) finished: f64,
+}
+
 /// The limit of a search that lacks states.
 pub(crate) const LOST: &str = "lost-state";
 

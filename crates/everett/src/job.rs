@@ -97,6 +97,9 @@ pub struct Job<'j> {
     pub budget: Budget,
     /// Instructions between two looks.
     pub work: u64,
+    /// The same before the first one. It doubles up to `work`: the states that a search begins with
+    /// are those that are most worth giving away.
+    pub first: u64,
     /// Decides how far it is explored.
     pub supervisor: &'j mut dyn Supervisor,
     /// In how many parts worlds are left at most.
@@ -221,7 +224,8 @@ impl Prepared {
         let mut listener = Working {
             result: JobResult::default(),
             writes_tests: self.writes_tests,
-            until: job.work,
+            until: job.first,
+            pace: job.first.max(1),
             work: job.work.max(1),
             most: job.budget.instructions,
             is_due: false,
@@ -245,7 +249,13 @@ impl Prepared {
             match look {
                 Look::GoOn => {}
                 Look::Give(count) if can_give => {
-                    let result = self.part_of(&mut explorer, &mut listener, count);
+                    let count = usize::try_from(count).unwrap_or(usize::MAX);
+                    let given = explorer.give_states(count);
+                    if count > 0 && given.is_empty() {
+                        // What it has is not worth moving.
+                        continue;
+                    }
+                    let result = part_of(&mut explorer, &mut listener, given);
                     if !supervisor.split(result) {
                         return Ok(None);
                     }
@@ -257,29 +267,6 @@ impl Prepared {
         result.left = self.left_of(&mut explorer, job.parts);
         result.part = explorer.take_part();
         Ok(Some(result))
-    }
-
-    /// The result of a job that ends although its exploration goes on: what was done since the
-    /// last one, the states that are kept, and those that are given away.
-    fn part_of(
-        &self,
-        explorer: &mut Explorer<'_>,
-        listener: &mut Working<'_>,
-        count: u64,
-    ) -> JobResult {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let given = match count {
-            0 => Vec::new(),
-            count => explorer.give_states(count),
-        };
-        let mut result = std::mem::take(&mut listener.result);
-        result.left.push(States::Program(explorer.copy_states()));
-        if !given.is_empty() {
-            result.left.push(States::Program(given));
-        }
-        result.part = explorer.take_part();
-        listener.until = listener.work;
-        result
     }
 
     /// Takes the states that are left of a search, worlds in up to this number of parts.
@@ -295,6 +282,23 @@ impl Prepared {
             .into_iter()
             .collect()
     }
+}
+
+/// The result of a job that ends although its exploration goes on: what was done since the last
+/// one, the states that are kept, and those that are given away.
+fn part_of(
+    explorer: &mut Explorer<'_>,
+    listener: &mut Working<'_>,
+    given: Vec<Trace>,
+) -> JobResult {
+    let mut result = std::mem::take(&mut listener.result);
+    result.left.push(States::Program(explorer.copy_states()));
+    if !given.is_empty() {
+        result.left.push(States::Program(given));
+    }
+    result.part = explorer.take_part();
+    listener.until = listener.pace;
+    result
 }
 
 impl JobResult {
@@ -314,6 +318,8 @@ struct Working<'j> {
     result: JobResult,
     writes_tests: bool,
     until: u64,
+    /// Work until the next look, and at most.
+    pace: u64,
     work: u64,
     /// Instructions at most.
     most: Option<u64>,
@@ -372,7 +378,8 @@ impl Listener for Working<'_> {
             self.is_due = false;
             self.stop.store(true, Ordering::Relaxed);
         } else if done >= self.until {
-            self.until = done.saturating_add(self.work);
+            self.pace = self.pace.saturating_mul(2).min(self.work);
+            self.until = done.saturating_add(self.pace);
             self.is_due = true;
             self.stop.store(true, Ordering::Relaxed);
         }

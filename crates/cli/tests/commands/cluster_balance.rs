@@ -390,6 +390,7 @@ fn watched(folder: &Path, word: &str, elsewhere: Vec<u8>) -> (Watching, JobResul
         states: States::beginning(false),
         budget: Budget::default(),
         work: 1,
+        first: 1,
         supervisor: &mut watching,
         parts: 1,
         spill: None,

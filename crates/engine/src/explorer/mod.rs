@@ -34,7 +34,9 @@ use crate::search::{Searcher, searcher};
 use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
-use crate::statistics::{LOST, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
+use crate::statistics::{
+    ExploredWork, LOST, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics,
+};
 use crate::team::member::{Counted, Job, Member, TeamStatistics};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
@@ -234,6 +236,10 @@ pub struct Explorer<'a> {
     covered_elsewhere: Vec<u8>,
     /// Counters of the solver in parts that were taken.
     pub(crate) parted_solver: SolverFigures,
+    /// What was explored in them.
+    pub(crate) parted_work: ExploredWork,
+    /// Instructions that rematerialise states that were given away without being worth it.
+    pub(crate) given_replay: u64,
 }
 
 impl<'a> Explorer<'a> {
@@ -298,6 +304,8 @@ impl<'a> Explorer<'a> {
             team_statistics: TeamStatistics::default(),
             covered_elsewhere: Vec::new(),
             parted_solver: SolverFigures::default(),
+            parted_work: ExploredWork::default(),
+            given_replay: 0,
             config,
         };
         match start {

@@ -1,6 +1,6 @@
 //! Work sharing: which states of a program, or which worlds, a worker gives to idle workers.
 
-use super::member::ROUNDS_A_LOOK;
+use super::member::{ROUNDS_A_LOOK, WORTH};
 use super::*;
 
 /// Maximum number of states given away at a time.
@@ -9,6 +9,11 @@ const MOST_GIVEN: usize = 64;
 const MOST_LOOKED_AT: usize = 4096;
 /// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
+/// Work that a fork counts as, in instructions: the queries before it take as long.
+const FORK_WORK: u64 = 1000;
+/// States may be given away that take this part of the work so far to be rematerialised, whatever is
+/// expected of them.
+const REPLAY_PART: u64 = 20;
 /// States that are handed over to the lead at a time.
 const HANDED_TOGETHER: usize = 64;
 
@@ -194,9 +199,15 @@ impl Explorer<'_> {
 
     /// Takes up to this number of states of a program out of the search, as pending traces: those
     /// with the largest weight, because most of the search lies below them, and no more than have
-    /// their share of the weight, because each has to be rematerialised. One stays at least.
+    /// their share of the weight, because each has to be rematerialised. What that takes is small
+    /// against the subtree of a state, as far as weights say, or against what was explored so far:
+    /// in many programs most of the work has little weight. One state stays at least.
     pub fn give_states(&mut self, count: usize) -> Vec<Trace> {
         self.take_all_from_backlog();
+        let explored = self.explored();
+        let expected = explored.instructions as f64 / explored.finished;
+        let work = explored.instructions + FORK_WORK * explored.forks;
+        let mut free = (work / REPLAY_PART).saturating_sub(self.given_replay);
         let weighed = self.frontier.iter();
         let mut heaviest: Vec<(u32, StateId)> = weighed
             .map(|(id, _)| (self.frontier.weight(id).halvings, id))
@@ -204,8 +215,25 @@ impl Explorer<'_> {
         heaviest.sort_unstable();
         let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
         heaviest.truncate(share_of(halvings, count));
-        let given = heaviest.into_iter().filter_map(|(_, id)| self.give(id));
-        given.collect()
+        let mut traces = Vec::new();
+        for (halvings, id) in heaviest {
+            let replay = match self.frontier.get(id) {
+                Some(Stored::Live(state)) => state.instructions(),
+                // It has to be rematerialised anyway.
+                Some(Stored::Spilled(_)) => 0,
+                Some(Stored::Running) | None => continue,
+            };
+            let below = expected * (-f64::from(halvings)).exp2();
+            if below < WORTH * replay as f64 {
+                if replay > free {
+                    continue;
+                }
+                free -= replay;
+                self.given_replay += replay;
+            }
+            traces.extend(self.give(id));
+        }
+        traces
     }
 
     /// Copies of all states of a program, as pending traces.

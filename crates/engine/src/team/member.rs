@@ -492,7 +492,7 @@ const MOST_HANDED: usize = 256;
 
 /// A state is given away if the work below it is expected to be this many times
 /// the cost of rematerialising it.
-const WORTH: f64 = 16.0;
+pub(super) const WORTH: f64 = 16.0;
 
 /// Dstates are given away for the first time after the instructions of a batch divided by this, in
 /// rounds: a shorter search ends before another worker has begun.
