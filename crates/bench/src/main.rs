@@ -9,6 +9,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod calls;
+mod cluster;
 mod native;
 mod parallel;
 mod peers;
@@ -111,17 +112,19 @@ struct Bench {
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
 /// Parts with a file of their own.
-const PARTS: [(&str, Measure); 5] = [
+const PARTS: [(&str, Measure); 6] = [
     ("solver", Bench::solver),
     ("worlds", Bench::worlds),
     ("peers", Bench::peers),
     ("trojans", Bench::trojans),
     ("parallel", Bench::parallel),
+    ("cluster", Bench::cluster),
 ];
 
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
-        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [trojans] [parallel]",
+        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [trojans] \
+         [parallel] [cluster]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));

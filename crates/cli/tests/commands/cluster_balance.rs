@@ -40,7 +40,7 @@ struct Between {
 }
 
 impl Between {
-    fn new(shared: &SharedMemory, trouble: Trouble) -> Box<dyn Broker> {
+    fn connect(shared: &SharedMemory, trouble: Trouble) -> Box<dyn Broker> {
         Box::new(Between {
             broker: shared.connect(),
             other: shared.connect(),
@@ -166,7 +166,7 @@ fn two_workers(shared: &SharedMemory, run: &RunId, every: u64) -> Status {
         ..Trouble::default()
     };
     let (mut one, mut two) = (worker(&session, "one"), worker(&session, "two"));
-    let did = work(&mut one, Between::new(shared, trouble)).expect("it works");
+    let did = work(&mut one, Between::connect(shared, trouble)).expect("it works");
     let left = work(&mut two, Box::new(shared.connect())).expect("it works");
     // What it was given it took from the queue again, since the other one has not begun by then.
     assert!(did.0 > 1 && did.1 > 1, "{did:?}");
@@ -240,7 +240,11 @@ fn workers_go_on_when_nothing_they_tell_each_other_arrives() {
         is_mute: true,
         ..Trouble::default()
     };
-    work(&mut worker(&session, "one"), Between::new(&shared, trouble)).expect("it works");
+    work(
+        &mut worker(&session, "one"),
+        Between::connect(&shared, trouble),
+    )
+    .expect("it works");
     let status = status(&mut shared.connect(), &run).expect("the accounts add up");
     assert!(status.is_complete() && status.loads.is_empty());
     assert_eq!(status.work.paths, FORKS_PATHS);
@@ -274,7 +278,10 @@ fn a_worker_may_die_at_any_operation_while_it_shares() {
             idle_at: Some(2),
             ..Trouble::default()
         };
-        let died = work(&mut worker(&session, "one"), Between::new(&shared, trouble));
+        let died = work(
+            &mut worker(&session, "one"),
+            Between::connect(&shared, trouble),
+        );
         let status = loop {
             shared.expire_leases();
             let mut two = worker(&session, "two");
