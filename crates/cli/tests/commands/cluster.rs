@@ -695,20 +695,13 @@ fn explore_over(folder: &Path, url: &str) {
     assert_eq!(found(&by), found(&whole));
     assert_eq!(found(&by), "confirmed");
     assert!(by["cluster"]["jobs"].as_u64() > Some(10), "{by}");
+    let broker = "nats://user:secret@127.0.0.1:4222";
     let refused = everett(folder)
-        .args([
-            "status",
-            "by",
-            "--broker",
-            "nats://user:secret@127.0.0.1:4222",
-        ])
+        .args(["status", "by", "--broker", broker])
         .output()
         .expect("it starts");
-    assert!(
-        text(&refused).contains("others can read"),
-        "{}",
-        text(&refused)
-    );
+    let refused = text(&refused);
+    assert!(refused.contains("others can read"), "{refused}");
 }
 
 /// A server, and its address.
