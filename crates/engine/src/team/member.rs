@@ -387,9 +387,8 @@ impl Pause<'_> {
     /// Gives the lead copies of states for its checkpoint. Waits while it has many: all of them
     /// together may not fit into memory. Returns `false` if it needs no more.
     pub(super) fn give(&self, copies: Elsewhere) -> bool {
-        let must_wait = |shared: &mut Shared| {
-            self.goes_on(shared) && shared.copies.jobs.len() > MOST_HANDED
-        };
+        let must_wait =
+            |shared: &mut Shared| self.goes_on(shared) && shared.copies.jobs.len() > MOST_HANDED;
         let waited = self.team.changed.wait_while(self.team.shared(), must_wait);
         let mut shared = waited.unwrap_or_else(PoisonError::into_inner);
         if !self.goes_on(&shared) {
