@@ -384,6 +384,29 @@ fn scripts_of_overflows_deny_nothing() {
     assert!(said.contains("does not say whether it happened"), "{said}");
 }
 
+/// The parent ends as if nothing had happened; the message of the checked build tells.
+#[test]
+fn scripts_show_errors_of_children() {
+    let folder = folder("exporting-child");
+    let source = "#include <everett.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n  \
+                  unsigned char at;\n  everett_make_symbolic(&at, 1, \"at\");\n  if (at > 8)\n    return 0;\n  \
+                  if (fork() == 0) {\n    volatile char bytes[8];\n    bytes[at] = 1;\n    _exit(bytes[0]);\n  }\n  \
+                  wait(0);\n  return 0;\n}\n";
+    build(&folder, "forks", source, &["-g"]);
+    expect(
+        everett(&folder).args(["run", "--quiet", "--out", "out", "./forks"]),
+        1,
+    );
+    let export = ["export", "out/findings/0001", "--out", "again.sh"];
+    expect(everett(&folder).args(export), 0);
+    let mut script = std::process::Command::new(folder.join("again.sh"));
+    let said = text(&expect(&mut script, 1));
+    assert!(
+        said.contains("it happened: an error that was checked"),
+        "{said}"
+    );
+}
+
 /// A panic of a thread, which does not end the program.
 const THREAD: &str = r#"
 fn main() {

@@ -438,12 +438,16 @@ const NEVER_ENDS: i32 = 124;
 /// The exit statuses of checked builds at an error: SIGABRT of the runtime, and traps.
 const CHECKED: [i32; 3] = [134, 132, 133];
 
+/// What the runtime of checked builds prints at an error.
+const CHECKED_MESSAGE: &str = "^everett: .* at address .*, by the instruction before ";
+
 /// How a shell sees that something happened.
 pub(crate) struct Sign {
     /// The exit statuses that show it.
     pub statuses: Vec<i32>,
-    /// A basic regular expression for `grep`: a line of standard error that shows it.
-    pub message: Option<String>,
+    /// A basic regular expression for `grep`: a line of standard error that shows it; and what it
+    /// shows.
+    pub message: Option<(String, &'static str)>,
     /// Programs can go on as if nothing had happened, on checked builds, too.
     pub is_survivable: bool,
 }
@@ -475,8 +479,15 @@ impl Sign {
             statuses.sort_unstable();
             statuses.dedup();
         }
-        // A panic of a thread does not end the program, so its message is the sign.
-        let message = (finding == Some("panic")).then(|| panic_message(end));
+        // A panic of a thread does not end the program, and an error of a child not its parent, so
+        // their messages are the sign.
+        let message = match finding {
+            Some("panic") => Some((panic_message(end), "a panic")),
+            Some(_) if is_checked => {
+                Some((CHECKED_MESSAGE.to_owned(), "an error that was checked"))
+            }
+            _ => None,
+        };
         Sign {
             statuses,
             message,
@@ -492,18 +503,18 @@ impl Sign {
     /// The commands that decide whether it happened, by `$status` and the file of standard error.
     pub(crate) fn write(&self, subject: &str, stderr: &str, text: &mut String) {
         let patterns: Vec<String> = self.statuses.iter().map(i32::to_string).collect();
-        if let Some(message) = &self.message {
-            let _ = writeln!(
-                text,
-                "if grep -q {} \"{stderr}\"; then echo \"it happened: {subject}a panic\"; exit 1; fi",
-                word(message.as_bytes())
-            );
-        }
         if !patterns.is_empty() {
             let _ = writeln!(
                 text,
                 "case $status in\n{}) echo \"it happened: {subject}exit status $status\"; exit 1 ;;\nesac",
                 patterns.join(" | ")
+            );
+        }
+        if let Some((message, what)) = &self.message {
+            let _ = writeln!(
+                text,
+                "if grep -q {} \"{stderr}\"; then echo \"it happened: {subject}{what}\"; exit 1; fi",
+                word(message.as_bytes())
             );
         }
         if self.is_survivable {
@@ -514,8 +525,8 @@ impl Sign {
             return;
         }
         let wanted = match &self.message {
-            Some(_) => "a panic there".to_owned(),
-            None => patterns.join(" or "),
+            Some((_, "a panic")) => "a panic there".to_owned(),
+            _ => patterns.join(" or "),
         };
         let _ = writeln!(
             text,
