@@ -412,6 +412,32 @@ fn large_hosts_are_within_the_memory_limit() {
     assert!(hit.iter().any(|hit| hit == "max-memory"), "{summary:#}");
 }
 
+/// Terms take memory, too: a host that runs alone for long must not take it unseen.
+#[test]
+fn terms_of_hosts_are_within_the_memory_limit() {
+    let folder = folder("limits-terms-of-hosts");
+    let source = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+    char byte = 0;
+    read(0, &byte, 1);
+    for (;;) {
+        char *block = malloc(1 << 20);
+        for (int at = 0; block && at < 1 << 20; at += 64)
+            block[at] = at * 7 + byte;
+    }
+}"#;
+    build(&folder, "terms", source, &[]);
+    let text = "[host.a]\nprogram = \"./terms\"\nstdin = { symbolic = 1 }\n";
+    fs::write(folder.join("world.toml"), text).expect("written");
+    let mut run = everett(&folder);
+    run.args(["run", "--no-tests", "--max-memory", "200M"]);
+    let peak = watched(run.args(["--workers", "1", "--out", "out", "world.toml"]));
+    assert!(peak < about(200), "{peak} bytes");
+    assert_eq!(summary(&folder.join("out"))["complete"], false);
+}
+
 /// What confirms a finding may take no more memory than the run.
 #[test]
 fn native_confirmation_is_within_the_memory_limit() {

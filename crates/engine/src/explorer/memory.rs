@@ -80,8 +80,13 @@ impl Explorer<'_> {
         (self.room.saturating_sub(made) / MEMORY_OF_INSTRUCTION).max(SHORT_SLICE)
     }
 
-    /// So much memory was taken since it was looked at that the limit may be reached.
-    pub(crate) fn is_out_of_room(&self) -> bool {
+    /// Whether the limit may be reached. Looks at memory again where much was taken: terms take
+    /// some, too, which is not counted.
+    pub(crate) fn is_out_of_room(&mut self) -> bool {
+        if self.config.limits.max_memory.is_some() && self.has_grown() {
+            self.measure_room();
+            return self.room == 0;
+        }
         made_bytes() - self.made_at_check > self.room
     }
 
