@@ -83,6 +83,15 @@ impl Host {
         }
     }
 
+    /// The running thread, if it has not exited.
+    pub fn running_task(&self) -> Option<TaskName> {
+        let task = self.state.tasks.get(self.state.schedule.running)?;
+        Some(TaskName {
+            pid: task.pid,
+            tid: task.tid,
+        })
+    }
+
     /// Number of threads that have not exited.
     pub fn thread_count(&self) -> usize {
         self.state.tasks.len()

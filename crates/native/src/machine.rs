@@ -170,6 +170,9 @@ pub struct NativeRun {
     pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
+    /// It ended by a crash or a finding of another process than those that it booted with, which
+    /// may go on as if nothing had happened.
+    pub is_of_child: bool,
     /// The call stacks at which planned faults of calls and allocations happened, in order.
     pub injected: Vec<NativeStack>,
     /// Failures of calls and allocations that were injected, as the model words them.

@@ -405,6 +405,19 @@ fn scripts_show_errors_of_children() {
         said.contains("it happened: an error that was checked"),
         "{said}"
     );
+    // A crash of the child shows in no status.
+    let source = source.replace("volatile char bytes[8];", "volatile char *bytes = 0;");
+    build(&folder, "crashes", &source, &["-g"]);
+    let mut run = everett(&folder);
+    expect(
+        run.args(["run", "--quiet", "--out", "crash", "./crashes"]),
+        1,
+    );
+    let export = ["export", "crash/findings/0001", "--out", "crash.sh"];
+    expect(everett(&folder).args(export), 0);
+    let mut script = std::process::Command::new(folder.join("crash.sh"));
+    let said = text(&expect(&mut script, 2));
+    assert!(said.contains("does not say whether it happened"), "{said}");
 }
 
 /// A panic of a thread, which does not end the program.

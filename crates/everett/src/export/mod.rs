@@ -22,7 +22,7 @@ use crate::export::programs::place;
 use crate::native_world::{NativeWorld, Replayed};
 use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
-use crate::trace::{WorldTrace, one_trace, read_trace, run_of};
+use crate::trace::{HOST, WorldTrace, one_trace, read_trace, run_of};
 
 /// Which trace to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -333,10 +333,13 @@ fn script(
     let checks = replayed.confirming_checks();
     place(host, &run.native_programs(), checks, &mut text)?;
     start.write(host.files.iter(), &mut text)?;
-    finish(
-        &mut text,
-        &Sign::of(trace.end.as_ref(), replayed.confirming_checks()),
-    );
+    let mut sign = Sign::of(trace.end.as_ref(), replayed.confirming_checks());
+    let run = replayed.seen.as_ref().and_then(|seen| seen.hosts.get(HOST));
+    if sign.message.is_none() && run.is_some_and(|run| run.is_of_child) {
+        // The shell sees how the first process ends.
+        sign.is_survivable = true;
+    }
+    finish(&mut text, &sign);
     Ok(text)
 }
 

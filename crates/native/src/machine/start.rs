@@ -250,6 +250,10 @@ impl<'c> NativeMachine<'c> {
         let processes = ends
             .map(|ending| Some(self.ended(HostExit::Ended(ending?))))
             .collect();
+        let first_pid = self.config.host.options.first_pid;
+        let booted = first_pid..=first_pid + others as u32;
+        let has_crashed = matches!(end, NativeEnd::Signal { .. } | NativeEnd::Finding { .. });
+        let crashed = self.host.running_task().filter(|_| has_crashed);
         let limits_hit = self.host.limits_hit().iter().copied();
         Ok(NativeRun {
             limits_hit: limits_hit.chain(self.limit_of(&end)).collect(),
@@ -258,6 +262,7 @@ impl<'c> NativeMachine<'c> {
             output,
             files,
             stack: std::mem::take(&mut self.stack),
+            is_of_child: crashed.is_some_and(|name| !booted.contains(&name.pid)),
             injected: std::mem::take(&mut self.injected),
             failures: {
                 let failures = self.host.injected_failures().iter();
