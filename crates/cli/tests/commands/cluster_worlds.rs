@@ -661,7 +661,7 @@ fn damaged_worlds_are_no_end_of_a_worker() {
         "/part/states/0/0/net/position/instructions",
         "/part/states/0/0/net/world",
         "/part/states/0/0/weight/halvings",
-        "/part/states/0/0/conditions/terms",
+        "/part/states/0/0/conditions/parts",
         "/part/states/0/1/host",
         "/part/states/0/1/next_ns",
         "/part/states/0/1/used",
@@ -684,6 +684,7 @@ fn damaged_worlds_are_no_end_of_a_worker() {
         json!([0, 0]),
         json!([9]),
         json!("00ff"),
+        json!(["00ff"]),
         json!({"next": 1, "begun": 5}),
         json!(null),
     ];
