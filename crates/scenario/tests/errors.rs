@@ -148,7 +148,7 @@ fn settings_are_named() {
  |
  | host.a.colour=3
  | ^^^^^^^^^^^^^
- = it can have: count, alias, aliases, gateway, routes, network, networks, address, addresses, interface, process, program, args, env, stdin, cwd, expect, programs, ro, files, file, start, begin, stop, clock_skew, clock, scheduler, preempt, faults, fault_calls, fault_programs, fault_regions, fragment, wait_all, trust_handlers, watch"#
+ = it can have: count, alias, aliases, gateway, routes, network, networks, address, addresses, interface, process, program, args, env, stdin, cwd, expect, programs, ro, files, file, start, begin, stop, clock_skew, clock, scheduler, preempt, faults, fault_calls, fault_programs, fault_regions, fragment, wait_all, trust_handlers, watch, symbolic"#
     );
     assert_eq!(
         said(host, &[("host.a.start", "soon")]),
