@@ -83,13 +83,10 @@ impl Host {
         }
     }
 
-    /// The running thread, if it has not exited.
+    /// The running task, if it has not exited.
     pub fn running_task(&self) -> Option<TaskName> {
-        let task = self.state.tasks.get(self.state.schedule.running)?;
-        Some(TaskName {
-            pid: task.pid,
-            tid: task.tid,
-        })
+        let is_there = self.state.schedule.running < self.state.tasks.len();
+        is_there.then(|| self.running())
     }
 
     /// Number of threads that have not exited.

@@ -548,7 +548,8 @@ impl Vm<'_> {
     }
 
     /// A read by the journal of the object: the last of the writes that hit the offset, or what was
-    /// there before; at dirty bytes what is there now. `None` if writes may overlap it in part, or if there are too many of them.
+    /// there before; at dirty bytes what is there now. `None` if writes may overlap it in part, or
+    /// if there are too many of them.
     fn load_journaled(
         &mut self,
         start: u64,

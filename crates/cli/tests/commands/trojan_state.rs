@@ -2,17 +2,10 @@
 //! random runs of native clients.
 
 use crate::common::{build, everett, expect, folder, summary, text};
+use crate::trojans::analysed;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
-    let out = folder.join("out");
-    let _ = fs::remove_dir_all(&out);
-    let mut command = everett(folder);
-    expect(command.args(["trojans", "--out", "out"]).args(args), code);
-    summary(&out)
-}
 
 fn contains(folder: &Path, message: &str, word: &str, code: i32) {
     let mut command = everett(folder);

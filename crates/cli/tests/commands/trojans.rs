@@ -24,7 +24,7 @@ fn example(name: &str, programs: &[&str]) -> PathBuf {
     folder
 }
 
-fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
+pub(crate) fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
     let out = folder.join("out");
     let _ = fs::remove_dir_all(&out);
     let mut command = everett(folder);

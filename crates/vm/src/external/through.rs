@@ -104,11 +104,11 @@ impl Vm<'_> {
 
     fn load_piece(&mut self, from: Operand, at: u64, size: u64) -> Result<Value, Interrupt> {
         // In bounds as a whole, so a piece asks nothing.
-        let pointer = self.offset_pointer(from.pointer, at);
-        match from.target {
-            AccessTarget::At(address) => self.load(Value::concrete(address + at), size as usize),
-            AccessTarget::Within { .. } => self.load(pointer, size as usize),
-        }
+        let pointer = match from.target {
+            AccessTarget::At(address) => Value::concrete(address + at),
+            AccessTarget::Within { .. } => self.offset_pointer(from.pointer, at),
+        };
+        self.load(pointer, size as usize)
     }
 
     fn store_piece(
