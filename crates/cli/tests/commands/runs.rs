@@ -227,7 +227,9 @@ fn the_time_limit_is_kept() {
             .map(|file| file.metadata().map_or(0, |it| it.len()))
             .sum();
         let states = count(&summary(&folder.join(&out)), "/states_pending");
-        let most = 1024 * (states + 16);
+        // About 300 bytes a state, twice, and again if the checkpoint before
+        // is kept: the last one, in a hurry, was not synchronised.
+        let most = 4096 * (states + 16);
         assert!(total < most, "{total} bytes for {states} states");
     }
 }
