@@ -3,7 +3,7 @@
 use everett_invariant::Invariants;
 use everett_linux::{Boot, HostConfig};
 use everett_net::StartTime;
-use everett_sim::{Expected, Network, PeerConfig};
+use everett_sim::{Expected, Network, PeerConfig, Plan};
 use everett_solver::{Clock, SolverConfig};
 use everett_vm::{Outside, VmOptions};
 use std::path::PathBuf;
@@ -121,4 +121,7 @@ pub struct ExplorerConfig {
     pub spill: Option<PathBuf>,
     /// Answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,
+    /// The planned faults of each host: no other fault happens then. Empty if all faults are
+    /// explored.
+    pub plans: Vec<Plan>,
 }

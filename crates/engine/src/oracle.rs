@@ -3,6 +3,7 @@
 //! solver. If two answers are possible, it says so and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
+use everett_sim::Plan;
 use everett_solver::{Clock, Model, Solver, Verdict};
 use everett_vm::{
     CallSite, ChoiceSite, Narrowed, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
@@ -60,6 +61,8 @@ pub struct PathOracle<'a> {
     outside: Option<&'a dyn Outside>,
     /// Paths can be merged.
     merges: bool,
+    /// The planned faults of the host, if faults are planned.
+    plan: Option<&'a Plan>,
 }
 
 impl<'a> PathOracle<'a> {
@@ -79,6 +82,7 @@ impl<'a> PathOracle<'a> {
             fork: None,
             outside: None,
             merges: false,
+            plan: None,
         }
     }
 
@@ -90,6 +94,11 @@ impl<'a> PathOracle<'a> {
     /// The same, with answers for live peers.
     pub fn with_outside(self, outside: Option<&'a dyn Outside>) -> Self {
         PathOracle { outside, ..self }
+    }
+
+    /// The same, for a host whose faults are planned.
+    pub fn with_plan(self, plan: Option<&'a Plan>) -> Self {
+        PathOracle { plan, ..self }
     }
 
     /// The run ends, at its deadline or on request: queries without an answer stay open.
@@ -200,6 +209,14 @@ impl<'a> PathOracle<'a> {
             let equal = arena.eq(one, other);
             self.path.constrain(arena, equal);
         }
+    }
+
+    /// Whether a planned fault happens here, if faults are planned.
+    fn planned_choice(&self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
+        let plan = self.plan.filter(|_| site.is_fault())?;
+        let before = self.path.choices.iter().map(|choice| &choice.site);
+        let picked = plan.pick_after(before, site);
+        Some(picked.min(alternatives.saturating_sub(1)))
     }
 
     /// The choice that the followed trace made here.
@@ -340,6 +357,7 @@ impl Oracle for PathOracle<'_> {
         let second = self.path.second.as_ref();
         let shared = second.and_then(|second| second.choice(site, alternatives));
         let picked = self.followed_choice(site, alternatives).or(shared);
+        let picked = picked.or_else(|| self.planned_choice(site, alternatives));
         if !last_one && picked.is_none() {
             self.fork = Some(Fork::Choice {
                 site: site.clone(),

@@ -3,6 +3,7 @@
 
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};
+use everett_sim::Plan;
 use everett_solver::{Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, ExecContext, Image, Interrupt, Outside, StackId, StackTable, Value,
@@ -40,6 +41,8 @@ pub struct Worker<'a> {
     pub scratch: EvalScratch,
     /// Answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,
+    /// The planned faults of each host, if faults are planned.
+    pub plans: Vec<Plan>,
     /// Paths can be merged.
     pub merges: bool,
 }
@@ -68,6 +71,7 @@ impl<'a> Worker<'a> {
             coverage: Coverage::of(images),
             scratch: EvalScratch::new(),
             outside: None,
+            plans: Vec::new(),
             merges: false,
         })
     }
@@ -84,7 +88,9 @@ impl<'a> Worker<'a> {
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
         let merges = self.merges && state.net.is_none();
+        let number = state.net.as_ref().map_or(0, |net| net.host.index());
         let oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
+        let oracle = oracle.with_plan(self.plans.get(number));
         let mut oracle = oracle.with_merging(merges);
         let mut around = ExecContext {
             images: self.images,

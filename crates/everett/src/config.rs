@@ -101,6 +101,7 @@ pub(crate) fn explorer_config(
         memory: session.memory.clone(),
         spill,
         outside: None,
+        plans: Vec::new(),
     })
 }
 

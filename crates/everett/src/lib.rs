@@ -48,6 +48,7 @@ mod parcel;
 mod parcel_file;
 mod peers;
 mod planned;
+mod plans;
 mod points;
 mod record;
 mod regress;
@@ -96,9 +97,10 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
-    HostPlans, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits, PlannedRun,
-    PlannedWorld, Possible,
+    ExploreLimits, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits,
+    PlannedRun, PlannedWorld, Possible,
 };
+pub use plans::HostPlans;
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
 pub use replay::{NativeReplay, ReplayResult, ReplaySpec, replay};

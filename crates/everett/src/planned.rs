@@ -3,7 +3,7 @@
 
 use everett_engine::Trace;
 use everett_native::{
-    Guide, NativeEnd, NativeFrame, NativeLimit, NativeRun, NativeStack, Plan, Source, WorldRun,
+    Guide, NativeEnd, NativeFrame, NativeLimit, NativeRun, NativeStack, Source, WorldRun,
 };
 use everett_report::Folder;
 use everett_toolchain::library_sources;
@@ -13,12 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use everett_native::{PlannedFault, PlannedKind};
+pub use everett_sim::{PlannedFault, PlannedKind};
 
 use crate::compare::{NOT_ENDED, describe};
 use crate::error::{Context, Result, bail};
+use crate::events::Silent;
+use crate::explore::{RunResult, explore};
 use crate::native::{write_finding, write_test};
 use crate::native_world::{CheckedInvariants, NativeWorld, nobody};
+use crate::plans::{HostPlans, plan_of};
 use crate::scenario::load_scenario;
 use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
@@ -43,6 +46,17 @@ pub struct PlannedLimits {
     pub memory: u64,
 }
 
+/// What an exploration may take: work, never time.
+#[derive(Clone, Copy, Debug)]
+pub struct ExploreLimits {
+    /// Ended paths.
+    pub paths: u64,
+    /// Forks.
+    pub forks: u64,
+    /// Instructions of each path.
+    pub instructions: u64,
+}
+
 /// A native world that is run with planned faults.
 pub struct PlannedWorld {
     spec: RunSpec,
@@ -52,9 +66,6 @@ pub struct PlannedWorld {
     /// The folder with the sources of the C library.
     sources: Option<PathBuf>,
 }
-
-/// The faults of a run, by host; those of no host are for every host.
-pub type HostPlans = Vec<(Option<String>, PlannedFault)>;
 
 /// A fault that happened.
 #[derive(Clone, Debug)]
@@ -218,11 +229,7 @@ impl PlannedWorld {
         let mut watchers = nobody(&hosts);
         let guided = (1u64..).zip(&hosts).zip(&mut watchers);
         let guides = guided.map(|((number, host), watcher)| {
-            let own = plans.iter().filter(|(on, _)| {
-                let on = on.as_deref();
-                on.is_none_or(|name| name == host.name)
-            });
-            let plan = Plan(own.map(|(_, fault)| fault.clone()).collect());
+            let plan = plan_of(plans, &host.name);
             let begin = host.begin.as_ref();
             let begin = begin.map_or_else(Trace::default, |begin| Trace::clone(begin));
             Guide {
@@ -254,6 +261,26 @@ impl PlannedWorld {
                 .collect(),
             seen,
         })
+    }
+
+    /// Explores it with some faults: no others happen, and inputs are symbolic.
+    pub fn explore(
+        &self,
+        plans: HostPlans,
+        out: &Path,
+        limits: ExploreLimits,
+        session: &Session,
+    ) -> Result<RunResult> {
+        let spec = RunSpec {
+            planned: Some(plans),
+            out: Some(out.to_owned()),
+            max_paths: Some(limits.paths),
+            max_forks: Some(limits.forks),
+            max_instructions: Some(limits.instructions),
+            no_tests: true,
+            ..self.spec.clone()
+        };
+        explore(&spec, session, &mut Silent)
     }
 
     fn host(&self, name: &str, run: &NativeRun, seen: &WorldRun) -> PlannedHost {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
+use crate::plans::HostPlans;
 
 /// The current version of [`RunSpec`]. Earlier versions can be read; fields
 /// that they lack take their defaults.
@@ -129,6 +130,9 @@ pub struct RunSpec {
     /// The functions that `[trojans]` of a scenario replaces are replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
+    /// The faults of the hosts of a scenario: these happen, and no others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<HostPlans>,
     /// The program and its arguments, or a scenario.
     pub command: Vec<OsString>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result};
-use crate::settings::{Command, Guided, Impact, Limits, Proxy, SearchConfig, Stop};
+use crate::settings::{Command, Explore, Guided, Impact, Limits, Proxy, SearchConfig, Stop};
 use crate::space::Space;
 use crate::{injector, search};
 
@@ -135,11 +135,12 @@ impl Reader<'_> {
             "impact" => self.impact(&mut config.impact, value)?,
             "stop" => self.stop(&mut config.stop, value)?,
             "guided" => self.guided(&mut config.guided, value)?,
+            "explore" => self.explore(&mut config.explore, value)?,
             "limits" => self.limits(&mut config.limits, value)?,
             "relevance" => config.relevance = self.relevance(value, &config.folder)?,
             other => {
                 let keys = "space, injector, scenario, program, start, test, cleanup, env, writable, network, \
-                            search, seed, window, repetitions, [impact], [stop], [guided], [limits], [relevance], [proxy]";
+                            search, seed, window, repetitions, [impact], [stop], [guided], [explore], [limits], [relevance], [proxy]";
                 return Err(self.fail(
                     span,
                     format!("there is no key `{other}`; there are: {keys}"),
@@ -277,6 +278,25 @@ impl Reader<'_> {
                     return Err(self.fail(
                         key.span(),
                         format!("[stop] has no key `{other}`; it has: {keys}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn explore(&self, explore: &mut Explore, value: &Spanned<'_>) -> Result<()> {
+        for (key, value) in self.table(value)?.iter() {
+            match key.get_ref().as_ref() {
+                "scenarios" => explore.scenarios = self.number(value, 0)? as usize,
+                "paths" => explore.paths = self.number(value, 1)? as u64,
+                "forks" => explore.forks = self.number(value, 1)? as u64,
+                "instructions" => explore.instructions = self.number(value, 1)? as u64,
+                other => {
+                    let keys = "scenarios, paths, forks, instructions";
+                    return Err(self.fail(
+                        key.span(),
+                        format!("[explore] has no key `{other}`; it has: {keys}"),
                     ));
                 }
             }

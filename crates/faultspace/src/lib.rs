@@ -16,6 +16,7 @@
 pub mod cluster;
 mod config;
 mod error;
+mod explore;
 pub mod impact;
 pub mod injector;
 mod journal;
@@ -40,8 +41,8 @@ pub use error::{Error, Result};
 pub use numbers::Numbers;
 pub use profile::{ProfileResult, ProfileSpec, profile};
 pub use replay::{ReplayResult, ReplaySpec, replay};
-pub use results::{FaultSummary, Isolation, Outcome, ScenarioResult};
+pub use results::{Explored, ExploredFinding, FaultSummary, Isolation, Outcome, ScenarioResult};
 pub use run::{Progress, RunResult, RunSpec, run};
-pub use settings::{Command, Guided, Impact, SearchConfig, Stop};
+pub use settings::{Command, Explore, Guided, Impact, SearchConfig, Stop};
 pub use show::{AxisDensity, AxisShown, Shown, show};
 pub use space::{Axis, Point, Scenario, Space, SpaceError, Subspace, Value, Values};

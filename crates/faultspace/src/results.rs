@@ -97,6 +97,43 @@ pub struct ScenarioResult {
     pub stack: Vec<String>,
 }
 
+/// What the exploration of a scenario came to.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Explored {
+    /// The name of the scenario.
+    pub name: String,
+    /// Its text.
+    pub scenario: String,
+    /// The folder of the run, below the folder of results: `everett replay` and `everett resume`
+    /// know it.
+    pub folder: String,
+    /// Worlds, or parts of them that end in a finding.
+    pub paths: u64,
+    /// Whether all worlds with these faults were explored.
+    pub complete: bool,
+    /// Limits that were reached.
+    pub limits_hit: Vec<String>,
+    /// What was found.
+    pub findings: Vec<ExploredFinding>,
+}
+
+/// A finding of an exploration.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ExploredFinding {
+    /// Its kind.
+    pub kind: String,
+    /// What is wrong.
+    pub message: String,
+    /// The host.
+    pub host: String,
+    /// The place in the source.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// Whether it happens natively, too: `confirmed`, or why not; `null` where that was not tried.
+    pub confirmed: Option<String>,
+}
+
 /// The contents of `summary.json`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FaultSummary {
@@ -144,11 +181,21 @@ pub struct FaultSummary {
     pub jobs: usize,
     /// Time of all runs.
     pub wall_seconds: f64,
+    /// Explorations of scenarios with symbolic inputs.
+    #[serde(default)]
+    pub explored: Vec<Explored>,
     /// The results, worst first.
     pub results: Vec<ScenarioResult>,
 }
 
 impl FaultSummary {
+    /// Whether explorations found something.
+    pub fn has_findings(&self) -> bool {
+        self.explored
+            .iter()
+            .any(|explored| !explored.findings.is_empty())
+    }
+
     /// Whether there were faults to inject, and none of them happened: such a search says nothing.
     pub fn is_without_injection(&self) -> bool {
         self.scenarios_injected == Some(0)

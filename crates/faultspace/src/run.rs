@@ -1,6 +1,7 @@
 //! Runs a search: proposes scenarios, runs them in parallel jobs, learns their results in the order
 //! of issue, and writes the folder of results.
 
+use everett::Session;
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::Stacks;
 use crate::config::SearchFile;
 use crate::error::{Error, Result};
+use crate::explore::explore;
 use crate::impact::{Measured, measure, relevance};
 use crate::journal::{Entry, Head, Journal};
 use crate::manager::{Seen, digest};
@@ -40,10 +42,12 @@ pub struct RunSpec {
     pub search: Option<String>,
     /// Tests at a time; 0 is one for each processor.
     pub jobs: usize,
+    /// Scenarios to explore with symbolic inputs; by default what the file says, or none.
+    pub explore: Option<usize>,
     /// The command that starts a manager ([`crate::manager::manage`]).
     pub manager: Vec<OsString>,
-    /// Set it to stop the search; what was found is written.
-    pub stop: Arc<AtomicBool>,
+    /// Its stop flag stops the search; what was found is written.
+    pub session: Session,
 }
 
 /// How far a search is.
@@ -83,6 +87,13 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         )));
     }
     config.stop.runs = spec.runs.or(config.stop.runs);
+    config.explore.scenarios = spec.explore.unwrap_or(config.explore.scenarios);
+    if config.explore.scenarios > 0 && config.injector != "model" {
+        return Err(Error::Usage(format!(
+            "only worlds can be explored: injector model, not {}",
+            config.injector
+        )));
+    }
     let folder = match &spec.out {
         Some(path) => {
             refuse_foreign(path)?;
@@ -103,12 +114,17 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
     };
-    let mut explorer = Explorer::new(&config, &space, &folder, &spec.stop, journal);
+    let mut explorer = Explorer::new(&config, &space, &folder, &spec.session.stop, journal);
     let begun = Instant::now();
     explorer.search(&system, jobs, progress)?;
     explorer.repeat(&system, jobs)?;
     let mut summary = explorer.summary(&system);
     explorer.write_results()?;
+    if !summary.is_interrupted {
+        let what = (summary.results.as_slice(), &config.explore);
+        summary.explored = explore(&system, &space, &folder, what, &spec.session)?;
+        summary.is_interrupted = spec.session.stop.load(Ordering::Relaxed);
+    }
     summary.jobs = jobs;
     summary.other_runs = system
         .runs
@@ -199,6 +215,7 @@ fn head(config: &SearchConfig) -> Head {
     // A search that goes on may go on for longer.
     same.stop = Default::default();
     same.repetitions = 0;
+    same.explore = Default::default();
     Head {
         search: config.search.clone(),
         seed: config.seed,

@@ -163,6 +163,30 @@ impl Default for Limits {
     }
 }
 
+/// Exploration of the worst scenarios with symbolic inputs, after the search.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Explore {
+    /// How many scenarios are explored.
+    pub scenarios: usize,
+    /// Ended paths of each exploration.
+    pub paths: u64,
+    /// Forks of each exploration.
+    pub forks: u64,
+    /// Instructions of each path.
+    pub instructions: u64,
+}
+
+impl Default for Explore {
+    fn default() -> Explore {
+        Explore {
+            scenarios: 0,
+            paths: 1000,
+            forks: 10_000,
+            instructions: 50_000_000,
+        }
+    }
+}
+
 /// A proxy between a client and a server, for injector `corrupt`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Proxy {
@@ -222,6 +246,9 @@ pub struct SearchConfig {
     pub guided: Guided,
     /// Limits of a run.
     pub limits: Limits,
+    /// What is explored afterwards.
+    #[serde(default)]
+    pub explore: Explore,
     /// How likely faults are: `NAME VALUE` of an attribute, and its probability.
     pub relevance: BTreeMap<String, f64>,
 }

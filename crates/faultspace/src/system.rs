@@ -1,12 +1,13 @@
 //! The system under test: runs its scenarios, and the same tests without faults.
 
+use everett::{Session, Summary};
 use everett_report::Folder;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::injector::{self, Injection, InjectorRow, Means};
 use crate::manager::{Job, Seen};
-use crate::settings::{Command, SearchConfig};
+use crate::settings::{Command, Explore, SearchConfig};
 use crate::space::{Fault, Point, Scenario, Space, Value};
 use crate::worlds::Worlds;
 
@@ -123,6 +124,22 @@ impl System {
         match (&self.worlds, self.plan(scenario)?) {
             (Some(worlds), Injection::World(faults)) => worlds.write_trace(&faults, folder, place),
             _ => Ok(()),
+        }
+    }
+
+    /// For a world: explores it with the faults of a scenario, and with symbolic inputs.
+    pub(crate) fn explore(
+        &self,
+        scenario: &Scenario,
+        out: &Path,
+        settings: &Explore,
+        session: &Session,
+    ) -> Result<Option<Summary>> {
+        match (&self.worlds, self.plan(scenario)?) {
+            (Some(worlds), Injection::World(faults)) => {
+                worlds.explore(&faults, out, settings, session).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The results of a search and the description of a space as text for people.
 
-use crate::results::{FaultSummary, Isolation};
+use crate::results::{Explored, FaultSummary, Isolation};
 use crate::show::Shown;
 use everett_report::counted;
 
@@ -52,6 +52,7 @@ impl FaultSummary {
             self.search,
             self.seed
         ));
+        lines.extend(self.explored.iter().flat_map(Explored::lines));
         lines.join("\n")
     }
 
@@ -80,6 +81,31 @@ impl FaultSummary {
             lines.push(
                 "this machine has no namespaces: tests run on a copy of their folder".to_owned(),
             );
+        }
+        lines
+    }
+}
+
+impl Explored {
+    /// What was explored, and what was found.
+    fn lines(&self) -> Vec<String> {
+        let how = match self.complete {
+            true => "all".to_owned(),
+            false => format!("not all ({})", self.limits_hit.join(", ")),
+        };
+        let mut lines = vec![format!(
+            "explored {}: {}: {}, {how}, {}",
+            self.name,
+            self.scenario,
+            counted(self.paths, "path"),
+            counted(self.findings.len(), "finding")
+        )];
+        for finding in &self.findings {
+            let confirmed = finding.confirmed.as_deref().unwrap_or("not confirmed");
+            lines.push(format!(
+                "  {}: {} at {}:{} on {}, {confirmed}",
+                finding.kind, finding.message, finding.file, finding.line, finding.host
+            ));
         }
         lines
     }

@@ -2,8 +2,8 @@
 //! planned faults, in this process.
 
 use everett::{
-    HostPlans, NativeLimit, PlannedFault, PlannedKind, PlannedLimits, PlannedRun, PlannedWorld,
-    Possible,
+    ExploreLimits, HostPlans, NativeLimit, PlannedFault, PlannedKind, PlannedLimits, PlannedRun,
+    PlannedWorld, Possible, Session, Summary,
 };
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::injector::WorldFault;
 use crate::manager::{Crash, Ended, Injected, Output, Seen, digest};
 use crate::results::Isolation;
-use crate::settings::{Limits, SearchConfig};
+use crate::settings::{Explore, Limits, SearchConfig};
 
 /// Worlds that are ready to run: each job takes one, and puts it back.
 pub(crate) struct Worlds {
@@ -109,6 +109,22 @@ impl Worlds {
             }
             Ok(world.write_trace(&run, folder, place)?)
         })
+    }
+
+    /// Explores it with some faults and symbolic inputs.
+    pub(crate) fn explore(
+        &self,
+        faults: &[WorldFault],
+        out: &Path,
+        settings: &Explore,
+        session: &Session,
+    ) -> Result<Summary> {
+        let limits = ExploreLimits {
+            paths: settings.paths,
+            forks: settings.forks,
+            instructions: settings.instructions,
+        };
+        self.with(|world| Ok(world.explore(plans(faults), out, limits, session)?.summary))
     }
 
     /// Writes what traces need to be replayed.

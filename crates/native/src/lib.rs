@@ -26,7 +26,6 @@ mod namespace;
 mod operands;
 mod oracle;
 mod panics;
-mod plan;
 mod points;
 mod priorities;
 mod races;
@@ -55,7 +54,6 @@ pub use machine::{
     Deadline, NativeConfig, NativeEnd, NativeLimit, NativeRun, SentPacket, run, run_watched,
 };
 pub use oracle::Source;
-pub use plan::{Plan, PlannedFault, PlannedKind};
 pub use points::{Script, ScriptPoint};
 pub use priorities::Order;
 pub use revealing::revealing_instructions;

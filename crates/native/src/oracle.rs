@@ -5,12 +5,12 @@ use everett_engine::{
 };
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
+use everett_sim::Plan;
 use everett_vm::{
     Buffer, BugKind, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
 };
 use std::sync::Arc;
 
-use crate::plan::Plan;
 use crate::priorities::{Order, Priorities};
 
 /// Where answers come from.

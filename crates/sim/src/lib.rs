@@ -19,6 +19,7 @@ mod list;
 mod message_log;
 mod observation;
 mod peer;
+mod plan;
 mod received;
 mod start;
 mod transit;
@@ -41,6 +42,7 @@ pub use peer::{
     Acted, ConnectionId, FLUSH_BYTES, HostAct, Peer, PeerAct, PeerConfig, SymbolicBytes,
     position_after, question_id,
 };
+pub use plan::{Plan, PlannedFault, PlannedKind};
 pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;
 pub use transit::Delivery;

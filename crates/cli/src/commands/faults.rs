@@ -56,6 +56,9 @@ struct RunArgs {
     /// Tests at a time; default: one for each processor. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
+    /// Explore the N worst scenarios with symbolic inputs afterwards (injector model).
+    #[arg(long, value_name = "N")]
+    explore: Option<usize>,
 }
 
 #[derive(clap::Args)]
@@ -133,8 +136,9 @@ fn run_search(args: &RunArgs) -> Result<u8> {
         seed: args.seed,
         search: args.search.clone(),
         jobs: args.jobs,
+        explore: args.explore,
         manager: manager()?,
-        stop: session.stop.clone(),
+        session,
     };
     let is_terminal = std::io::stderr().is_terminal();
     let mut tell = |progress: &Progress<'_>| {
@@ -160,7 +164,7 @@ fn run_search(args: &RunArgs) -> Result<u8> {
     result.summary.notes().iter().for_each(|note| notice(note));
     print(&format!("results: {}", result.folder.display()));
     Ok(match &result.summary {
-        summary if summary.failures > 0 => EXIT_FINDINGS,
+        summary if summary.failures > 0 || summary.has_findings() => EXIT_FINDINGS,
         summary if summary.errors > 0 || summary.is_without_injection() => EXIT_ERROR,
         summary if summary.is_interrupted => EXIT_INTERRUPTED,
         _ => EXIT_CLEAN,

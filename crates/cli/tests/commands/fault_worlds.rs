@@ -393,3 +393,85 @@ fn mistakes_in_profiles_of_worlds_are_told() {
     let told = text(&expect(everett(&folder).args(show), 2));
     assert_eq!(told.matches("No such file").count(), 1, "{told}");
 }
+
+/// Recovers from a write that fails, unless its input has a certain byte.
+const RECOVERS: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  char input[2];
+  if (read(0, input, 2) != 2)
+    return 1;
+  for (int i = 0; i < 2; i++) {
+    int fd = open("/log", O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (fd < 0 || write(fd, &input[i], 1) != 1) {
+      if (i == 1 && input[0] == 'q')
+        abort();
+      return 0;
+    }
+    close(fd);
+  }
+  return 0;
+}
+"#;
+
+const RECOVERING_WORLD: &str = r#"
+[host.node]
+program = "./recovers"
+stdin = { symbolic = 2 }
+"#;
+
+const RECOVERING_SEARCH: &str = r#"
+space = "host : { node } function : { write } errno : { EIO } number : [0, 3] ;"
+injector = "model"
+scenario = "world.toml"
+"#;
+
+#[test]
+fn scenarios_are_explored_with_symbolic_inputs() {
+    let folder = folder("fault-worlds-explored");
+    build(&folder, "recovers", RECOVERS, &["-g"]);
+    fs::write(folder.join("world.toml"), RECOVERING_WORLD).expect("written");
+    fs::write(folder.join("search.toml"), RECOVERING_SEARCH).expect("written");
+    let run = ["faults", "run", "search.toml", "--out", "out"];
+    // No input that a run happens to have crashes.
+    expect(everett(&folder).args(run), 0);
+    let out = expect(everett(&folder).args(run).args(["--explore", "5"]), 1);
+    assert!(text(&out).contains("abort"), "{}", text(&out));
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["failures"], 0, "{summary}");
+    let explored = summary["explored"].as_array().expect("a list");
+    // Both writes are injection points; the third and none never happen.
+    assert_eq!(explored.len(), 2, "{summary}");
+    let found: Vec<usize> = explored
+        .iter()
+        .map(|one| one["findings"].as_array().expect("a list").len())
+        .collect();
+    assert_eq!(found, [0, 1], "{summary}");
+    assert!(
+        explored.iter().all(|one| one["complete"] == true),
+        "{summary}"
+    );
+    assert_eq!(
+        explored[1]["findings"][0]["confirmed"], "confirmed",
+        "{summary}"
+    );
+    assert_eq!(explored[1]["findings"][0]["line"], 13, "{summary}");
+    let finding = format!(
+        "out/{}/findings/0001",
+        explored[1]["folder"].as_str().unwrap()
+    );
+    expect(everett(&folder).args(["replay", &finding]), 1);
+    // Only worlds can be explored.
+    fs::write(
+        folder.join("real.toml"),
+        "space = \"function : { read } callNumber : [1,2] ;\"\ninjector = \"ptrace\"\ntest = \"true\"\n",
+    )
+    .expect("written");
+    let refused = expect(
+        everett(&folder).args(["faults", "run", "real.toml", "--explore", "1"]),
+        2,
+    );
+    assert!(text(&refused).contains("only worlds can be explored"));
+}

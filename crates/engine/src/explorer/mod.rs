@@ -258,6 +258,7 @@ impl<'a> Explorer<'a> {
         let mut explorer = Explorer {
             worker: Worker {
                 outside: config.outside.clone(),
+                plans: config.plans.clone(),
                 merges: Self::merges_paths(&config, images),
                 ..Worker::new(images, config.vm.clone(), solver)?
             },

@@ -2,7 +2,7 @@
 //! that are decided once per world, such as partitions.
 
 use everett_net::FaultIndex;
-use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};
+use everett_sim::{Plan, SimHost, Start, decide_world_faults, world_fault_site};
 
 use super::jobs::weight_of_rest;
 use super::*;
@@ -32,8 +32,24 @@ impl Explorer<'_> {
         if follow.is_some() {
             return self.begin_world(0, follow);
         }
+        if let Some(plan) = self.config.plans.first().cloned() {
+            return self.begin_planned_world(plan);
+        }
         self.world.next_world = Some(0);
         self.begin_more_worlds();
+    }
+
+    /// Makes the initial states of the one world whose faults are planned. World faults are
+    /// choices of the first host.
+    fn begin_planned_world(&mut self, mut plan: Plan) {
+        let sites = self.first_choices(0).into_iter().map(|choice| choice.site);
+        let number = sites
+            .zip(0..)
+            .map(|(site, bit)| u64::from(plan.pick(&site)) << bit);
+        let number = number.sum();
+        self.begin_world(number, None);
+        let others = weight_of_rest(self.world_fault_count(), 1);
+        self.statistics.pruned.add_sum(&others);
     }
 
     /// Makes the initial states of the next worlds. Returns `false` if all have begun.

@@ -75,9 +75,13 @@ impl Machine for Explored<'_, '_> {
         &mut self,
         question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
     ) -> Result<T, Option<Fork>> {
-        let State { path, host, .. } = &mut *self.state;
+        let State {
+            path, host, net, ..
+        } = &mut *self.state;
+        let number = net.as_ref().map_or(0, |net| net.host.index());
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
         let oracle = PathOracle::new(path, solver, scratch, self.deadline);
+        let oracle = oracle.with_plan(self.worker.plans.get(number));
         let mut oracle = oracle.with_outside(self.worker.outside.as_deref());
         let mut questions = Questions {
             oracle: &mut oracle,

@@ -6,15 +6,16 @@ pub(crate) mod dtest;
 pub(crate) mod hosts;
 pub(crate) mod samples;
 
-use everett_engine::{ExplorerConfig, WorldConfig};
+use everett_engine::{ExplorerConfig, WorldConfig, WorldHost};
 use everett_net::Topology;
 use everett_scenario::Scenario;
-use everett_sim::Network;
+use everett_sim::{Network, Plan};
 use everett_vm::Image;
 
 use crate::config::explorer_config;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Result, bail};
+use crate::plans::plan_of;
 use crate::replaced::ReplacedFunctions;
 use crate::scenario::scenario_from;
 use crate::session::Session;
@@ -65,6 +66,7 @@ pub(crate) fn prepare_from(
         mapping: args.mapping.clone().unwrap_or_default(),
     };
     let config = ExplorerConfig {
+        plans: plans(args, &hosts),
         hosts,
         world: Some(world),
         outside: crate::peers::outside(&scenario, args)?,
@@ -72,6 +74,15 @@ pub(crate) fn prepare_from(
         ..explorer_config(args, session, None)?
     };
     Ok((config, images))
+}
+
+/// The planned faults of each host, if faults are planned.
+fn plans(run: &RunSpec, hosts: &[WorldHost]) -> Vec<Plan> {
+    let Some(planned) = &run.planned else {
+        return Vec::new();
+    };
+    let names = hosts.iter().map(|host| host.name.as_str());
+    names.map(|name| plan_of(planned, name)).collect()
 }
 
 /// The network of a scenario in a run.

@@ -1,10 +1,10 @@
-//! Planned faults: what is injected into a run is known before it, and
-//! everything else takes its default.
+//! Planned faults: which faults hit a host is decided before the run. Other faults do not happen.
 
 use everett_vm::ChoiceSite;
+use serde::{Deserialize, Serialize};
 
 /// What a planned fault is.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PlannedKind {
     /// A system call fails in a way: with an errno, or `short`.
     Call {
@@ -47,7 +47,7 @@ impl PlannedKind {
 }
 
 /// A fault to inject into a host.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedFault {
     /// What it is.
     pub kind: PlannedKind,
@@ -56,6 +56,7 @@ pub struct PlannedFault {
     /// The last time.
     pub last: u64,
     /// How often it could have happened so far.
+    #[serde(skip)]
     asked: u64,
 }
 
@@ -77,7 +78,7 @@ pub struct Plan(pub Vec<PlannedFault>);
 
 impl Plan {
     /// The alternative of a choice: 0 unless a fault is due.
-    pub(crate) fn pick(&mut self, site: &ChoiceSite) -> u32 {
+    pub fn pick(&mut self, site: &ChoiceSite) -> u32 {
         let mut picked = 0;
         for fault in &mut self.0 {
             let Some(alternative) = fault.kind.alternative(site) else {
@@ -90,6 +91,23 @@ impl Plan {
             }
         }
         picked
+    }
+
+    /// The alternative of a choice on a path that has made these choices before.
+    pub fn pick_after<'s>(
+        &self,
+        before: impl IntoIterator<Item = &'s ChoiceSite>,
+        site: &ChoiceSite,
+    ) -> u32 {
+        let due = |fault: &&PlannedFault| fault.kind.alternative(site).is_some();
+        let mut due = Plan(self.0.iter().filter(due).cloned().collect());
+        if due.0.is_empty() {
+            return 0;
+        }
+        for earlier in before {
+            due.pick(earlier);
+        }
+        due.pick(site)
     }
 }
 
@@ -117,5 +135,24 @@ mod tests {
         assert_eq!(plan.pick(&site("write")), 0);
         assert_eq!(plan.pick(&ChoiceSite::AllocationFault), 0);
         assert_eq!(plan.pick(&ChoiceSite::Schedule), 0);
+    }
+
+    #[test]
+    fn choices_that_were_made_before_count() {
+        let plan = Plan(vec![PlannedFault::new(PlannedKind::Allocation, 3, 3)]);
+        let before = [
+            ChoiceSite::AllocationFault,
+            ChoiceSite::Schedule,
+            ChoiceSite::AllocationFault,
+        ];
+        for (number, picked) in [(0, 0), (1, 0), (2, 0), (3, 1)] {
+            let site = ChoiceSite::AllocationFault;
+            assert_eq!(
+                plan.pick_after(&before[..number], &site),
+                picked,
+                "{number}"
+            );
+        }
+        assert_eq!(plan.pick_after(&before, &ChoiceSite::Schedule), 0);
     }
 }

@@ -1,0 +1,111 @@
+//! Exploration behind a fault search: worlds whose faults are those of a scenario, with symbolic
+//! inputs. What the search showed for one input, this shows for all.
+
+use everett::Session;
+use everett_report::Folder;
+use std::collections::BTreeSet;
+
+use crate::error::Result;
+use crate::results::{Explored, ExploredFinding, ScenarioResult};
+use crate::settings::Explore;
+use crate::space::Space;
+use crate::system::System;
+
+/// The folder of the explorations in the folder of results.
+const FOLDER: &str = "explored";
+
+/// The scenarios to begin at: the failure that stands for each cluster, worst first; then the first
+/// scenario of each other injection point; then all others whose faults happened.
+pub(crate) fn chosen(results: &[ScenarioResult], most: usize) -> Vec<&ScenarioResult> {
+    let (failing, mut passing): (Vec<&ScenarioResult>, Vec<&ScenarioResult>) = results
+        .iter()
+        .partition(|result| result.outcome.is_failure());
+    passing.retain(|result| result.injected == Some(true));
+    passing.sort_by_key(|result| result.position);
+    let mut points: BTreeSet<&[String]> = failing.iter().map(|one| one.stack.as_slice()).collect();
+    let (first, again): (Vec<_>, Vec<_>) = passing
+        .into_iter()
+        .partition(|one| points.insert(&one.stack));
+    let representatives = failing.into_iter().filter(|one| one.is_representative);
+    let all = representatives.chain(first).chain(again);
+    all.take(most).collect()
+}
+
+/// Explores worlds with the faults of some scenarios.
+pub(crate) fn explore(
+    system: &System,
+    space: &Space,
+    folder: &Folder,
+    (results, settings): (&[ScenarioResult], &Explore),
+    session: &Session,
+) -> Result<Vec<Explored>> {
+    let mut explored = Vec::new();
+    for result in chosen(results, settings.scenarios) {
+        if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            break;
+        }
+        let place = format!("{FOLDER}/{}", result.name);
+        let out = folder.path().join(&place);
+        if out.exists() {
+            // An earlier exploration of it; a search that goes on explores again.
+            std::fs::remove_dir_all(&out).map_err(crate::Error::writing(&out))?;
+        }
+        let scenario = space.scenario(&space.point(result.position));
+        let Some(summary) = system.explore(&scenario, &out, settings, session)? else {
+            continue;
+        };
+        let findings = summary.findings.iter().map(|finding| ExploredFinding {
+            kind: finding.kind.clone(),
+            message: finding.message.clone(),
+            host: finding.host.clone(),
+            file: finding.file.clone(),
+            line: finding.line,
+            confirmed: finding.confirmed.clone(),
+        });
+        explored.push(Explored {
+            name: result.name.clone(),
+            scenario: result.scenario.clone(),
+            folder: place,
+            paths: summary.paths.completed + summary.paths.partial,
+            complete: summary.complete,
+            limits_hit: summary.limits_hit.clone(),
+            findings: findings.collect(),
+        });
+    }
+    Ok(explored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Outcome;
+
+    #[test]
+    fn failures_come_first_and_injection_points_once() {
+        let result = |name: &str, outcome, stack: &str, position| ScenarioResult {
+            name: name.to_owned(),
+            outcome,
+            stack: vec![stack.to_owned()],
+            position,
+            injected: Some(true),
+            is_representative: name.starts_with('r'),
+            ..ScenarioResult::default()
+        };
+        let mut results = vec![
+            result("r1", Outcome::Crashed, "read", 9),
+            result("again", Outcome::Crashed, "read", 8),
+            result("same point", Outcome::Passed, "read", 7),
+            result("late", Outcome::Passed, "write", 6),
+            result("early", Outcome::Passed, "write", 5),
+            result("never", Outcome::Passed, "open", 4),
+        ];
+        results[5].injected = Some(false);
+        let names = |most| {
+            let all = chosen(&results, most).into_iter();
+            all.map(|result| result.name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(9), ["r1", "early", "late", "same point"]);
+        assert_eq!(names(1), ["r1"]);
+        assert!(names(0).is_empty());
+    }
+}
