@@ -6,13 +6,13 @@ use super::*;
 use crate::spill::BUNDLE;
 
 impl Explorer<'_> {
-    /// Estimates how long [`Explorer::save`] takes by spilling samples of
-    /// neighbouring states, which share most. The first states of a sample are not
-    /// timed: they write what all others share.
+    /// Estimates how long [`Explorer::save`] takes, by spilling samples of neighbouring states,
+    /// which share most of their data. The first states of a sample are not timed: they write what
+    /// all others share.
     fn leaving_time(&mut self) -> Duration {
         const RUNS: usize = 4;
         const FIRST: usize = 32;
-        // States with long inputs take long, and more samples would not say more.
+        // States with long inputs take long to spill, and more samples would add nothing.
         const ENOUGH: Duration = Duration::from_millis(50);
         let Some(spill) = &mut self.spill else {
             return Duration::ZERO;
@@ -23,7 +23,8 @@ impl Explorer<'_> {
             if time >= ENOUGH {
                 break;
             }
-            // As many are saved together, so that each of them costs as much as it will then.
+            // Samples are as large as the batches of a checkpoint, so a state costs as much as it
+            // will then.
             let (first, others) = run.split_at(run.len().min(FIRST));
             let others = &others[..others.len().min(BUNDLE)];
             let parts = if others.is_empty() {
@@ -46,7 +47,7 @@ impl Explorer<'_> {
         time.mul_f64(live.len() as f64 / tried.max(1) as f64)
     }
 
-    /// When the search has to stop, so that what comes after it is done at the limit.
+    /// Returns when the search has to stop to finish all later work within the time limit.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let limit = self.config.limits.max_time?;
         let elsewhere = self.member.as_ref().map_or(0, Member::elsewhere);
@@ -54,7 +55,7 @@ impl Explorer<'_> {
         Some(limit.saturating_sub(closing + self.closing.after))
     }
 
-    /// Asks how long closing takes, as often as the answer may have changed much.
+    /// Measures again how long closing takes, if the result may have changed much.
     pub(super) fn mind_closing(&mut self, listener: &mut dyn Listener) {
         let Some(limit) = self.config.limits.max_time else {
             return;
@@ -82,19 +83,19 @@ impl Explorer<'_> {
 /// Margin for states that are added after the measurement, and for a machine that is slower by
 /// then: states for which there is no time are not saved.
 const CLOSING_MARGIN: f64 = 1.5;
-/// Fewer states take no time worth mentioning.
+/// Number of states below which the time to spill them is negligible.
 const CLOSING_FEW_STATES: usize = 512;
 
-/// How long it takes to close a run: to write what is left to explore and the results.
+/// The estimated time to close a run: to write the states that are left and the results.
 #[derive(Default)]
 pub(super) struct Closing {
-    /// How long with hardly a state.
+    /// Time to close a run with hardly a state.
     fixed: Duration,
     /// The last measurement: number of states and time.
     measured: Option<(usize, Duration)>,
-    /// When that was.
+    /// When the last measurement was made.
     measured_at: Duration,
-    /// Time for what comes after the search.
+    /// Time reserved for the work after the search.
     after: Duration,
 }
 
@@ -106,7 +107,7 @@ impl Closing {
         self.measured = Some((states, time));
     }
 
-    /// How long it will take with this many states.
+    /// Returns how long it will take with this many states.
     fn expected(&self, states: usize) -> Duration {
         match self.measured {
             Some((at, time)) if at >= CLOSING_FEW_STATES => {

@@ -10,13 +10,14 @@ use std::collections::btree_map::Entry;
 use crate::finding::{PathEnding, Unsupported, uncaught_signal};
 use crate::source::{SourceFrame, describe, principal};
 
-/// The finding for leaked memory.
+/// Returns the finding for leaked memory, if some process of the host leaks.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
     host.processes()
         .find_map(|(memory, threads)| leak_finding(&leaked_blocks(memory, &threads, arena)))
 }
 
 impl Explorer<'_> {
+    /// Cuts a path off at a limit: the weight below it is unknown.
     pub(super) fn cut(
         &mut self,
         id: StateId,
@@ -29,7 +30,8 @@ impl Explorer<'_> {
         self.close(id, &state, PathEnding::Cut(why), None, listener);
     }
 
-    /// A path has ended.
+    /// Ends a path: counts it, reports its finding if there is one, and makes its trace if a test
+    /// is wanted.
     pub(super) fn end(
         &mut self,
         id: StateId,
@@ -43,7 +45,7 @@ impl Explorer<'_> {
         }
         let goes_on = self.goes_on(id, &state, &ending);
         if goes_on && state.path.follow.is_some() {
-            // It is rematerialised: its end was told before.
+            // It is rematerialised: the listener was told of its end before.
             self.frontier.remove(id);
             self.searcher.removed(id);
             return;
@@ -115,7 +117,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Accounts for a path that has ended.
+    /// Counts a path that has ended, and its weight.
     pub(super) fn count_end(&mut self, state: &State, is_cut: bool, is_silent: bool) {
         match is_cut {
             true => self.statistics.unknown.add(state.path.weight),
@@ -128,8 +130,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// What ends a path only cuts it off: a limit was reached, or Everett cannot go on.
-    /// What lies behind it is not known.
+    /// Returns whether a finding only cuts a path off, because a limit was reached or Everett does
+    /// not support what the program does: what the path would do next is unknown.
     pub(crate) fn is_cut_by(&mut self, state: &State, bug: &Bug) -> bool {
         if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
             self.note_limit("unsupported");
@@ -137,7 +139,8 @@ impl Explorer<'_> {
         bug.kind.is_tool_limit() || bug.kind == BugKind::Hang
     }
 
-    /// Takes over what the kernel of a state has to say.
+    /// Collects the warnings, limits, refusals and injected failures of a state's kernel. The first
+    /// `warned` warnings are known already.
     pub(crate) fn hear(&mut self, state: &State, warned: usize) {
         for warning in state.warnings().iter().skip(warned) {
             self.warn(warning.clone());
@@ -164,8 +167,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Failures that hosts are to have (`--fault`, `fault_calls`),
-    /// and that none of these hosts had.
+    /// Returns the failures that the configuration asks for (`--fault`, `fault_calls`) and that no
+    /// path has injected.
     pub fn failures_never_injected(&self) -> Vec<String> {
         let hosts = self.config.hosts.iter().zip(0..);
         never_injected(hosts.map(|(host, number)| {
@@ -174,7 +177,7 @@ impl Explorer<'_> {
         }))
     }
 
-    /// What kernels refused, to report it.
+    /// Returns the requests that kernels refused, to report them to the lead.
     pub(crate) fn refused(&self) -> Vec<Refusal> {
         let refused = self.refusals.iter();
         let refused = refused.map(|((call, what, sites), count)| Refusal {
@@ -209,7 +212,7 @@ impl Explorer<'_> {
         principal(&frames).cloned()
     }
 
-    /// What the kernels of states refused although Linux would do it.
+    /// Returns the requests that kernels refused although Linux would serve them.
     pub fn unsupported(&self) -> Vec<Unsupported> {
         let mut all = self.earlier_refusals.clone();
         for ((call, what, sites), count) in &self.refusals {
@@ -230,7 +233,7 @@ impl Explorer<'_> {
         all
     }
 
-    /// A path has declared the host of a world that it is to be.
+    /// Ends a path that has declared itself a host of a world, and tells the listener.
     fn set_up(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) {
         self.frontier.remove(id);
         self.searcher.removed(id);
@@ -261,7 +264,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Reports a finding if it is the first at its place.
+    /// Reports a finding if it is the first at its location. Returns whether it is.
     pub(super) fn report(
         &mut self,
         state: &State,
@@ -282,7 +285,7 @@ impl Explorer<'_> {
         first
     }
 
-    /// Changes the model so that as many preferences hold as can, in their order.
+    /// Changes the model so that it satisfies as many preferences as possible, in their order.
     pub(crate) fn settle_preferences(&mut self, path: &mut Path) {
         let preferences = path.preferences.clone();
         let mut constraints = path.constraints.clone();
@@ -307,7 +310,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Files that a path changed, where the user or the program asks for them.
+    /// Returns the files that a path changed, if the user or the program asks for them.
     pub(crate) fn changed_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
         match host.map(Host::changed_files) {
@@ -316,6 +319,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Removes the state of an ended path from the frontier and tells the listener.
     fn close(
         &mut self,
         id: StateId,
@@ -364,7 +368,7 @@ impl Explorer<'_> {
         });
     }
 
-    /// Which failures could be injected on a path, and which were.
+    /// Counts which failures could be injected on a path, and which were.
     pub(crate) fn count_faults(&mut self, state: &State) {
         for choice in state.path.choices.iter() {
             let Some(call) = choice.site.fault_target() else {

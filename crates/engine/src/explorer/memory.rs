@@ -28,12 +28,13 @@ impl Explorer<'_> {
         is_enough || self.narrow_team()
     }
 
-    /// Looks how much memory is in use, and spills states if that is much.
+    /// Checks how much memory is in use, and spills states near the limit. Returns `false` if too
+    /// much is left in memory.
     fn spill_near_limit(&mut self, limit: u64) -> bool {
         let used = self.config.memory.used();
-        // Asking takes longer than a short round, so it is done often only near the limit.
+        // Measuring takes longer than a short round, so it is done often only near the limit.
         self.rounds_left = if used < limit / 2 { 63 } else { 3 };
-        // What spilling did not free, it will not free the next time either.
+        // Memory that the last spill did not free will not be freed by the next one either.
         let floor = self.memory_floor.min(limit);
         let most = (limit / 10 * 7).max(floor + (limit - floor) / 4);
         if self.is_world() && self.spill.is_none() {
@@ -43,7 +44,7 @@ impl Explorer<'_> {
             return true;
         }
         if live_states(&self.frontier).nth(1).is_none() {
-            // To spill the only state would not help: it is taken up again at once.
+            // Spilling the only state would not help: it is taken up again at once.
             self.config.memory.release();
             self.memory_floor = self.config.memory.used();
             return self.fits();
@@ -56,7 +57,7 @@ impl Explorer<'_> {
         self.fits()
     }
 
-    /// Notes how much memory is left up to the limit.
+    /// Records how much memory is left up to the limit.
     fn measure_room(&mut self) {
         let Some(limit) = self.config.limits.max_memory else {
             return;
@@ -68,20 +69,20 @@ impl Explorer<'_> {
         self.worker.vm.most_made = self.made_at_check.saturating_add(self.room);
     }
 
-    /// So much memory was taken since it was looked at that it is time to look again.
+    /// Returns whether so much memory was allocated since the last check that a new one is due.
     pub(super) fn has_grown(&self) -> bool {
         let made = made_bytes() - self.made_at_check;
         made > self.room / GROWTH_PART
     }
 
-    /// How many instructions may run before memory is looked at again.
+    /// Returns how many instructions may run before the next check of memory.
     pub(crate) fn most_instructions(&self) -> u64 {
         let made = made_bytes() - self.made_at_check;
         (self.room.saturating_sub(made) / MEMORY_OF_INSTRUCTION).max(SHORT_SLICE)
     }
 
-    /// Whether the limit may be reached. Looks at memory again where much was taken: terms take
-    /// some, too, which is not counted.
+    /// Returns whether the limit may be reached. Measures again after much was allocated, because
+    /// terms are not counted in between.
     pub(crate) fn is_out_of_room(&mut self) -> bool {
         if self.config.limits.max_memory.is_some() && self.has_grown() {
             self.measure_room();
@@ -90,8 +91,8 @@ impl Explorer<'_> {
         made_bytes() - self.made_at_check > self.room
     }
 
-    /// An instruction of the state that runs takes more memory than there is. Spills all other
-    /// states. Returns `false` if there are none.
+    /// Spills all states other than the running one, because its instruction needs more memory than
+    /// is left. Returns `false` if that has not helped.
     pub(crate) fn clear_room(&mut self) -> bool {
         let before = self.room.saturating_sub(made_bytes() - self.made_at_check);
         let live: Vec<StateId> = match self.spill {
@@ -114,8 +115,8 @@ impl Explorer<'_> {
         !live.is_empty() || self.room > before + ROOM_TO_SPILL || self.narrow_team()
     }
 
-    /// Where several workers have too much memory together, all but the lead leave. Returns
-    /// `false` if that has not helped.
+    /// Makes all workers but the lead leave, if several workers together use too much memory.
+    /// Returns `false` if that has not helped.
     fn narrow_team(&mut self) -> bool {
         match &self.member {
             Some(member) if !self.is_world() => member.narrow(),
@@ -123,8 +124,9 @@ impl Explorer<'_> {
         }
     }
 
-    /// Whether what cannot be spilled is within the limit: the table of a world, or single states
-    /// of a program. For programs small limits leave room for what is no state.
+    /// Returns whether the memory that cannot be spilled is within the limit: the table of a world,
+    /// or single states of a program. For programs, small limits allow a fixed amount for data
+    /// other than states.
     fn fits(&self) -> bool {
         let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
         let most = if self.is_world() {
@@ -135,11 +137,12 @@ impl Explorer<'_> {
         self.memory_floor <= most
     }
 
-    /// Keeps one of `part` states in memory, and `entries` spilled ones in the frontier.
+    /// Spills all states but one in `part`, and keeps at most `entries` spilled states in the
+    /// frontier.
     fn make_room(&mut self, part: usize, entries: usize) {
         self.spill_all_but(part);
         if self.is_stopping() {
-            // The time that is left is for the last checkpoint.
+            // The time that is left is needed for the last checkpoint.
             return;
         }
         if !self.is_world() {
@@ -150,7 +153,7 @@ impl Explorer<'_> {
         self.memory_floor = self.config.memory.used();
     }
 
-    /// Spills all states but one of `part`.
+    /// Spills all states but one in `part`.
     fn spill_all_but(&mut self, part: usize) {
         let most = match self.is_world() {
             true => self.least_needed(part),
@@ -190,7 +193,8 @@ impl Explorer<'_> {
 
     /// Frees terms that no state uses.
     fn sweep(&mut self) {
-        // States share most of their terms: a list of all of them may take more than all states.
+        // States share most of their terms: a list of all of them may take more memory than all
+        // states.
         let mut marking = Marking::new(&self.worker.arena);
         for (_, stored) in self.frontier.iter() {
             match stored {
@@ -209,14 +213,15 @@ impl Explorer<'_> {
         self.worker.arena.sweep_unmarked(&marks);
     }
 
-    /// How many states the frontier may hold: a spilled state takes memory there, too.
+    /// Returns how many states the frontier may hold, because an entry of a spilled state uses
+    /// memory, too.
     fn most_in_frontier(&self) -> usize {
         let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
         usize::try_from(limit / MEMORY_AN_ENTRY).unwrap_or(usize::MAX)
     }
 
-    /// If the frontier has more than this number of spilled states, moves
-    /// all but half of it to the backlog.
+    /// Moves spilled states from the frontier to the backlog if there are more than `most`, until
+    /// half that number is left.
     fn fill_backlog(&mut self, most: usize) {
         if self.frontier.spilled() <= most {
             return;
@@ -243,12 +248,13 @@ impl Explorer<'_> {
         }
     }
 
+    /// Appends a list of spilled states to the backlog.
     pub(crate) fn put_last(&mut self, bundle: Bundle) {
         self.in_backlog += bundle.count as usize;
         self.backlog.push_back(bundle);
     }
 
-    /// Moves states from the backlog to the frontier where there is room.
+    /// Moves states from the backlog to the frontier while it has room.
     pub(crate) fn take_from_backlog(&mut self) {
         self.take_from_backlog_up_to(self.most_in_frontier() / 4);
     }
@@ -276,7 +282,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Takes up states of a program without keeping them in memory, where they are traces.
+    /// Takes up states of a program from other workers. They are spilled at once, where they are
+    /// traces, and not kept in memory.
     pub(crate) fn stow(&mut self, jobs: Vec<Job>) {
         for part in jobs.chunks(BUNDLE) {
             let traces = part.iter().filter_map(|job| match job {
@@ -301,12 +308,12 @@ impl Explorer<'_> {
         }
     }
 
-    /// Spilled states that have no place in the frontier.
+    /// Returns the lists of spilled states that are not in the frontier.
     pub(crate) fn backlog(&self) -> impl Iterator<Item = &Bundle> {
         self.backlog.iter()
     }
 
-    /// The weight of all that is still to be explored.
+    /// Returns the weight of all that is still to be explored.
     pub fn pending_weight(&self) -> WeightSum {
         if self.is_world() {
             return self.pending_worlds();
@@ -328,24 +335,24 @@ impl Explorer<'_> {
     }
 }
 
-/// Memory that programs get for data other than states, whatever the limit.
+/// Memory for data other than states that programs always get, whatever the limit.
 const LEAST: u64 = 128 << 20;
-/// Memory is checked again after this part of what is left was used.
+/// Memory is checked again after one part in this many of what was left is used.
 const GROWTH_PART: u64 = 8;
-/// The most memory that an instruction takes: two pages and what is kept about them.
-/// Those that write more ask first.
+/// Maximum memory that an instruction allocates: two pages and their bookkeeping. Instructions that
+/// write more ask first.
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
-/// The least instructions between two checks.
+/// Minimum number of instructions between two checks.
 const SHORT_SLICE: u64 = 1000;
 /// Memory that is kept free for spilling, besides a part of the limit.
 const ROOM_TO_SPILL: u64 = 2 << 20;
-/// States that are spilled between two looks at the clock: one with a long path condition takes a
-/// millisecond.
+/// Number of states that are spilled between two checks of the clock: a state with a long path
+/// condition takes a millisecond.
 const SPILLED_TOGETHER: usize = 64;
-/// Memory that is allowed for an entry of the frontier and what searchers know about it.
+/// Memory that is allowed for an entry of the frontier and for the searchers' data about it.
 const MEMORY_AN_ENTRY: u64 = 1024;
 
-/// States that are in memory.
+/// Returns the states of the frontier that are in memory.
 pub(super) fn live_states(frontier: &Frontier) -> impl Iterator<Item = (StateId, &State)> {
     frontier.iter().filter_map(|(id, stored)| match stored {
         Stored::Live(state) => Some((id, &**state)),
@@ -353,7 +360,7 @@ pub(super) fn live_states(frontier: &Frontier) -> impl Iterator<Item = (StateId,
     })
 }
 
-/// Spilled states, beginning with this id.
+/// Returns the spilled states of the frontier, beginning with this id.
 fn spilled_states(frontier: &Frontier, first: StateId) -> impl Iterator<Item = (StateId, SpillId)> {
     frontier
         .iter_from(first)

@@ -1,10 +1,10 @@
 //! Merging of paths between `klee_open_merge` and `klee_close_merge`.
 //!
-//! Where a program opens a region, all its paths to the close are explored at once, and those that
-//! can be merged go on as one state. So a region is a single answer on the path of a merged state,
-//! which is a function of the state that opens it: a pending trace notes which regions were
-//! merged, and to follow it means to explore them again. A finished trace needs no note, because
-//! its inputs take one of the merged paths.
+//! When a program opens a region, all its paths to the close are explored at once, and those that
+//! can be merged continue as one state. So a region is a single answer on the path of a merged
+//! state, and that answer is a function of the state that opens the region: a pending trace records
+//! which regions were merged, and following it explores them again. A finished trace needs no
+//! record, because its inputs take one of the merged paths.
 
 use everett_expr::ExprId;
 use everett_vm::Merge;
@@ -13,24 +13,25 @@ use super::*;
 use crate::path::{Answer, MergePoint};
 use crate::worker::Other;
 
-/// Paths of a region that are explored at once. If there are more, they go on one by one.
+/// Maximum number of paths of a region that are explored at once. If there are more, they continue
+/// one by one.
 const MOST_PATHS: usize = 256;
-/// The same for instructions on all of them together.
+/// Maximum number of instructions on all paths of a region together.
 const MOST_INSTRUCTIONS: u64 = 4_000_000;
 
-/// What comes of a state that opens a region.
+/// The outcome for a state that opens a region.
 pub(super) enum Opened {
-    /// It goes on.
+    /// The state continues behind the opening or the close.
     Continues,
-    /// The run stops; it still stands there.
+    /// The run stops; the state remains at the opening of the region.
     Stands,
-    /// It was merged before, and cannot be merged again.
+    /// The state follows a trace of a merged state, and the paths cannot be merged again.
     Lost,
 }
 
-/// Why the paths of a region are not known.
+/// Why the paths of a region were not explored.
 enum Unexplored {
-    /// There are too many, or they take too long.
+    /// There are too many paths, or they take too long.
     TooMany,
     /// The run stops.
     Late,
@@ -39,23 +40,25 @@ enum Unexplored {
 /// The paths of a region.
 #[derive(Default)]
 struct Region {
-    /// States at its close.
+    /// States at the close of the region.
     closed: Vec<State>,
-    /// States that do not get there without a choice or an end.
+    /// States that do not reach the close without a choice or an end, before that choice or end.
     left: Vec<State>,
     instructions: u64,
 }
 
-/// States that are one from the close of a region on.
+/// States that are merged into one at the close of a region.
 struct Group {
+    /// The merged state.
     state: Box<State>,
-    /// The condition under which a path is one of them.
+    /// The condition under which a path belongs to the group, added since the region was opened.
     condition: ExprId,
     members: u32,
     digest: u64,
 }
 
-/// Two paths differ in nothing but their conditions.
+/// Returns whether a path differs from the path that opened the region in nothing but its
+/// condition.
 fn is_mergeable(path: &Path, since: &Path) -> bool {
     path.inputs.len() == since.inputs.len()
         && path.choices.len() == since.choices.len()
@@ -65,9 +68,9 @@ fn is_mergeable(path: &Path, since: &Path) -> bool {
 }
 
 impl Explorer<'_> {
-    /// Whether a search merges paths. Worlds have states of several hosts, also
-    /// those that a program boots; a second build depends on the first one's path;
-    /// and some checks are about single paths.
+    /// Returns whether a search merges paths. It does not for worlds, also those that a program
+    /// boots, because they have states of several hosts; with a second build, because that depends
+    /// on the path of the first; and with checks about single paths.
     pub(super) fn merges_paths(config: &ExplorerConfig, images: &[Image]) -> bool {
         let vm = &config.vm;
         let checks = vm.check_races || vm.check_uninitialised || vm.log_writes;
@@ -76,7 +79,7 @@ impl Explorer<'_> {
         config.world.is_none() && config.against.is_none() && !boots && !checks
     }
 
-    /// A state opens a region: explores its paths to the close, and merges them.
+    /// Explores the paths of a region that a state opens to its close, and merges them.
     pub(super) fn open_region(
         &mut self,
         id: StateId,
@@ -88,7 +91,7 @@ impl Explorer<'_> {
         let region = match self.explore_region(state) {
             Ok(region) => region,
             Err(unexplored) => {
-                // What was seen is seen again when the paths go on one by one.
+                // This coverage is seen again when the paths continue one by one.
                 self.worker.coverage = coverage;
                 return match unexplored {
                     Unexplored::Late => Opened::Stands,
@@ -122,7 +125,7 @@ impl Explorer<'_> {
         Opened::Continues
     }
 
-    /// The weight of the state that opened a region goes to all that came of it.
+    /// Divides the weight of the state that opened a region among all states that came of it.
     fn share_weight(&self, opened: &State, first: &mut State, others: &mut VecDeque<Box<State>>) {
         let mut rest = opened.path.weight;
         let all = std::iter::once(first).chain(others.iter_mut().map(|other| &mut **other));
@@ -135,6 +138,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Adds a state that came of a region to the frontier, unless it is too deep or pruned.
     fn add_outcome(&mut self, id: StateId, state: Box<State>, listener: &mut dyn Listener) {
         if self.is_over_depth(&state) {
             self.note_limit("max-depth");
@@ -148,9 +152,10 @@ impl Explorer<'_> {
         }
     }
 
+    /// Explores all paths of a region from its opening to its close.
     fn explore_region(&mut self, opened: &State) -> Result<Region, Unexplored> {
         let mut first = Box::new(opened.clone());
-        // All its paths are explored, not just that of the trace.
+        // All paths are explored, not just that of the trace.
         first.path.follow = None;
         first.path.open_regions = Some(1);
         first.path.answer(Answer::Merge(0));
@@ -189,7 +194,7 @@ impl Explorer<'_> {
                 (HostExit::Suspended, None) => return Err(Unexplored::TooMany),
                 (HostExit::Budget, _) => pending.push(state),
                 _ => {
-                    // It executes that again.
+                    // The state executes the last slice again.
                     before.covered_new |= state.covered_new;
                     before.path.counted = before.path.counted.max(state.instructions());
                     before.path.open_regions = None;
@@ -200,9 +205,9 @@ impl Explorer<'_> {
         Ok(region)
     }
 
-    /// Merges the states at the close of a region, as far as they can be.
+    /// Merges the states at the close of a region, as far as possible.
     fn merge_closed(&mut self, opened: &State, mut closed: Vec<State>) -> Vec<Group> {
-        // Models, which decide the order of exploration, are not the same in every run.
+        // The order of exploration depends on models, which are not the same in every run.
         closed.sort_by_key(|state| state.path.digest);
         let mut groups: Vec<Group> = Vec::new();
         for state in closed {
@@ -217,6 +222,7 @@ impl Explorer<'_> {
         groups
     }
 
+    /// Creates the group of a single state.
     fn group_of(&mut self, opened: &State, state: Box<State>) -> Group {
         let arena = &mut self.worker.arena;
         let new = state.path.constraints.iter();
@@ -233,7 +239,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Joins a state into a group, if it can be.
+    /// Merges the state of another group into this group. Returns `false` if that is impossible.
     fn join_group(&mut self, opened: &State, group: &mut Group, other: &Group) -> bool {
         let states = [&group.state, &other.state];
         if !states
@@ -258,7 +264,7 @@ impl Explorer<'_> {
         group.members += 1;
         group.digest = group.digest.rotate_left(7) ^ other.digest;
         if other.state.covered_new && !group.state.covered_new {
-            // Its test takes a path that was new.
+            // The test of the merged state then takes a path that covered something new.
             group.state.path.model = other.state.path.model.clone();
         }
         group.state.covered_new |= other.state.covered_new;
@@ -266,7 +272,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// The state of a group behind the close of the region.
+    /// Returns the state of a group, behind the close of the region.
     fn leave(&mut self, opened: &State, group: Group) -> Box<State> {
         let mut state = group.state;
         state.path.counted = state.path.counted.max(state.instructions());
@@ -286,17 +292,17 @@ impl Explorer<'_> {
         state
     }
 
-    /// Notes on the path of a state that it was merged from others.
+    /// Records the opening and the close of a region on the path of a merged state.
     fn pass(&mut self, path: &mut Path, condition: ExprId, digest: u64) {
         path.merges.push(path.answered);
         path.constrain(&mut self.worker.arena, condition);
         path.answer(Answer::Merge(digest));
-        // The next answer is that of the close, where the state stands.
+        // The next answer is that of the close, where the state is now.
         path.tape.clear();
         path.answer(Answer::Merge(0));
     }
 
-    /// A state that follows a trace goes on as the merged state that the trace is in.
+    /// Continues a state that follows a trace as the merged state that the trace belongs to.
     fn take_group(&mut self, state: &mut State, groups: Vec<Group>) -> Opened {
         for group in groups.into_iter().filter(|group| group.members > 1) {
             let (arena, scratch) = (&self.worker.arena, &mut self.worker.scratch);
@@ -310,7 +316,7 @@ impl Explorer<'_> {
         Opened::Lost
     }
 
-    /// Whether a state stands where a region opens, and not only waits.
+    /// Returns whether a suspended state is at the opening of a region, and clears that mark.
     pub(super) fn opens_region(state: &mut State) -> bool {
         state.path.at_merge.take() == Some(MergePoint::Open)
     }

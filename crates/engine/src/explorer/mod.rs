@@ -56,11 +56,11 @@ pub trait Listener {
     fn difference(&mut self, _difference: &Difference) {}
     /// A world ended with these traces of its hosts. Called only if a test is wanted.
     fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
-    /// A dstate settled, which means that nothing will happen in it any more: all combinations of
-    /// one of these states per host are worlds that ended. States are named by digests of their
-    /// answers. Called only if [`Listener::wants_settled`].
+    /// A dstate settled: nothing will happen in it any more, so every combination of one of these
+    /// states per host is a world that ended. States are named by digests of their answers. Called
+    /// only if [`Listener::wants_settled`].
     fn settled(&mut self, _hosts: Vec<Vec<u64>>) {}
-    /// Whether [`Listener::settled`] is called.
+    /// Returns whether [`Listener::settled`] is called.
     fn wants_settled(&self) -> bool {
         false
     }
@@ -85,16 +85,16 @@ pub trait Listener {
     fn exposed(&mut self, _state: &mut StateView<'_, '_>) -> Keep {
         Keep::Yes
     }
-    /// Whether [`Listener::waits`] is called: hosts then stop whenever they block.
+    /// Returns whether [`Listener::waits`] is called: hosts then stop whenever they block.
     fn wants_waits(&self) -> bool {
         false
     }
-    /// Whether states keep what they send ([`StateView::sent`]).
+    /// Returns whether states keep the packets that they send ([`StateView::sent`]).
     fn keeps_sent(&self) -> bool {
         false
     }
-    /// A host sends a packet to others. Its payload may be symbolic,
-    /// under the sender's path condition.
+    /// A host sends a packet to others. Its payload may be symbolic, under the sender's path
+    /// condition.
     fn sent(
         &mut self,
         _sender: &mut StateView<'_, '_>,
@@ -111,51 +111,52 @@ pub trait Listener {
     fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
     /// A path has declared itself a host of a world; the trace leads to its state.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
-    /// The next tick writes a checkpoint: all workers must pause.
+    /// Returns whether the next tick writes a checkpoint, for which all workers must pause.
     fn is_saving_due(&mut self) -> bool {
         false
     }
     /// Called often, for instance to show progress.
     fn tick(&mut self, explorer: &Explorer<'_>);
-    /// How long it would take to write the results if the search stopped
-    /// now; the time limit includes it.
+    /// Returns how long it would take to write the results if the search stopped now; the time
+    /// limit includes it.
     fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
         Duration::ZERO
     }
-    /// Time to reserve after the search; the time limit includes it.
+    /// Returns the time to reserve after the search; the time limit includes it.
     fn time_after(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// A batch ends after this many forks, because the memory in use is not checked before.
+/// Maximum number of forks in a batch: memory is checked only between batches.
 const FORKS_A_BATCH: u64 = 256;
-/// Lost states that are named one by one.
+/// Maximum number of lost states that are named one by one.
 const MOST_NAMED_LOSSES: usize = 32;
-/// Part of the memory that the index of the spill file may take.
+/// Fraction of the memory limit that the index of the spill file may use.
 const SPILL_INDEX_PART: u64 = 64;
 
 /// Where a search begins.
 pub enum Start {
     /// At the start of the programs.
     Beginning,
-    /// Where this trace of a program leads.
+    /// At the state to which this trace of a program leads.
     Trace(Trace),
-    /// The same, followed loosely: what the trace leaves out takes its default. Inputs are matched
-    /// by name and choices by site. The solver is not queried.
+    /// At the state to which this trace of a program leads, followed loosely: what the trace leaves
+    /// out takes its default. Inputs are matched by name and choices by site. The solver is not
+    /// queried.
     Loosely(Trace),
-    /// In one world, along these traces of its hosts, followed loosely.
-    /// Messages between hosts are logged.
+    /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are
+    /// logged.
     World(BTreeMap<String, Trace>),
     /// With an empty frontier: states come from other workers.
     Nothing,
-    /// With these states of a program, as pending traces.
+    /// With these states of a program, given as pending traces.
     States(Vec<Trace>),
-    /// At the checkpoint of an earlier search; its files lie beside the spill file.
+    /// At the checkpoint of an earlier search; its files are beside the spill file.
     Saved(Box<Saved>),
-    /// With these worlds.
+    /// With these worlds, of which each host is given as a pending trace.
     Pending(Vec<PendingWorld>),
-    /// With these worlds of another search. They are not trusted.
+    /// With these worlds of another search, which are validated before they are used.
     Worlds(Vec<Worlds>),
 }
 
@@ -164,14 +165,14 @@ pub enum Start {
 pub enum Stopped {
     /// The frontier is empty.
     Finished,
-    /// It reached this limit.
+    /// The search reached this limit.
     Limit(&'static str),
     /// The stop flag was set.
     Asked,
 }
 
 impl Stopped {
-    /// Its name in summaries.
+    /// Returns the name of the reason in summaries.
     pub fn name(&self) -> &'static str {
         match self {
             Stopped::Finished => "finished",
@@ -181,7 +182,7 @@ impl Stopped {
     }
 }
 
-/// The search.
+/// The search: the frontier, the worker that runs states, and all that is counted.
 pub struct Explorer<'a> {
     pub(crate) config: ExplorerConfig,
     pub(crate) worker: Worker<'a>,
@@ -194,56 +195,57 @@ pub struct Explorer<'a> {
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
     pub(crate) limits_hit: Vec<&'static str>,
-    /// Requests that kernels refused, by call, request and location,
-    /// with the largest count on one path.
+    /// Requests that kernels refused, by call, request and location, with the largest count on one
+    /// path.
     refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
-    /// The same for the run that this one resumes.
+    /// Requests that kernels refused in the run that this one resumes.
     pub(crate) earlier_refusals: Vec<Unsupported>,
     pub(crate) warnings: Vec<String>,
     pub(crate) spill: Option<SpillFile>,
     /// Files of earlier checkpoints that may still contain states.
     pub(crate) older_files: Vec<PathBuf>,
-    /// Spilled states that are not in the frontier.
+    /// Spilled states that are not in the frontier, as lists in the spill file.
     backlog: VecDeque<Bundle>,
-    /// Their number.
+    /// Number of states in the backlog.
     in_backlog: usize,
-    /// States that the last checkpoint lacks.
+    /// Number of states that the last checkpoint lacks.
     pub(crate) unsaved: u64,
-    /// Lost states that were named.
+    /// Number of lost states that were named in warnings.
     named_losses: usize,
-    /// Checks of the clock.
+    /// Counts calls of `out_of_time`, which reads the clock only at some of them.
     ticks: u64,
     closing: Closing,
     /// Rounds until memory is checked again.
     rounds_left: u64,
-    /// Forks until it is checked even if there are rounds left.
+    /// Forks until memory is checked, even if there are rounds left.
     pub(crate) forks_left: u64,
-    /// Memory that stays in use after states were spilled.
+    /// Memory that was still in use after the last spill.
     memory_floor: u64,
-    /// Memory that was left up to the limit when it was checked, and what had been made by then.
+    /// Memory that was left up to the limit at the last check, for this worker.
     room: u64,
     made_at_check: u64,
     /// The state mapping and the network between hosts.
     pub(crate) world: World,
-    /// Other workers on the same search.
+    /// This worker's membership in a team of workers on the same search, if there is one.
     pub(crate) member: Option<Member>,
-    /// States between workers while a checkpoint is written.
+    /// States that are in transit between workers while a checkpoint is written.
     pub(crate) in_transit: Vec<Job>,
-    /// Counters of their solvers.
+    /// Counters of the solvers of other workers.
     pub(crate) others_solver: SolverStatistics,
     pub(crate) team_statistics: TeamStatistics,
     /// Coverage of searches elsewhere, which only guides this one; empty if there is none.
     covered_elsewhere: Vec<u8>,
-    /// Counters of the solver in parts that were taken.
+    /// Counters of the solvers in parts of other searches that were added to this one.
     pub(crate) parted_solver: SolverFigures,
-    /// What was explored in them.
+    /// Work in parts of other searches that were added to this one.
     pub(crate) parted_work: ExploredWork,
-    /// Instructions that rematerialise states that were given away without being worth it.
+    /// Replay instructions of states that were given away although the work below them did not
+    /// outweigh the replay.
     pub(crate) given_replay: u64,
 }
 
 impl<'a> Explorer<'a> {
-    /// A search at its start.
+    /// Creates a search at its start.
     pub fn new(
         images: &'a [Image],
         config: ExplorerConfig,
@@ -330,7 +332,7 @@ impl<'a> Explorer<'a> {
         Ok(explorer)
     }
 
-    /// Whether it explores worlds of several hosts rather than a single program.
+    /// Returns whether it explores worlds of several hosts rather than a single program.
     pub fn is_world(&self) -> bool {
         self.config.world.is_some()
     }
@@ -392,8 +394,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Why a search stops that has too much in memory: spilling is not finished where the time is
-    /// over or the user asks it to stop.
+    /// Returns why a search stops that uses too much memory. It may be that spilling was cut short,
+    /// because the time is over or the user asked the search to stop.
     fn stopped_by_memory(&mut self, stop: &AtomicBool) -> Stopped {
         if stop.load(Ordering::Relaxed) {
             return Stopped::Asked;
@@ -426,7 +428,8 @@ impl<'a> Explorer<'a> {
         self.note_limit(limit);
     }
 
-    /// Why a search with an empty frontier stops.
+    /// Returns why a search with an empty frontier stopped: at the limit of virtual time, or
+    /// finished.
     pub fn stopped_by_virtual_time(&self) -> Stopped {
         match self.limits_hit.contains(&VIRTUAL_TIME) {
             true => Stopped::Limit(VIRTUAL_TIME),
@@ -440,7 +443,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Records code that a state was the first to execute, for searchers and other workers.
+    /// Records that a state has executed new code, for searchers and other workers.
     pub(crate) fn note_coverage(&mut self, state: &mut State) {
         if !std::mem::take(&mut self.worker.coverage.grew) {
             return;
@@ -482,7 +485,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Records that a spilled state cannot be read, and says which.
+    /// Records that a spilled state cannot be read, and names its position in the file.
     pub(crate) fn note_lost_state(&mut self, at: SpillId, error: &str) {
         self.named_losses += 1;
         if self.named_losses > MOST_NAMED_LOSSES {
@@ -526,12 +529,13 @@ impl<'a> Explorer<'a> {
         deadline.is_some_and(|end| self.config.clock.now() >= end)
     }
 
-    /// Whether the run ends, at its deadline or on request: unanswered queries then stay open.
+    /// Returns whether the run ends, at its deadline or on request: unanswered queries then stay
+    /// open.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_late() || self.worker.solver.is_interrupted()
     }
 
-    /// The clock of the run and when the search has to stop.
+    /// Returns the clock of the run, and when the search has to stop.
     pub(crate) fn time_limit(&self) -> Deadline {
         self.deadline().map(|end| (self.config.clock, end))
     }
@@ -540,7 +544,7 @@ impl<'a> Explorer<'a> {
         self.is_at_limit(Counted::Forks)
     }
 
-    /// Number of ended paths, with findings or without.
+    /// Returns the number of ended paths, with or without findings.
     pub(crate) fn paths_ended(&self) -> u64 {
         self.statistics.paths_completed + self.statistics.paths_partial
     }
@@ -552,7 +556,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Whether all workers together have reached a limit.
+    /// Returns whether all workers together have reached a limit.
     fn is_at_limit(&self, counted: Counted) -> bool {
         let Some(limit) = self.limit_of(counted) else {
             return false;
@@ -565,7 +569,7 @@ impl<'a> Explorer<'a> {
         count >= limit
     }
 
-    /// Counts the next one for all workers; `false` if the limit is reached.
+    /// Counts one more path or fork for all workers. Returns `false` if the limit is reached.
     fn reserve(&self, counted: Counted) -> bool {
         match (&self.member, self.limit_of(counted)) {
             (Some(member), Some(limit)) => {
@@ -585,7 +589,7 @@ impl<'a> Explorer<'a> {
         limit.is_some_and(|limit| state.path.depth > limit)
     }
 
-    /// The properties by which searchers order a state.
+    /// Returns the properties by which searchers order a state.
     pub(crate) fn info(&self, state: &State) -> StateInfo {
         let distance = state.host.as_ref().map_or(0, |host| {
             let frames = host.thread().frames.iter().rev();
@@ -622,7 +626,7 @@ impl<'a> Explorer<'a> {
         &self.config.hosts[host.index()]
     }
 
-    /// Takes the counters, to report them.
+    /// Takes the counters, to report them to the lead, and resets them.
     pub(crate) fn take_statistics(&mut self) -> Statistics {
         let executed = self.statistics.instructions;
         // Only the distance from it counts; 0 would mean that there was no renewal yet.
@@ -631,45 +635,45 @@ impl<'a> Explorer<'a> {
         std::mem::take(&mut self.statistics)
     }
 
-    /// Counts findings together with other workers.
+    /// Replaces the index of findings by one that other workers share.
     pub(crate) fn share_findings(&mut self, findings: FindingIndex) {
         self.findings = findings;
     }
 
-    /// Counters of the search.
+    /// Returns the counters of the search.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// The same, to continue the counts of an earlier run.
+    /// Returns the counters of the search, to continue those of an earlier run.
     pub fn statistics_mut(&mut self) -> &mut Statistics {
         &mut self.statistics
     }
 
-    /// Counters of the solver.
+    /// Returns the counters of all solvers of the team.
     pub fn solver_statistics(&self) -> SolverStatistics {
         let mut all = self.worker.solver.statistics().clone();
         all.add(&self.others_solver);
         all
     }
 
-    /// The source lines whose queries took longest, at most `most`, longest first.
+    /// Returns the source lines whose queries took longest, at most `most`, longest first.
     pub fn solver_lines(&self, most: usize) -> Vec<SolverLine> {
         solver_lines(self.images(), &self.solver_statistics(), most)
     }
 
-    /// Coverage of the search.
+    /// Returns the coverage of the search.
     pub fn coverage(&self) -> &Coverage {
         &self.worker.coverage
     }
 
-    /// The same, to continue an earlier run.
+    /// Returns the coverage of the search, to continue that of an earlier run.
     pub fn coverage_mut(&mut self) -> &mut Coverage {
         &mut self.worker.coverage
     }
 
-    /// Notes what searches elsewhere have covered, a mark for each segment. Searchers do not look
-    /// for it any more; results, tests and the coverage of this search do not depend on it.
+    /// Records what searches elsewhere have covered, as one mark for each segment. It only guides
+    /// searchers: results, tests and the coverage of this search do not depend on it.
     pub fn know_covered(&mut self, marks: &[u8]) {
         let known = &mut self.covered_elsewhere;
         known.resize(self.worker.coverage.segments.len(), 0);
@@ -679,49 +683,49 @@ impl<'a> Explorer<'a> {
             *known |= u8::from(*mark != 0);
         }
         if is_new {
-            // It comes seldom, so distances are renewed at once.
+            // New coverage arrives rarely, so distances are renewed at once.
             self.distances_stale = true;
             self.instructions_at_renewal = 0;
         }
     }
 
-    /// Findings so far.
+    /// Returns the findings so far.
     pub fn findings(&self) -> &FindingIndex {
         &self.findings
     }
 
-    /// The same, so that findings of an earlier run are not reported again.
+    /// Returns the index of findings, so that findings of an earlier run are not reported again.
     pub fn findings_mut(&mut self) -> &mut FindingIndex {
         &mut self.findings
     }
 
-    /// Limits that were reached.
+    /// Returns the limits that were reached.
     pub fn limits_hit(&self) -> &[&'static str] {
         &self.limits_hit
     }
 
-    /// Warnings for the user.
+    /// Returns the warnings for the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Number of unexplored states.
+    /// Returns the number of unexplored states, also of other workers.
     pub fn states(&self) -> usize {
         let elsewhere = self.member.as_ref().map_or(0, Member::elsewhere);
         self.frontier.len() + self.in_backlog + elsewhere
     }
 
-    /// Counters of worlds.
+    /// Returns the counters of worlds.
     pub fn world_statistics(&self) -> &WorldStatistics {
         &self.world.counted
     }
 
-    /// The configuration of the search.
+    /// Returns the configuration of the search.
     pub fn config(&self) -> &ExplorerConfig {
         &self.config
     }
 
-    /// The programs.
+    /// Returns the programs.
     pub fn images(&self) -> &'a [Image] {
         self.worker.images
     }

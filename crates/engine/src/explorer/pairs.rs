@@ -14,8 +14,8 @@ use crate::second::{Behaviour, Second};
 use crate::trace::TraceEnd;
 
 impl Explorer<'_> {
-    /// Lets the other build go on where a path of the first one has ended, if there is
-    /// one and the end can be compared.
+    /// Starts the other build where a path of the first one has ended. Returns `false` if there is
+    /// no other build or the end cannot be compared.
     pub(super) fn goes_on(&mut self, id: StateId, state: &State, ending: &Ending) -> bool {
         if self.config.against.is_none() {
             return false;
@@ -30,8 +30,8 @@ impl Explorer<'_> {
         path.second = Some(Box::new(Second::after(made, first, instructions)));
         path.names = Names::default();
         path.takes_one_side = false;
-        // The start of the second run counts as an answer, so that a
-        // trace says whether it has begun.
+        // The start of the second build counts as an answer, so that a trace says whether it has
+        // started.
         path.answer(Answer::Bool(true));
         path.tape.clear();
         next.host = None;
@@ -39,7 +39,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// What a path did; `None` if its end says nothing about the program.
+    /// Returns what a path did; `None` if its end says nothing about the program.
     fn behaviour(&mut self, state: &State, ending: &Ending) -> Option<Behaviour> {
         let (ending, status) = match ending {
             Ending::Exit(status) => (PathEnding::Exit(0), Some(*status)),
@@ -68,7 +68,7 @@ impl Explorer<'_> {
         })
     }
 
-    /// The path of the second build has ended.
+    /// Ends a path of the second build, and compares it with that of the first.
     pub(super) fn end_second(
         &mut self,
         id: StateId,
@@ -95,8 +95,8 @@ impl Explorer<'_> {
         self.hear(&state, 0);
     }
 
-    /// Reports an input of the path on which the builds differ, if there is one.
-    /// `false` if the solver does not know.
+    /// Reports an input of the path for which the builds differ, if there is one. Returns `false`
+    /// if the solver cannot decide that.
     fn compare(
         &mut self,
         path: &mut Path,

@@ -7,8 +7,8 @@ use crate::oracle::Fork;
 use crate::worker::{Other, RunFor};
 
 impl Explorer<'_> {
-    /// Runs the state that the searcher picks for a batch. Returns
-    /// why the search stops, if it does.
+    /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it
+    /// does.
     pub(super) fn run_program(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
         let Some(id) = self.select() else {
             return Some(Stopped::Finished);
@@ -23,10 +23,10 @@ impl Explorer<'_> {
         None
     }
 
-    /// Picks the next state. A spilled one must be rematerialised from the start, so it is passed
-    /// over while there are others, unless little was spent on that.
+    /// Picks the next state. A spilled state must be rematerialised from the start, so it is passed
+    /// over while there are others in memory, unless few instructions were spent on that so far.
     fn select(&mut self) -> Option<StateId> {
-        /// Part of all instructions that may be spent.
+        /// Fraction of all instructions that may be spent on rematerialising states.
         const PART: u64 = 20;
         const TRIES: u32 = 64;
         let spent = self.statistics.replayed > self.statistics.instructions / PART;
@@ -92,9 +92,9 @@ impl Explorer<'_> {
                         }
                     }
                 }
-                // The time is over and a question is open.
+                // The time is over, and a question is open.
                 (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
-                // An instruction waits for memory.
+                // The instruction waits for memory.
                 (HostExit::Suspended, None) if self.clear_room() => {}
                 (HostExit::Suspended, None) => {
                     self.note_limit("max-memory");
@@ -138,15 +138,15 @@ impl Explorer<'_> {
         self.searcher.updated(&self.frontier, id);
     }
 
-    /// A state that may not end any more, because another worker's path was the
-    /// last: it will end another time.
+    /// Returns a state before the end of its path, for a path that may not end now because another
+    /// worker's path reached the limit. It ends when the run is resumed.
     fn before_its_end(&self, state: &State) -> Box<State> {
         let trace = state.path.pending_trace(&mut Sharing::default());
         Box::new(State::starting(Path::following(Arc::new(trace))))
     }
 
-    /// Checks the clock now and then, so that states that fork all the
-    /// time do not run past the limit.
+    /// Reads the clock now and then, so that states that fork all the time do not run past the
+    /// limit.
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
         self.ticks.is_multiple_of(64) && self.is_late()
@@ -158,6 +158,7 @@ impl Explorer<'_> {
         limit.is_some_and(|limit| executed >= limit)
     }
 
+    /// Runs a state for at most `budget` instructions, and less if memory is short.
     pub(super) fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
         let budget = budget.min(self.most_instructions());
@@ -169,8 +170,8 @@ impl Explorer<'_> {
             .run(state, host, None, RunFor::Budget(budget), deadline)
     }
 
-    /// Whether the program wants one side of this fork only. The run is
-    /// not complete then, and says why.
+    /// Returns whether the program wants only one side of this fork (`klee_set_forking`). The run
+    /// is then not complete, and reports why.
     pub(crate) fn takes_one_side(&mut self, state: &State, fork: &Fork) -> bool {
         let one_side = state.path.takes_one_side && fork.is_of_data();
         if one_side {
@@ -204,7 +205,8 @@ impl Explorer<'_> {
         self.add_state(parent, child, false);
     }
 
-    /// Adds a state that comes of another one, and that was the first to execute some code or not.
+    /// Adds a state that forked or was merged from another one; `covered_new` says whether it was
+    /// the first to execute some code.
     pub(super) fn add_state(&mut self, parent: StateId, mut child: Box<State>, covered_new: bool) {
         child.covered_new = covered_new;
         let info = self.info(&child);
@@ -214,8 +216,8 @@ impl Explorer<'_> {
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
     }
 
-    /// The solver could not decide whether a side of a fork is feasible: its weight
-    /// is neither finished nor pending.
+    /// Reports that the solver could not decide whether a side of a fork is feasible. The weight of
+    /// that side is unknown: neither finished nor pending.
     fn give_up(&mut self, state: &State, reason: &str, listener: &mut dyn Listener) {
         self.statistics.unknown.add(state.path.weight);
         self.count_partial();

@@ -3,7 +3,7 @@
 
 use super::{Copier, Mapping, MemberId, Table};
 
-/// Every dstate has one state a host.
+/// The COB mapping: every dstate has one state per host.
 pub struct CopyOnBranch;
 
 impl Mapping for CopyOnBranch {

@@ -3,7 +3,7 @@
 
 use super::{Copier, Mapping, MemberId, Table};
 
-/// Every state is in one dstate.
+/// The COW mapping: every state is in one dstate.
 pub struct CopyOnWrite;
 
 impl Mapping for CopyOnWrite {

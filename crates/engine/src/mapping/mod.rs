@@ -55,8 +55,8 @@ pub trait Mapping {
     /// the only state of its host in each of its dstates.
     fn part(&mut self, table: &mut Table, sender: MemberId, copy: Copier<'_>);
 
-    /// The states of a host that receive a packet from a state prepared by [`Mapping::part`].
-    /// Afterwards, each of them receives the packet in all of its worlds.
+    /// Returns the states of a host that receive a packet from a state that was prepared with
+    /// [`Mapping::part`]. Afterwards, each of them receives the packet in all of its worlds.
     fn receivers(
         &mut self,
         table: &mut Table,
@@ -71,7 +71,7 @@ pub trait Mapping {
             .collect()
     }
 
-    /// Whether a state can be in several dstates.
+    /// Returns whether a state can be in several dstates.
     fn shares_states(&self) -> bool {
         false
     }
@@ -94,7 +94,7 @@ pub const MAPPINGS: &[Entry] = &[
     ("cob", || Box::new(copy_on_branch::CopyOnBranch)),
 ];
 
-/// The mapping of this name.
+/// Returns the mapping of this name.
 pub fn mapping(name: &str) -> Result<Box<dyn Mapping>, UnknownMapping> {
     let found = MAPPINGS.iter().find(|(known, _)| *known == name);
     found.map_or_else(
@@ -119,14 +119,14 @@ impl fmt::Display for UnknownMapping {
     }
 }
 
-/// The weight of all worlds that choose one of these states per host. The weight of a world is the
-/// product of the weights of its states.
+/// Returns the weight of all worlds that choose one of these states per host. The weight of a world
+/// is the product of the weights of its states.
 pub fn weight_of<'s>(
     hosts: impl IntoIterator<Item = (HostIndex, &'s [MemberId])>,
     of_state: impl Fn(MemberId) -> Weight,
 ) -> WeightSum {
     let mut product = WeightSum::one();
-    // Most hosts have one state, and what is multiplied by these is only shifted.
+    // Most hosts have one state, and multiplying by a single weight is only a shift.
     let mut single = Weight::default();
     for (_, members) in hosts {
         if let [member] = members {

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MemberId, Table, mapping};
 
-/// States by host.
+/// The states of a dstate, by host.
 type Members = BTreeMap<HostIndex, BTreeSet<MemberId>>;
 
-/// A table in which everything is written down once.
+/// A table without redundant data.
 #[derive(Default)]
 struct Model {
     dstates: BTreeMap<u32, Members>,
@@ -43,7 +43,8 @@ impl Model {
         dstate.get_mut(&host).unwrap()
     }
 
-    /// A dstate with a state alone of its host, and others or copies of them.
+    /// Adds a dstate in which `alone` is the only state of its host; other hosts keep their states,
+    /// or get copies of them.
     fn derive(&mut self, from: u32, alone: MemberId, copier: Option<&mut Copies>) {
         let mut members = self.dstates[&from].clone();
         let own = self.hosts[&alone];
@@ -125,7 +126,7 @@ impl Model {
         true
     }
 
-    /// Forgets states that are in no dstate.
+    /// Removes states that are in no dstate, and returns them.
     fn forget(&mut self) -> Vec<MemberId> {
         let all: Vec<MemberId> = self.hosts.keys().copied().collect();
         let gone = all
@@ -150,8 +151,7 @@ impl Model {
         self.forget()
     }
 
-    /// Takes the first worlds out that have settled. Returns these and the
-    /// states that are gone, in order.
+    /// Removes the first settled worlds. Returns them and the removed states, in order.
     fn finish_next(&mut self) -> Option<(Members, Vec<MemberId>)> {
         for (id, members) in &self.dstates {
             let is_live = |state: &&MemberId| !self.quiescent.contains(*state);
@@ -182,7 +182,7 @@ impl Model {
     }
 }
 
-/// Copies states: which ones, and the ids of the copies.
+/// A copier of states that records which states it copied, and numbers the copies.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct Copies {
     next: u32,
@@ -197,7 +197,7 @@ impl Copies {
     }
 }
 
-/// What is done next. Numbers pick states and hosts of those that there are.
+/// The next operation. Numbers pick among the existing states and hosts.
 #[derive(Copy, Clone, Debug)]
 enum Operation {
     Branch(usize),
@@ -222,7 +222,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Does the same with both tables and compares what comes of it.
+/// Applies the operations to both tables and compares the results.
 fn compare(name: &str, hosts: u32, operations: &[Operation]) {
     let first: Vec<(HostIndex, MemberId)> =
         (0..hosts).map(|at| (HostIndex(at), MemberId(at))).collect();

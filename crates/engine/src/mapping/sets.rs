@@ -10,45 +10,45 @@ use std::sync::Arc;
 use super::MemberId;
 use super::slab::Slab;
 
-/// Index of a set. It is reused, and nothing is ordered by it.
+/// The index of a set. Indices are reused, so nothing is ordered by them.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct SetId(pub u32);
 
-/// Which states of a set are live, that is not quiescent.
+/// Which states of a set are live, which means not quiescent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Activity {
-    /// All.
+    /// All states are live.
     Live,
-    /// Some.
+    /// Some states are live.
     Mixed,
-    /// None.
+    /// No state is live.
     Quiescent,
 }
 
 impl Activity {
-    /// Some state is live.
+    /// Returns whether some state is live.
     pub fn is_live(self) -> bool {
         self != Activity::Quiescent
     }
 }
 
-/// States of one host, and the dstates in which these are all of its states.
+/// A set of states of one host, and the dstates in which the host has exactly these states.
 #[derive(Clone, Debug)]
 pub(super) struct StateSet {
     /// The host.
     pub host: HostIndex,
-    /// The states, in order; shared with copies of dstates that are handed out.
+    /// The states, in order; shared with the copies of dstates that are handed out.
     pub members: Arc<Vec<MemberId>>,
-    /// How many of them are live.
+    /// The number of live states.
     pub live: usize,
-    /// The dstates, by their slots. Each knows its place here.
+    /// The slots of the dstates that link to the set. Each dstate knows its position in this list.
     pub dstates: Vec<u32>,
     /// The digest of the states.
     digest: u64,
 }
 
 impl StateSet {
-    /// A set of these states, which are in order; no dstate has it yet.
+    /// Creates a set of these states, which are in order; no dstate links to it yet.
     pub fn new(host: HostIndex, members: Vec<MemberId>, live: usize) -> StateSet {
         let digest = digest_of(&members);
         StateSet {
@@ -60,7 +60,7 @@ impl StateSet {
         }
     }
 
-    /// Which of its states are live.
+    /// Returns which of its states are live.
     pub fn activity(&self) -> Activity {
         match self.live {
             0 => Activity::Quiescent,
@@ -69,7 +69,7 @@ impl StateSet {
         }
     }
 
-    /// Takes states out and puts others in, both in order.
+    /// Removes the states `out` and adds the states `into`, both in order.
     pub fn substitute(&mut self, out: &[MemberId], into: &[MemberId]) {
         let members = Arc::make_mut(&mut self.members);
         if let [one] = out {
@@ -82,19 +82,20 @@ impl StateSet {
         let is_in_order = members.last() < into.first();
         members.extend(into);
         if !is_in_order {
-            // Two runs, which sorting finds.
+            // These are two sorted runs, which the sort detects.
             members.sort();
         }
         self.digest ^= digest_of(out) ^ digest_of(into);
     }
 }
 
-/// A digest of a set that changes with each state by itself.
+/// Returns a digest of a set: the exclusive or of a hash of each state, so that single states can
+/// be added and removed.
 fn digest_of(members: &[MemberId]) -> u64 {
     members.iter().fold(0, |sum, member| sum ^ mix(member.0))
 }
 
-/// The finaliser of splitmix64.
+/// Hashes an id, with the finaliser of splitmix64.
 fn mix(id: u32) -> u64 {
     let mut z = (u64::from(id) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -102,7 +103,7 @@ fn mix(id: u32) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Digests are hashes already.
+/// A hasher for digests, which are hashes already.
 #[derive(Clone, Default)]
 struct Digested(u64);
 
@@ -122,8 +123,8 @@ impl Hasher for Digested {
     }
 }
 
-/// All sets, and which one has which states. Of two sets with the same digest one is found at most:
-/// then less is shared, and nothing is wrong.
+/// All sets, with an index by their states. Of sets with the same digest, the index finds at most
+/// one: then less is shared, but all results are the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sets {
     sets: Slab<StateSet>,
@@ -131,7 +132,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// The set of these states, which are in order, if there is one.
+    /// Returns the set of these states, which are in order, if there is one.
     pub fn find(&self, members: &[MemberId]) -> Option<SetId> {
         let found = *self.index.get(&digest_of(members))?;
         (*self.get(found).members == members).then_some(found)
@@ -150,31 +151,31 @@ impl Sets {
         self.sets.remove(id.0)
     }
 
-    /// A set.
+    /// Returns a set.
     pub fn get(&self, id: SetId) -> &StateSet {
         &self.sets[id.0]
     }
 
-    /// A set, to be changed, but not its states.
+    /// Returns a set, to change anything but its states.
     pub fn get_mut(&mut self, id: SetId) -> &mut StateSet {
         &mut self.sets[id.0]
     }
 
-    /// All sets.
+    /// Returns all sets.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (SetId, &StateSet)> {
         self.sets.iter().map(|(at, set)| (SetId(at), set))
     }
 
-    /// Changes the states of a set. Returns the set that has the same
-    /// states now, if there is another one.
+    /// Changes the states of a set. Returns the other set that now has the same states, if there is
+    /// one.
     pub fn substitute(&mut self, id: SetId, out: &[MemberId], into: &[MemberId]) -> Option<SetId> {
         self.unregister(id);
         self.sets[id.0].substitute(out, into);
         self.register(id)
     }
 
-    /// Notes the states of a set. Returns the set that has the same ones, if there is another one.
+    /// Adds a set to the index. Returns the other set that has the same states, if there is one.
     pub fn register(&mut self, id: SetId) -> Option<SetId> {
         let digest = self.get(id).digest;
         let known = *self.index.entry(digest).or_insert(id);

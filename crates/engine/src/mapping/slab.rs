@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 
 use super::MemberId;
 
-/// Values by index. An index that was removed is given to the next value,
-/// so nothing may be ordered by it.
+/// Values by index. The index of a removed value is reused for the next one, so nothing may be
+/// ordered by it.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Option<T>>,
@@ -33,7 +33,7 @@ impl<T> Slab<T> {
         self.entries.len() as u32 - 1
     }
 
-    /// Removes the value at an index.
+    /// Removes the value at an index, and returns it.
     pub fn remove(&mut self, at: u32) -> Option<T> {
         let removed = self.entries.get_mut(at as usize)?.take();
         if removed.is_some() {
@@ -42,18 +42,18 @@ impl<T> Slab<T> {
         removed
     }
 
-    /// The value at an index, if there is one.
+    /// Returns the value at an index, if there is one.
     pub fn get(&self, at: u32) -> Option<&T> {
         self.entries.get(at as usize)?.as_ref()
     }
 
-    /// Indices and values, in the order of the indices.
+    /// Returns indices and values, in the order of the indices.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let all = self.entries.iter().zip(0..);
         all.filter_map(|(entry, at)| Some((at, entry.as_ref()?)))
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
@@ -73,7 +73,7 @@ impl<T> IndexMut<u32> for Slab<T> {
     }
 }
 
-/// Entries of a page of a [`MemberMap`].
+/// Number of entries of a page of a [`MemberMap`].
 const PAGE: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ struct Page<T> {
 }
 
 /// Values by state. Ids of states only grow, so the map is an array of pages: a lookup is two
-/// loads, iteration is in the order of ids, and a page whose states are all gone takes no room.
+/// loads, iteration is in the order of ids, and a page without states takes no memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemberMap<T> {
     pages: Vec<Option<Box<Page<T>>>>,
@@ -95,25 +95,25 @@ impl<T> Default for MemberMap<T> {
     }
 }
 
-/// The page of a state, and its place there.
+/// Returns the page of a state, and its position in the page.
 fn split(id: MemberId) -> (usize, usize) {
     (id.0 as usize / PAGE, id.0 as usize % PAGE)
 }
 
 impl<T> MemberMap<T> {
-    /// The value of a state.
+    /// Returns the value of a state.
     pub fn get(&self, id: MemberId) -> Option<&T> {
         let (page, at) = split(id);
         self.pages.get(page)?.as_ref()?.entries[at].as_ref()
     }
 
-    /// The value of a state, to be changed.
+    /// Returns the value of a state, to change it.
     pub fn get_mut(&mut self, id: MemberId) -> Option<&mut T> {
         let (page, at) = split(id);
         self.pages.get_mut(page)?.as_mut()?.entries[at].as_mut()
     }
 
-    /// Sets the value of a state and returns the one before.
+    /// Sets the value of a state, and returns the previous one.
     pub fn insert(&mut self, id: MemberId, value: T) -> Option<T> {
         let (page, at) = split(id);
         if self.pages.len() <= page {
@@ -132,7 +132,7 @@ impl<T> MemberMap<T> {
         before
     }
 
-    /// Removes the value of a state.
+    /// Removes the value of a state, and returns it.
     pub fn remove(&mut self, id: MemberId) -> Option<T> {
         let (number, at) = split(id);
         let page = self.pages.get_mut(number)?.as_mut()?;
@@ -144,7 +144,7 @@ impl<T> MemberMap<T> {
         Some(removed)
     }
 
-    /// States and their values, in the order of ids.
+    /// Returns states and their values, in the order of ids.
     pub fn iter(&self) -> impl Iterator<Item = (MemberId, &T)> {
         let pages = self.pages.iter().zip(0u32..);
         let pages = pages.filter_map(|(page, number)| Some((page.as_ref()?, number)));

@@ -12,13 +12,13 @@ use super::{DstateId, MemberId};
 /// The table of states and dstates, with states numbered from 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StoredTable {
-    /// States of one host each, in order.
+    /// The sets, each with the states of one host in order.
     pub(super) sets: Vec<Vec<u32>>,
-    /// The set of each host, in the order in which dstates were made.
+    /// The dstates in the order of their creation, each with the number of every host's set.
     pub(super) dstates: Vec<Vec<u32>>,
 }
 
-/// A stored table contradicts itself.
+/// The error for a stored table that contradicts itself.
 #[derive(Debug)]
 pub struct Contradiction;
 
@@ -39,7 +39,7 @@ impl StoredTable {
         }
     }
 
-    /// The states of each host, for every dstate.
+    /// Returns the states of each host, for every dstate.
     pub fn dstates(&self) -> impl Iterator<Item = impl Iterator<Item = Vec<MemberId>> + '_> + '_ {
         let set = |at: &u32| {
             let members = self.sets.get(*at as usize).into_iter().flatten();
@@ -50,8 +50,8 @@ impl StoredTable {
             .map(move |dstate| dstate.iter().map(set))
     }
 
-    /// Adds its dstates to a table, where the states have these ids and are of these hosts. `None`
-    /// if a set has states of another host, or a state is nowhere.
+    /// Adds the stored dstates to a table, in which the states have these ids and hosts. Returns
+    /// `None` if a set has states of another host, or if a state is in no set.
     pub fn add_to(&self, table: &mut Table, states: &[(MemberId, HostIndex)]) -> Option<()> {
         let mut is_used = vec![false; states.len()];
         for (id, host) in states {
@@ -77,7 +77,7 @@ impl StoredTable {
         is_used.iter().all(|used| *used).then_some(())
     }
 
-    /// Adds the dstates of another table, whose states are numbered from this offset on.
+    /// Adds the dstates of another stored table, whose states are numbered from `states` on.
     pub fn append(&mut self, other: &StoredTable, states: u32) {
         let sets = self.sets.len() as u32;
         let renumbered = |list: &Vec<u32>, by: u32| list.iter().map(|at| at + by).collect();
@@ -89,7 +89,7 @@ impl StoredTable {
 }
 
 impl Table {
-    /// Stores these dstates; states get these numbers.
+    /// Stores these dstates, with these numbers for their states.
     pub fn store(
         &self,
         dstates: &[DstateId],

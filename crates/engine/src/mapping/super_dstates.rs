@@ -7,16 +7,16 @@ use everett_net::HostIndex;
 use super::sets::SetId;
 use super::{Copier, DstateId, Mapping, MemberId, Table};
 
-/// A state is in as many dstates as it has virtual states.
+/// The SDS mapping: a state is in as many dstates as it has virtual states.
 pub struct SuperDstates;
 
-/// Sets, each with the dstates of a sender that have it, in order.
+/// The sets of a receiving host, each with the dstates of the sender that link to it, in order.
 struct Covered {
     sets: Vec<(SetId, Vec<DstateId>)>,
 }
 
 impl Covered {
-    /// The sets of a host in the dstates of a sender.
+    /// Collects the sets of a host in the dstates of a sender.
     fn by(table: &Table, sender: MemberId, host: HostIndex) -> Covered {
         let links = table.links_beside(sender, host);
         let by_set = links.chunk_by(|(one, _), (other, _)| one == other);
@@ -26,18 +26,18 @@ impl Covered {
         }
     }
 
-    /// The dstates of the sender that have a set.
+    /// Returns the dstates of the sender that link to a set.
     fn dstates(&self, set: SetId) -> &[DstateId] {
         let found = self.sets.binary_search_by_key(&set, |(known, _)| *known);
         found.map_or(&[], |at| &self.sets[at].1)
     }
 
-    /// The dstates of a set are all of the sender.
+    /// Returns whether all dstates that link to a set are dstates of the sender.
     fn is_whole(&self, table: &Table, set: SetId) -> bool {
         self.dstates(set).len() == table.shared_by(set)
     }
 
-    /// The states of all sets, in order.
+    /// Returns the states of all sets, in order.
     fn members(&self, table: &Table) -> Vec<MemberId> {
         let members = self.sets.iter().flat_map(|(set, _)| table.members_of(*set));
         let mut members: Vec<MemberId> = members.copied().collect();
@@ -61,8 +61,8 @@ impl Mapping for SuperDstates {
     ) -> Vec<MemberId> {
         let covered = Covered::by(table, sender, to);
         let targets = covered.members(table);
-        // In dstates that have another state of the sender's host a target does not
-        // receive: there a copy takes its place.
+        // A target does not receive in dstates that have another state of the sender's host: there,
+        // a copy takes its place.
         let mut elsewhere: Vec<SetId> = Vec::new();
         let mut copies: Vec<(MemberId, MemberId)> = Vec::new();
         for target in &targets {

@@ -13,11 +13,11 @@ type History = Vec<u64>;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Local {
     history: History,
-    /// What is on its way to it: when it comes, from whom, what.
+    /// Packets in transit to the host: when they arrive and from whom, with their content.
     arriving: BTreeMap<(u32, HostIndex), u64>,
     step: u32,
     halvings: u32,
-    /// It does nothing until something arrives.
+    /// Whether it does nothing until something arrives.
     waits: bool,
 }
 
@@ -29,26 +29,25 @@ fn mix(mut z: u64) -> u64 {
 
 fn digest(seed: u64, host: HostIndex, local: &Local) -> u64 {
     let start = mix(seed ^ u64::from(host.0) << 32 ^ u64::from(local.step));
-    // What is on its way counts, so that what two states send is never
-    // the same: packets are told apart.
+    // Packets in transit are included, so that no two states send the same: packets are distinct.
     let all = local.history.iter().chain(local.arriving.values());
     all.fold(start, |sum, one| mix(sum ^ one))
 }
 
-/// What is done with states and worlds.
+/// What a run does with states and worlds.
 #[derive(Copy, Clone, Default)]
 struct Ways {
-    /// States to which the same happened are merged.
+    /// Merge states with equal history.
     merges: bool,
-    /// Hosts may wait for what arrives.
+    /// Let hosts wait for packets.
     waits: bool,
-    /// Worlds are taken out as soon as all of their states are quiescent.
+    /// Remove worlds as soon as all of their states are quiescent.
     finishes: bool,
 }
 
 struct Run {
     ways: Ways,
-    /// Worlds that were taken out, and their weights.
+    /// Worlds that were removed, and their weights.
     finished: Vec<(Vec<History>, u32)>,
     steps: u32,
     table: Table,
@@ -57,7 +56,7 @@ struct Run {
     next: u32,
 }
 
-/// Copies states; numbers are not used again.
+/// Copies states; numbers are not reused.
 fn copier<'r>(
     states: &'r mut BTreeMap<MemberId, Local>,
     copies: &'r mut usize,
@@ -73,7 +72,8 @@ fn copier<'r>(
 }
 
 impl Run {
-    /// All hosts do as many steps; at each they branch, send, or do nothing.
+    /// Runs this number of steps on all hosts; at each step, a host branches, sends, or does
+    /// nothing.
     fn of(name: &str, seed: u64, hosts: u32, steps: u32, ways: Ways) -> Run {
         let mut mapping = mapping(name).unwrap();
         let numbers: Vec<(HostIndex, MemberId)> =
@@ -103,7 +103,7 @@ impl Run {
         run
     }
 
-    /// Takes out all worlds in which nothing will happen.
+    /// Removes all worlds in which nothing will happen.
     fn finish_settled(&mut self) {
         if !self.ways.finishes {
             return;
@@ -156,7 +156,8 @@ impl Run {
                 drop(copy);
                 for target in targets {
                     let local = states.get_mut(&target).unwrap();
-                    // What is sent looks the same whoever of the senders' states sends it.
+                    // Packets have few contents, so that different states of the sender can send
+                    // the same.
                     let look = if self.ways.merges { action % 4 } else { action };
                     local.arriving.insert((step + 1, host), look);
                     if std::mem::take(&mut local.waits) {
@@ -184,7 +185,7 @@ impl Run {
         }
     }
 
-    /// What happened to each, and what is on its way.
+    /// Returns what happened to each state, and what is in transit to it.
     fn locals(&self) -> Vec<(HostIndex, History, Vec<u64>)> {
         let local = |(id, local): (&MemberId, &Local)| {
             let arriving = local.arriving.values().copied().collect();
@@ -195,7 +196,7 @@ impl Run {
         all
     }
 
-    /// Every world, as what happened to its hosts, and its weight.
+    /// Returns every world, as the histories of its hosts, and its weight.
     fn worlds_with_weights(&self) -> Vec<(Vec<History>, u32)> {
         let mut worlds = self.finished.clone();
         for id in self.table.dstates() {
@@ -221,7 +222,7 @@ impl Run {
         partial
     }
 
-    /// Every world, as what happened to its hosts.
+    /// Returns every world, as the histories of its hosts.
     fn worlds(&self) -> BTreeSet<Vec<History>> {
         let mut worlds = BTreeSet::new();
         for (world, _) in self.worlds_with_weights() {
@@ -252,8 +253,8 @@ proptest! {
         let distinct = |run: &Run| run.locals().into_iter().collect::<BTreeSet<_>>();
         prop_assert_eq!(distinct(&sds), distinct(&cow));
         prop_assert_eq!(distinct(&sds), distinct(&cob));
-        // No two states are the same under the one that shares most, and
-        // it needs no more than the others.
+        // Under SDS, which shares most, no two states are equal, and it needs no more states than
+        // the others.
         prop_assert_eq!(sds.locals().len(), distinct(&sds).len());
         prop_assert!(sds.states.len() <= cow.states.len());
         prop_assert!(cow.states.len() <= cob.states.len());
@@ -295,7 +296,7 @@ proptest! {
             let late = Run::of(name, seed, hosts, steps, waiting);
             let early = Run::of(name, seed, hosts, steps, finishing);
             prop_assert_eq!(sorted(&late), sorted(&early));
-            // Nothing is left over, and nobody was copied for worlds that were over.
+            // No state is left, and none was copied for worlds that had settled.
             prop_assert!(early.table.is_empty() && early.states.is_empty());
             prop_assert!(early.copies <= late.copies);
         }
@@ -328,7 +329,7 @@ proptest! {
                 members(&run.table, &|id| numbers[&id])
             );
             prop_assert_eq!(back.virtual_states(), run.table.virtual_states());
-            // A state that is nowhere, of another host, or not there at all.
+            // A state that is in no set, a state of another host, and a state that does not exist.
             prop_assert!(stored.check(ids.len() - 1, hosts as usize).is_err());
             let more = (MemberId(of.len() as u32), HostIndex(0));
             let more = [&of[..], &[more]].concat();
@@ -357,7 +358,7 @@ fn quiescent_states_go_when_all_others_are_quiescent() {
     );
     assert_eq!(table.finish(id, &part), [MemberId(0)]);
     assert!(table.next_settled().is_none());
-    // The rival is gone: who sends now parts from nobody.
+    // The rival is gone, so the sender is separated from no other state.
     sds.part(&mut table, MemberId(2), &mut copy);
     let got = sds.receivers(&mut table, MemberId(2), host(1), &mut copy);
     assert_eq!((got, table.len()), (vec![MemberId(1)], 1));

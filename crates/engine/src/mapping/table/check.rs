@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Table;
 
 impl Table {
-    /// Holds all parts of the table against each other.
+    /// Checks that all parts of the table are consistent with each other.
     pub(in crate::mapping) fn check(&self) {
         let mut seen = BTreeSet::new();
         for (id, set) in self.sets.iter() {

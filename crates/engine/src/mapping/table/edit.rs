@@ -7,9 +7,9 @@ use super::{DstateEntry, Link, StateEntry, Table, id};
 use crate::mapping::sets::{Activity, SetId, StateSet};
 use crate::mapping::{Copier, DstateId, MemberId};
 
-/// What mappings are made of.
+/// Operations that the mappings use.
 impl Table {
-    /// Adds a state of the same host as another one. It is in no dstate yet.
+    /// Adds a state of the same host as another state; it is in no dstate yet.
     pub(in crate::mapping) fn add_like(&mut self, new: MemberId, like: MemberId) {
         if let Some(entry) = self.states.get(like) {
             let entry = StateEntry {
@@ -20,37 +20,37 @@ impl Table {
         }
     }
 
-    /// Puts a state where another one of its host is.
+    /// Adds a state to all sets that contain another state of its host.
     pub(in crate::mapping) fn put_beside(&mut self, new: MemberId, like: MemberId) {
         for set in self.sets_of(like).to_vec() {
             self.substitute(set, &[], &[new]);
         }
     }
 
-    /// A state takes the places of another one of its host.
+    /// Replaces a state by another state of its host, in all sets.
     pub(in crate::mapping) fn put_instead(&mut self, new: MemberId, old: MemberId) {
         for set in self.sets_of(old).to_vec() {
             self.substitute(set, &[old], &[new]);
         }
     }
 
-    /// The sets that a state is in, in order.
+    /// Returns the sets that contain a state, in order.
     pub(in crate::mapping) fn sets_of(&self, state: MemberId) -> &[SetId] {
         self.states.get(state).map_or(&[], |entry| &entry.sets)
     }
 
-    /// The states of a set, in order.
+    /// Returns the states of a set, in order.
     pub(in crate::mapping) fn members_of(&self, set: SetId) -> &[MemberId] {
         &self.sets.get(set).members
     }
 
-    /// How many dstates have a set.
+    /// Returns how many dstates link to a set.
     pub(in crate::mapping) fn shared_by(&self, set: SetId) -> usize {
         self.sets.get(set).dstates.len()
     }
 
-    /// The sets of a host in the dstates of a state of another one, in order,
-    /// each as often as a dstate has it.
+    /// Returns the sets of a host in the dstates of a state of another host, in order, once for
+    /// each dstate that links to the set.
     pub(in crate::mapping) fn links_beside(
         &self,
         state: MemberId,
@@ -64,8 +64,8 @@ impl Table {
         links
     }
 
-    /// The set of these states of a host, which are in order. A new
-    /// one is to be linked to a dstate.
+    /// Returns the set of these states of a host, which are in order. The caller must link a new
+    /// set to a dstate.
     pub(in crate::mapping) fn set_of(&mut self, host: HostIndex, members: Vec<MemberId>) -> SetId {
         if let Some(known) = self.sets.find(&members) {
             return known;
@@ -82,7 +82,7 @@ impl Table {
         id
     }
 
-    /// A set of copies of the states of a set, in the same order.
+    /// Returns a set with copies of all states of a set, in the same order.
     pub(in crate::mapping) fn copy_set(&mut self, set: SetId, copy: Copier<'_>) -> SetId {
         let originals = self.sets.get(set).members.clone();
         let mut copies = Vec::with_capacity(originals.len());
@@ -94,7 +94,7 @@ impl Table {
         self.set_of(self.sets.get(set).host, copies)
     }
 
-    /// Another set takes the place of that of its host in a dstate.
+    /// Replaces the set of a host in a dstate by another set of that host.
     pub(in crate::mapping) fn relink(&mut self, id: DstateId, to: SetId) {
         let slot = id.slot;
         let host = self.sets.get(to).host;
@@ -110,8 +110,9 @@ impl Table {
         self.change_activity(slot, host, before, after);
     }
 
-    /// Takes states out of a set and puts others in, both in order, for all dstates that have it.
-    /// The set may be another one afterwards.
+    /// Removes the states `out` from a set and adds the states `into`, both in order, for all
+    /// dstates that link to it. If another set has the same states then, the two are unified, and
+    /// `set` may be gone.
     pub(in crate::mapping) fn substitute(
         &mut self,
         set: SetId,
@@ -143,8 +144,8 @@ impl Table {
         }
     }
 
-    /// Adds a dstate that is like another one, but that a host has a state alone. The sets of other
-    /// hosts are those that `other` makes of them.
+    /// Adds a dstate that is derived from another one: the host of `alone` has only that state, and
+    /// `other` maps the sets of the other hosts.
     pub(in crate::mapping) fn derive(
         &mut self,
         from: DstateId,
@@ -165,8 +166,8 @@ impl Table {
         self.add_dstate(sets);
     }
 
-    /// A state parts from others of its host: wherever there are any it goes to a new dstate, which
-    /// has the sets of other hosts that `other` makes of them.
+    /// Separates a state from the other states of its host: wherever there are any, the state moves
+    /// to a new dstate, for which `other` maps the sets of the other hosts.
     pub(in crate::mapping) fn part(
         &mut self,
         state: MemberId,
@@ -186,9 +187,9 @@ impl Table {
     }
 }
 
-/// What these are made of.
+/// Internal operations, on which those of the mappings are built.
 impl Table {
-    /// The slots of the dstates that a state is in.
+    /// Returns the slots of the dstates that contain a state.
     pub(super) fn slots_of(&self, state: MemberId) -> impl Iterator<Item = u32> + '_ {
         let sets = self.sets_of(state).iter();
         sets.flat_map(|set| self.sets.get(*set).dstates.iter().copied())
@@ -228,7 +229,7 @@ impl Table {
         }
     }
 
-    /// A dstate has a set now.
+    /// Adds a dstate to the list of those that link to a set. Returns the link.
     fn link(&mut self, slot: u32, set: SetId) -> Link {
         let linked = self.sets.get_mut(set);
         self.virtual_states += linked.members.len();
@@ -240,8 +241,8 @@ impl Table {
         }
     }
 
-    /// A dstate does not have its set of a host any more. Returns the
-    /// states that are in no set any more.
+    /// Removes a dstate from the list of those that link to its set of a host. Returns the states
+    /// that are in no set any more.
     fn unlink(&mut self, slot: u32, host: HostIndex) -> Vec<MemberId> {
         let link = self.dstates[slot].links[host.index()];
         let unlinked = self.sets.get_mut(link.set);
@@ -256,7 +257,7 @@ impl Table {
         Vec::new()
     }
 
-    /// Removes a set that no dstate has. Returns the states that are in no set any more.
+    /// Removes a set to which no dstate links. Returns the states that are in no set any more.
     fn drop_set(&mut self, id: SetId) -> Vec<MemberId> {
         let Some(set) = self.sets.remove(id) else {
             return Vec::new();
@@ -271,7 +272,8 @@ impl Table {
         gone
     }
 
-    /// Of two sets with the same states one is enough.
+    /// Unifies two sets with the same states: all dstates link to one of them, and the other is
+    /// removed.
     fn unify(&mut self, one: SetId, other: SetId) {
         let (from, to) = match self.shared_by(one) <= self.shared_by(other) {
             true => (one, other),
@@ -285,11 +287,11 @@ impl Table {
             self.dstates[slot].links[host] = link;
         }
         self.drop_set(from);
-        // The other one may be the one that was found so far.
+        // The index may have had the removed set.
         self.sets.register(to);
     }
 
-    /// A state is in a set.
+    /// Adds a set to the list of those that contain a state.
     fn enter(&mut self, state: MemberId, set: SetId) {
         let sets = &mut self.states[state].sets;
         if let Err(at) = sets.binary_search(&set) {
@@ -297,7 +299,7 @@ impl Table {
         }
     }
 
-    /// A state is not in a set any more.
+    /// Removes a set from the list of those that contain a state.
     fn leave(&mut self, state: MemberId, set: SetId) {
         let sets = &mut self.states[state].sets;
         if let Ok(at) = sets.binary_search(&set) {
@@ -305,7 +307,7 @@ impl Table {
         }
     }
 
-    /// Which states of a set are live may have changed.
+    /// Updates all dstates of a set whose activity may have changed.
     pub(super) fn note_activity(&mut self, set: SetId, before: Activity) {
         let changed = self.sets.get(set);
         let (after, host) = (changed.activity(), changed.host);
@@ -317,7 +319,7 @@ impl Table {
         }
     }
 
-    /// Which states of a host are live in a dstate has changed.
+    /// Updates a dstate in which the activity of a host's set has changed.
     fn change_activity(&mut self, slot: u32, host: HostIndex, before: Activity, after: Activity) {
         if before == after {
             return;
@@ -334,14 +336,14 @@ impl Table {
             }
             _ => {}
         }
-        // Where all states of a host have become live, no world has settled.
+        // If all states of a host have become live, no world has settled.
         if entry.live_hosts <= 1 && after != Activity::Live {
             let id = id(slot, entry);
             self.settling.insert(id);
         }
     }
 
-    /// Takes a dstate away. Returns the states that are in none any more, by host.
+    /// Removes a dstate. Returns the states that are in no dstate any more, by host.
     pub(super) fn dissolve(&mut self, slot: u32) -> Vec<MemberId> {
         let mut gone = Vec::new();
         self.settling.remove(&self.id(slot));

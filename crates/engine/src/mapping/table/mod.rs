@@ -18,59 +18,60 @@ use super::sets::{Activity, SetId, Sets};
 use super::slab::{MemberMap, Slab};
 use super::{DstateId, MemberId};
 
-/// A dstate or a part of one as it was when it was asked for. It shares its sets
-/// with the table until they change.
+/// A dstate, or a part of one, as it was when it was requested. It shares its sets with the table
+/// until they change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dstate {
-    /// Of each host, in order.
+    /// The set of each host, in the order of hosts.
     sets: Vec<Arc<Vec<MemberId>>>,
 }
 
 impl Dstate {
-    /// Hosts and their states.
+    /// Returns hosts and their states.
     pub fn hosts(&self) -> impl Iterator<Item = (HostIndex, &[MemberId])> {
         let hosts = (0..).map(HostIndex);
         hosts.zip(self.sets.iter().map(|set| set.as_slice()))
     }
 
-    /// All states, by host.
+    /// Returns all states, by host.
     pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.sets.iter().flat_map(|set| set.iter().copied())
     }
 }
 
-/// What the table knows of a state.
+/// The table's entry for a state.
 #[derive(Clone, Debug)]
 struct StateEntry {
     host: HostIndex,
-    /// Nothing will happen to it unless another host sends to it.
+    /// Whether nothing will happen to the state unless another host sends to it.
     quiescent: bool,
-    /// The sets that it is in, in order.
+    /// The sets that contain the state, in order.
     sets: SmallVec<[SetId; 4]>,
 }
 
-/// The set of a host in a dstate.
+/// The link of a dstate to its set of a host.
 #[derive(Copy, Clone, Debug)]
 struct Link {
     set: SetId,
-    /// The place of the dstate among those that have the set.
+    /// The position of the dstate in the set's list of dstates.
     at: u32,
 }
 
-/// What the table knows of a dstate.
+/// The table's entry for a dstate.
 #[derive(Clone, Debug)]
 struct DstateEntry {
-    /// Says the order in which dstates were made; slots are reused.
+    /// The creation number, which orders dstates; slots are reused.
     serial: u64,
-    /// By host.
+    /// The link of each host, in the order of hosts.
     links: Vec<Link>,
-    /// How many hosts have live states.
+    /// The number of hosts with live states.
     live_hosts: u32,
-    /// The sum of their indices: where there is one host with live states, it is that host.
+    /// The sum of the indices of hosts with live states: if there is only one, it is that host's
+    /// index.
     live_sum: u64,
 }
 
-/// The id of the dstate in a slot.
+/// Returns the id of the dstate in a slot.
 fn id(slot: u32, entry: &DstateEntry) -> DstateId {
     DstateId {
         serial: entry.serial,
@@ -78,31 +79,31 @@ fn id(slot: u32, entry: &DstateEntry) -> DstateId {
     }
 }
 
-/// Which states are in which dstates.
+/// The table of states and dstates: which states are in which dstates.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     states: MemberMap<StateEntry>,
     sets: Sets,
     dstates: Slab<DstateEntry>,
     next_serial: u64,
-    /// The dstate that was made last.
+    /// The dstate that was created last.
     newest: Option<DstateId>,
-    /// Pairs of a dstate and a state in it.
+    /// The number of virtual states: pairs of a dstate and a state in it.
     virtual_states: usize,
-    /// Dstates that may have settled since they were asked for: at most one host has live
-    /// states. All that have are here.
+    /// Dstates that may have settled since they were last examined, with live states of at most one
+    /// host. Every dstate with settled worlds is among them.
     settling: BTreeSet<DstateId>,
 }
 
 impl Table {
-    /// One world: a state of each host.
+    /// Creates a table with one world, of one state of each host.
     pub fn new(states: impl IntoIterator<Item = (HostIndex, MemberId)>) -> Table {
         let mut table = Table::default();
         table.add_world(states);
         table
     }
 
-    /// Adds a world of states that are in no other.
+    /// Adds a world of states that are in no other world.
     ///
     /// # Panics
     /// If a host has no state or several.
@@ -118,7 +119,7 @@ impl Table {
         self.add_dstate(sets);
     }
 
-    /// Adds a state of a host. It is in no dstate yet.
+    /// Adds a state of a host, which is in no dstate yet.
     pub(in crate::mapping) fn add_alone(&mut self, state: MemberId, host: HostIndex) {
         let entry = StateEntry {
             host,
@@ -128,25 +129,25 @@ impl Table {
         self.states.insert(state, entry);
     }
 
-    /// A state is in some world.
+    /// Returns whether a state is in some world.
     pub fn contains(&self, state: MemberId) -> bool {
         self.states.get(state).is_some()
     }
 
-    /// The host of a state.
+    /// Returns the host of a state.
     pub fn host(&self, state: MemberId) -> HostIndex {
         let entry = self.states.get(state);
         entry.map_or(HostIndex(u32::MAX), |entry| entry.host)
     }
 
-    /// The dstates that a state is in, in the order in which they were made.
+    /// Returns the dstates that contain a state, in the order of their creation.
     pub fn dstates_of(&self, state: MemberId) -> Vec<DstateId> {
         let mut ids: Vec<DstateId> = self.slots_of(state).map(|slot| self.id(slot)).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Some state of a host that is in a dstate with another state is such a one.
+    /// Returns whether `is_one` holds for some state of `host` in the dstates of `state`.
     pub fn any_beside(
         &self,
         state: MemberId,
@@ -159,8 +160,8 @@ impl Table {
         members.any(|member| is_one(*member))
     }
 
-    /// All states that are in a dstate with a state, but those of its host.
-    /// A state may come several times.
+    /// Returns all states of other hosts in the dstates of a state. A state may occur several
+    /// times.
     pub fn beside(&self, state: MemberId) -> impl Iterator<Item = MemberId> + '_ {
         let own = self.host(state);
         let links = self.slots_of(state);
@@ -173,7 +174,7 @@ impl Table {
         others.flat_map(|set| set.members.iter().copied())
     }
 
-    /// A dstate as it is now.
+    /// Returns a dstate as it is now.
     pub fn dstate(&self, id: DstateId) -> Option<Dstate> {
         let links = self.entry(id)?.links.iter();
         let sets = links.map(|link| self.sets.get(link.set).members.clone());
@@ -182,19 +183,19 @@ impl Table {
         })
     }
 
-    /// Hosts of a dstate and their states.
+    /// Returns the hosts of a dstate and their states.
     pub fn hosts(&self, id: DstateId) -> impl Iterator<Item = (HostIndex, &[MemberId])> {
         let links = self.entry(id).into_iter().flat_map(|entry| &entry.links);
         let sets = links.map(|link| self.members_of(link.set));
         (0..).map(HostIndex).zip(sets)
     }
 
-    /// All states of a dstate, by host.
+    /// Returns all states of a dstate, by host.
     pub fn members(&self, id: DstateId) -> impl Iterator<Item = MemberId> + '_ {
         self.hosts(id).flat_map(|(_, members)| members).copied()
     }
 
-    /// The states of a host in a dstate.
+    /// Returns the states of a host in a dstate.
     pub fn of_host(&self, id: DstateId, host: HostIndex) -> &[MemberId] {
         let link = self
             .entry(id)
@@ -202,7 +203,7 @@ impl Table {
         link.map_or(&[], |link| self.members_of(link.set))
     }
 
-    /// All dstates, in the order in which they were made.
+    /// Returns all dstates, in the order of their creation.
     pub fn dstates(&self) -> Vec<DstateId> {
         let all = self.dstates.iter();
         let mut ids: Vec<DstateId> = all.map(|(slot, entry)| id(slot, entry)).collect();
@@ -210,33 +211,33 @@ impl Table {
         ids
     }
 
-    /// The dstate that was made last, if it is still there.
+    /// Returns the dstate that was created last, if it still exists.
     pub fn newest(&self) -> Option<DstateId> {
         self.newest.filter(|id| self.entry(*id).is_some())
     }
 
-    /// The number of dstates.
+    /// Returns the number of dstates.
     pub fn len(&self) -> usize {
         self.dstates.len()
     }
 
-    /// There is no dstate, and so no world.
+    /// Returns whether there is no dstate, and so no world.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of virtual states: pairs of a dstate and a state in it.
+    /// Returns the number of virtual states: pairs of a dstate and a state in it.
     pub fn virtual_states(&self) -> usize {
         self.virtual_states
     }
 
-    /// All states.
+    /// Returns all states.
     pub fn states(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.states.iter().map(|(state, _)| state)
     }
 
-    /// Says whether a state is quiescent: nothing will happen to it
-    /// unless another host sends to it.
+    /// Sets whether a state is quiescent: nothing will happen to it unless another host sends to
+    /// it.
     pub fn set_quiescent(&mut self, state: MemberId, quiescent: bool) {
         let Some(entry) = self.states.get_mut(state) else {
             return;
@@ -257,9 +258,9 @@ impl Table {
         }
     }
 
-    /// Worlds in which all states are quiescent, as a part of a dstate: of one host it may have
-    /// some states only. They are to be taken out with [`Table::finish`] before the next ones are
-    /// asked for. The oldest dstate comes first.
+    /// Returns worlds in which all states are quiescent, as a part of a dstate: of at most one
+    /// host, the part may lack some states. The caller must remove the part with [`Table::finish`]
+    /// before the next call. The oldest dstate comes first.
     pub fn next_settled(&mut self) -> Option<(DstateId, Dstate)> {
         while let Some(id) = self.settling.pop_first() {
             let Some(entry) = self.entry(id).filter(|entry| entry.live_hosts <= 1) else {
@@ -283,8 +284,7 @@ impl Table {
         None
     }
 
-    /// Takes worlds out of a dstate that have settled. Returns the
-    /// states that are in no world any more.
+    /// Removes settled worlds from a dstate. Returns the states that are in no world any more.
     pub fn finish(&mut self, id: DstateId, part: &Dstate) -> Vec<MemberId> {
         let Some(entry) = self.entry(id) else {
             return Vec::new();
@@ -314,7 +314,7 @@ impl Table {
         gone
     }
 
-    /// Takes all worlds of a dstate out. Returns the states that are in no world any more.
+    /// Removes all worlds of a dstate. Returns the states that are in no world any more.
     pub fn remove_dstate(&mut self, id: DstateId) -> Vec<MemberId> {
         if self.entry(id).is_none() {
             return Vec::new();
@@ -324,7 +324,8 @@ impl Table {
         gone
     }
 
-    /// Takes all worlds with a state out. Returns it and those that are in no world without it.
+    /// Removes all worlds with a state. Returns that state and those that are in no world without
+    /// it.
     pub fn remove(&mut self, state: MemberId) -> Vec<MemberId> {
         let mut gone = vec![state];
         for set in self.sets_of(state).to_vec() {
