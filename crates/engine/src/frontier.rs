@@ -1,5 +1,5 @@
-//! The frontier: the states that are still to be explored, and the tree
-//! of forks whose leaves they are.
+//! The frontier: the states that are still to be explored, and the tree of forks whose leaves they
+//! are.
 
 use everett_linux::ExposedData;
 use smallvec::SmallVec;
@@ -25,7 +25,7 @@ pub enum Stored {
 /// A state in the spill file.
 #[derive(Clone)]
 pub struct Spilled {
-    /// Its position in the spill file.
+    /// The position of the state in the spill file.
     pub at: SpillId,
     /// The data about a state of a world that the search needs while the state is not in memory.
     pub net: Option<Box<SpilledNet>>,
@@ -34,33 +34,35 @@ pub struct Spilled {
 /// The data about a spilled state of a world that the search needs without rematerialising it.
 #[derive(Clone)]
 pub struct SpilledNet {
-    /// The digest of its history.
+    /// The digest of the state's history.
     pub history: HistoryDigest,
-    /// Key under which equal states are merged.
+    /// The key under which equal states are merged.
     pub identity: Identity,
-    /// Whether it was the first to execute some code.
+    /// Whether the state was the first to execute some code.
     pub covered_new: bool,
-    /// Whether its programs have not ended.
+    /// Whether the host is on, and its programs have not ended.
     pub is_waiting: bool,
-    /// A digest of the answers that led to it.
+    /// A digest of the answers that led to the state.
     pub answers: u64,
-    /// The data that it exposes, unless that is not known before it is rematerialised.
+    /// The data that the host exposes; `None` if it is only known after the state is
+    /// rematerialised.
     pub exposed: Option<ExposedData>,
 }
 
 impl Spilled {
-    /// A state of a program.
+    /// Creates the entry for a spilled state of a program.
     pub fn of_program(at: SpillId) -> Spilled {
         Spilled { at, net: None }
     }
 
-    /// A state that was just spilled.
+    /// Creates the entry for a state that was just spilled.
     pub fn of(at: SpillId, state: &State) -> Spilled {
         let net = Spilled::net_of(state);
         Spilled { at, net }
     }
 
-    /// The data about a state of a world that the search needs while the state is not in memory.
+    /// Returns the data about a state of a world that the search needs while the state is not in
+    /// memory.
     pub fn net_of(state: &State) -> Option<Box<SpilledNet>> {
         state.net.as_ref().map(|net| {
             Box::new(SpilledNet {
@@ -78,15 +80,16 @@ impl Spilled {
 /// Properties of a state by which searchers order it.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct StateInfo {
-    /// Forks on its path.
+    /// The number of forks on the state's path.
     pub depth: u32,
-    /// Segments to the nearest one that was never executed; `u32::MAX` if none can be reached.
+    /// The number of segments to the nearest one that was never executed; `u32::MAX` if none can be
+    /// reached.
     pub distance: u32,
-    /// Instructions since it covered something new.
+    /// The number of instructions since the state covered something new.
     pub since_new: u64,
-    /// Faults injected on its path.
+    /// The number of faults injected on the state's path.
     pub faults: u32,
-    /// Preemptions on its path.
+    /// The number of preemptions on the state's path.
     pub preemptions: u32,
 }
 
@@ -102,7 +105,7 @@ struct Entry {
 #[derive(Copy, Clone)]
 struct ForkNode {
     parent: u32,
-    /// Two children of a fork, or `[state, LEAF]`.
+    /// The two children of a fork, or `[state, LEAF]` for a leaf.
     children: [u32; 2],
 }
 
@@ -113,8 +116,8 @@ const LEAF: u32 = u32::MAX - 1;
 pub struct Frontier {
     entries: Vec<Option<Entry>>,
     free_entries: Vec<u32>,
-    /// Whether ids of ended states are reused. In worlds they are not, because a
-    /// smaller id means an older state.
+    /// Whether ids of removed states are reused. In worlds they are not, because a smaller id means
+    /// an older state.
     reuse_ids: bool,
     nodes: Vec<ForkNode>,
     free_nodes: Vec<u32>,
@@ -149,7 +152,7 @@ fn stored_weight(stored: &Stored) -> Option<Weight> {
 }
 
 impl Frontier {
-    /// A frontier for worlds: ids are in the order of creation.
+    /// Creates a frontier for worlds: ids are in the order of creation.
     pub fn of_worlds() -> Frontier {
         Frontier {
             reuse_ids: false,
@@ -157,17 +160,17 @@ impl Frontier {
         }
     }
 
-    /// Number of states.
+    /// Returns the number of states.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no state is left.
+    /// Returns whether no state is left.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Number of states in the spill file.
+    /// Returns the number of states in the spill file.
     pub fn spilled(&self) -> usize {
         self.spilled
     }
@@ -217,7 +220,7 @@ impl Frontier {
         id
     }
 
-    /// Adds spilled states, as if they had forked evenly from one.
+    /// Adds spilled states as a balanced tree, as if they had forked evenly from one state.
     pub fn add_roots(&mut self, places: Vec<Spilled>) -> Vec<StateId> {
         let mut ids = Vec::with_capacity(places.len());
         let mut level = Vec::with_capacity(places.len());
@@ -227,7 +230,8 @@ impl Frontier {
             level.push(leaf);
         }
         while level.len() > 1 {
-            // Two states that are left over at the end would come before all others.
+            // An odd state is moved up from the front: at the end, two that are left over would be
+            // picked much more often.
             let turn = level.len() % 2;
             let mut next: Vec<u32> = level.drain(..turn).collect();
             let pairs = level.chunks_exact(2);
@@ -297,7 +301,7 @@ impl Frontier {
         self.entries.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// The properties by which searchers order a state.
+    /// Returns the properties by which searchers order a state.
     pub fn info(&self, id: StateId) -> StateInfo {
         self.entry(id)
             .map_or_else(StateInfo::default, |entry| entry.info)
@@ -320,18 +324,18 @@ impl Frontier {
         Some(stored)
     }
 
-    /// A state, in memory or spilled.
+    /// Returns a state, in memory or spilled.
     pub fn get(&self, id: StateId) -> Option<&Stored> {
         let entry = self.entries.get(id.0 as usize)?;
         entry.as_ref().map(|entry| &entry.stored)
     }
 
-    /// Whether a state is being executed.
+    /// Returns whether a state is being executed.
     pub fn is_running(&self, id: StateId) -> bool {
         matches!(self.get(id), Some(Stored::Running))
     }
 
-    /// A state, if it is in memory.
+    /// Returns a state, if it is in memory.
     pub fn live(&self, id: StateId) -> Option<&State> {
         match self.get(id)? {
             Stored::Live(state) => Some(state),
@@ -339,7 +343,7 @@ impl Frontier {
         }
     }
 
-    /// The data about a state of a world, if the state is spilled.
+    /// Returns the data about a state of a world, if the state is spilled.
     pub fn spilled_net(&self, id: StateId) -> Option<&SpilledNet> {
         match self.get(id)? {
             Stored::Spilled(spilled) => spilled.net.as_deref(),
@@ -347,27 +351,28 @@ impl Frontier {
         }
     }
 
-    /// The history of a state of a world, unless it is being executed.
+    /// Returns the history of a state of a world, unless the state is being executed.
     pub fn history(&self, id: StateId) -> Option<HistoryDigest> {
         let live = self.live(id).map(|state| state.net().history);
         live.or_else(|| Some(self.spilled_net(id)?.history))
     }
 
-    /// A digest of the answers that led to a state of a world, unless it is being executed.
+    /// Returns a digest of the answers that led to a state of a world, unless the state is being
+    /// executed.
     pub fn answers(&self, id: StateId) -> Option<u64> {
         let live = self.live(id).map(State::answers);
         live.or_else(|| Some(self.spilled_net(id)?.answers))
     }
 
-    /// Whether a state of a world was the first to execute some code.
+    /// Returns whether a state of a world was the first to execute some code.
     pub fn covered_new(&self, id: StateId) -> bool {
         let spilled = self.spilled_net(id);
         self.live(id).is_some_and(|state| state.covered_new)
             || spilled.is_some_and(|net| net.covered_new)
     }
 
-    /// Whether the programs of a finished state of a world are blocked
-    /// forever instead of having ended.
+    /// Returns whether the programs of a quiescent state of a world are blocked forever instead of
+    /// having ended.
     pub fn is_waiting(&self, id: StateId) -> bool {
         let spilled = self.spilled_net(id);
         self.live(id).is_some_and(State::is_waiting) || spilled.is_some_and(|net| net.is_waiting)
@@ -386,7 +391,7 @@ impl Frontier {
         }
     }
 
-    /// The weight of a state.
+    /// Returns the weight of a state.
     pub fn weight(&self, id: StateId) -> Weight {
         self.entry(id)
             .map_or_else(Weight::default, |entry| entry.weight)
@@ -399,12 +404,12 @@ impl Frontier {
         }
     }
 
-    /// How often each fault that is bounded per world has happened on a state's host.
+    /// Returns how often each fault that is bounded per world has happened on a state's host.
     pub fn used(&self, id: StateId) -> &[u32] {
         self.entry(id).map_or(&[], |entry| &entry.used)
     }
 
-    /// Updates these counts.
+    /// Updates how often each fault that is bounded per world has happened on a state's host.
     pub fn set_used(&mut self, id: StateId, used: FaultUse) {
         if let Some(entry) = self.entry_mut(id) {
             entry.used = used;
@@ -432,7 +437,7 @@ impl Frontier {
         Some(self.add_child(id, stored, info))
     }
 
-    /// Puts a state back.
+    /// Puts a state back that was taken out.
     pub fn put(&mut self, id: StateId, stored: Stored) {
         if matches!(stored, Stored::Spilled(_)) {
             self.spilled += 1;
@@ -481,7 +486,7 @@ impl Frontier {
         }
     }
 
-    /// The leaf at the end of a random walk from the root.
+    /// Returns the leaf at the end of a random walk from the root.
     pub fn random_leaf(&self, random: &mut Random) -> Option<StateId> {
         if self.root == NONE {
             return None;
@@ -502,12 +507,12 @@ impl Frontier {
         }
     }
 
-    /// All states in the order of their ids.
+    /// Returns all states in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (StateId, &Stored)> {
         self.iter_from(StateId(0))
     }
 
-    /// The same, starting at an id.
+    /// Returns all states in the order of their ids, starting at an id.
     pub fn iter_from(&self, first: StateId) -> impl Iterator<Item = (StateId, &Stored)> {
         let entries = self.entries.iter().enumerate().skip(first.0 as usize);
         entries.filter_map(|(at, entry)| Some((StateId(at as u32), &entry.as_ref()?.stored)))

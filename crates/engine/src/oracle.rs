@@ -1,6 +1,6 @@
 //! The oracle of the search: answers the questions of a state from the answers already given to the
 //! current instruction, from the trace that it follows, from the model of its path, or from the
-//! solver. If two answers are possible, it says so and the explorer forks.
+//! solver. If two answers are possible, it suspends the instruction and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_sim::Plan;
@@ -18,20 +18,20 @@ use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
 pub enum Fork {
-    /// A condition can hold and not hold. The state's model takes `side`; `other` is a model for
-    /// the other side, or the reason why there may be none.
+    /// A condition can be true or false. The state's model takes `side`; `other` is a model for the
+    /// other side, or the reason why the solver found none.
     Branch {
         condition: ExprId,
         side: bool,
         other: Result<Model, String>,
     },
-    /// A term can have this value, and others.
+    /// A term can have this value or others.
     Value {
         term: ExprId,
         value: u64,
         other: Result<Model, String>,
     },
-    /// One of several alternatives that are left.
+    /// A choice with several alternatives that no state has taken yet.
     Choice {
         site: ChoiceSite,
         alternatives: u32,
@@ -40,33 +40,33 @@ pub enum Fork {
 }
 
 impl Fork {
-    /// Whether it is about data, and not about a schedule or a fault.
+    /// Returns whether the fork is about data, and not about a schedule or a fault.
     pub fn is_of_data(&self) -> bool {
         !matches!(self, Fork::Choice { .. })
     }
 }
 
-/// The oracle of one state at work.
+/// The oracle for one state while it runs.
 pub struct PathOracle<'a> {
     path: &'a mut Path,
     solver: &'a mut Solver,
     scratch: &'a mut EvalScratch,
-    /// The clock of the run, and when it is over.
+    /// The clock of the run, and when it ends.
     deadline: Deadline,
-    /// Next answer on the tape.
+    /// The index of the next answer on the tape.
     next: usize,
-    /// What has to be forked, after a suspension.
+    /// The fork to make after a suspension, if there is one.
     pub fork: Option<Fork>,
     /// Answers for live peers.
     outside: Option<&'a dyn Outside>,
-    /// Paths can be merged.
+    /// Whether paths can be merged.
     merges: bool,
     /// The planned faults of the host, if faults are planned.
     plan: Option<&'a Plan>,
 }
 
 impl<'a> PathOracle<'a> {
-    /// The oracle of the state with this path.
+    /// Creates the oracle for a state with this path.
     pub fn new(
         path: &'a mut Path,
         solver: &'a mut Solver,
@@ -86,12 +86,12 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// The same, for a search that merges paths.
+    /// Sets whether the search merges paths.
     pub fn with_merging(self, merges: bool) -> Self {
         PathOracle { merges, ..self }
     }
 
-    /// The same, with answers for live peers.
+    /// Sets what answers for live peers.
     pub fn with_outside(self, outside: Option<&'a dyn Outside>) -> Self {
         PathOracle { outside, ..self }
     }
@@ -101,11 +101,13 @@ impl<'a> PathOracle<'a> {
         PathOracle { plan, ..self }
     }
 
-    /// The run ends, at its deadline or on request: queries without an answer stay open.
+    /// Returns whether the run ends, at its deadline or on request: unanswered queries then stay
+    /// open.
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|(clock, end)| clock.now() >= end) || self.solver.is_interrupted()
     }
 
+    /// Returns the next answer that was already given to the current instruction.
     fn recall(&mut self) -> Option<Answer> {
         let answer = self.path.tape.get(self.next).copied()?;
         self.next += 1;
@@ -117,8 +119,8 @@ impl<'a> PathOracle<'a> {
         self.next = self.path.tape.len();
     }
 
-    /// An answer, unless it is the last one of a state that is being
-    /// rematerialised: it stands there.
+    /// Returns an answer, or suspends a state that is being rematerialised: with its last answer,
+    /// the state has reached its position.
     fn pausing<T>(&self, answer: T) -> Result<T, Suspend> {
         match self.path.pause_at {
             Some(at) if at == self.path.answered => Err(Suspend),
@@ -126,7 +128,8 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// A state that is being rematerialised has come to where it stood: the question is open.
+    /// Returns whether a state that is being rematerialised has reached its position, so that the
+    /// question stays open.
     fn is_open(&self) -> bool {
         let at = self.path.pause_at;
         at.is_some_and(|at| self.path.answered >= at)
@@ -151,7 +154,7 @@ impl<'a> PathOracle<'a> {
         arena.eq(term, constant)
     }
 
-    /// Values that other states had taken before this one was spilled are not this one's again.
+    /// Adds constraints that exclude the values that other states took before this one was spilled.
     fn exclude(&mut self, arena: &mut Arena, term: ExprId) {
         if !std::mem::take(&mut self.path.excluded_anew) {
             return;
@@ -163,9 +166,9 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// The least and the greatest value of a term. The solver finds them also for a
-    /// state that follows a trace, whose condition has more terms but the same
-    /// solutions: its questions must be the same.
+    /// Returns the least and the greatest value of a term. The solver determines them also for a
+    /// state that follows a trace: its condition has more terms but the same solutions, and its
+    /// questions must be the same.
     fn range(&mut self, arena: &mut Arena, term: ExprId) -> Option<(u64, u64)> {
         let (constraints, model) = (&self.path.constraints, &self.path.model);
         let least = self.solver.unsigned_min(arena, constraints, model, term);
@@ -174,7 +177,7 @@ impl<'a> PathOracle<'a> {
         Some((least, greatest.ok()?.0))
     }
 
-    /// An input that was made already, for a host that sets itself up again.
+    /// Returns an input that was already made, for a host that sets itself up again.
     fn input_again(&mut self, name: &str, size: u32) -> Option<ArrayId> {
         let range = self.path.again.clone();
         let mut known = self.path.inputs.iter().zip(0..).skip(range.start);
@@ -186,7 +189,7 @@ impl<'a> PathOracle<'a> {
         Some(array)
     }
 
-    /// The input of this name that the first of two builds made, and its size.
+    /// Returns the input of this name that the first of two builds made, and its size.
     fn shared_input(&self, name: &str) -> Option<(ArrayId, u32)> {
         let second = self.path.second.as_ref()?;
         let input = second.input(&self.path.inputs, name)?;
@@ -199,7 +202,7 @@ impl<'a> PathOracle<'a> {
         }
     }
 
-    /// Inputs of the same name have the same bytes, as far as both have them.
+    /// Makes inputs of the same name of two builds have the same bytes, up to the shorter size.
     fn equate(&mut self, arena: &mut Arena, first: ArrayId, second: ArrayId, size: u32) {
         let bytes = self.path.model.bytes(first, size);
         let bytes = (0..).zip(bytes).map(|(at, byte)| (second, at, byte));
@@ -219,7 +222,7 @@ impl<'a> PathOracle<'a> {
         Some(picked.min(alternatives.saturating_sub(1)))
     }
 
-    /// The choice that the followed trace made here.
+    /// Returns the choice that the followed trace made here.
     fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let follow = self.path.follow.as_mut()?;
         if let Some(left) = &mut follow.loose {
@@ -537,7 +540,7 @@ impl Oracle for PathOracle<'_> {
         }
         let is_within = self.path.open_regions.is_some();
         if let Some(regions) = &mut self.path.open_regions {
-            // What the outer region merges, the inner one need not.
+            // The paths of an inner region are merged with those of the outer one.
             *regions += 1;
         }
         if is_within || !self.merges || !self.path.merges_here() {
@@ -575,5 +578,5 @@ impl Oracle for PathOracle<'_> {
     }
 }
 
-/// The clock of the run, and when it is over.
+/// The clock of the run, and when it ends.
 pub type Deadline = Option<(Clock, Duration)>;

@@ -16,37 +16,37 @@ use crate::second::Second;
 use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::Weight;
 
-/// An answer to the current instruction.
+/// An answer to a question of the current instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// To `branch` and `assume`.
     Bool(bool),
     /// To `concretize`.
     Value(u64),
-    /// To `narrow`, where it was no value.
+    /// To `narrow`, if the answer is a range of values.
     Range(u64, u64),
     /// To `choose`.
     Choice(u32),
     /// To `input`.
     Input(ArrayId),
-    /// To `outside`, by its number.
+    /// To `outside`, by the index of the answer on the path.
     Outside(usize),
-    /// To `open_merge` and `close_merge`: a digest of the paths that were merged, if some were.
+    /// To `open_merge` and `close_merge`: a digest of the merged paths, or 0 if none were merged.
     Merge(u64),
 }
 
 impl Answer {
-    /// The digest of the answers before and of this one.
+    /// Returns a digest of the earlier answers, which `digest` stands for, and of this one.
     fn mixed_into(self, digest: u64) -> u64 {
         let (kind, value) = match self {
             Answer::Bool(value) => (1, u64::from(value)),
             Answer::Value(value) => (2, value),
-            // It follows from the condition.
+            // The range follows from the path condition.
             Answer::Range(least, _) => (6, least),
             Answer::Choice(picked) => (3, u64::from(picked)),
-            // Its number is the arena's.
+            // The array's number depends on the arena.
             Answer::Input(_) => (4, 0),
-            // What it is follows from the answers before: the same question has the same answer.
+            // The bytes follow from the earlier answers: the same question has the same answer.
             Answer::Outside(number) => (5, number as u64),
             Answer::Merge(paths) => (7, paths),
         };
@@ -58,12 +58,12 @@ impl Answer {
     }
 }
 
-/// An end of a region whose paths are to be merged.
+/// An end of a region whose paths are merged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MergePoint {
     /// The program opens the region.
     Open,
-    /// It closes the region.
+    /// The program closes the region.
     Close,
 }
 
@@ -72,21 +72,21 @@ pub enum MergePoint {
 pub struct Follow {
     /// The trace.
     pub trace: Arc<Trace>,
-    /// Choices used so far.
+    /// The number of choices that were used so far.
     pub choices_used: usize,
-    /// Choices that are left, by what was asked, where the trace is followed loosely.
+    /// The choices that are left, by site, if the trace is followed loosely.
     pub loose: Option<BTreeMap<ChoiceSite, VecDeque<u32>>>,
 }
 
 /// A trace that was followed to its end.
 pub struct Origin {
     trace: Arc<Trace>,
-    /// As it was then: holding it keeps its storage from being changed in place.
+    /// The model at that time. Holding it prevents changes of its storage in place.
     model: Model,
 }
 
 impl Origin {
-    /// A block of the trace's inputs, if it still has the values that they have under a model.
+    /// Returns a block of the trace's inputs, if the inputs still have these values under a model.
     fn block(&self, at: usize, inputs: &[Input], model: &Model) -> Option<&Arc<Vec<TraceInput>>> {
         let is_same = |array| self.model.storage_of(array) == model.storage_of(array);
         let block = self.trace.inputs.block(at)?;
@@ -101,65 +101,70 @@ pub struct Path {
     pub constraints: Constraints,
     /// A model of the path condition.
     pub model: Model,
-    /// Inputs, in the order of their making.
+    /// The inputs, in the order in which they were made.
     pub inputs: SharedList<Input>,
-    /// Names that they have.
+    /// The names of the inputs.
     pub names: Names,
-    /// The host, where there are several: inputs of different hosts may have the same name.
+    /// The name of the host, if there are several: inputs of different hosts may have the same
+    /// name.
     pub owner: Option<Arc<str>>,
-    /// Which of them are given again to a host that sets itself up again: it is the same machine.
+    /// The range of inputs that are given again to a host that sets itself up again, because it is
+    /// the same machine.
     pub again: std::ops::Range<usize>,
     /// Choices, in order.
     pub choices: SharedList<TraceChoice>,
-    /// Answers of the live peer that the host stands for, in order.
+    /// The answers of the live peer that the host represents, in order.
     pub answers: SharedList<TraceAnswer>,
-    /// Faults among the choices.
+    /// The number of faults among the choices.
     pub faults: u32,
-    /// Preemptions among them.
+    /// The number of preemptions among the choices.
     pub preemptions: u32,
     /// Conditions that tests should fulfil if possible.
     pub preferences: Arc<Vec<ExprId>>,
-    /// Whether the program has disabled forks on data
-    /// (`klee_set_forking`): other sides are then pruned.
+    /// Whether the program has disabled forks on data (`klee_set_forking`): other sides are then
+    /// pruned.
     pub takes_one_side: bool,
     /// Answers to the current instruction.
     pub tape: SmallVec<[Answer; 2]>,
-    /// Values of the next question that other states have taken.
+    /// Answers to the next question that other states have taken.
     pub excluded: SmallVec<[u64; 1]>,
-    /// They come from a trace, so that the condition does not exclude them yet.
+    /// Whether `excluded` comes from a trace, so that the path condition does not exclude these
+    /// values yet.
     pub excluded_anew: bool,
-    /// Questions answered since the start.
+    /// The number of questions that were answered since the start.
     pub answered: u64,
-    /// A digest of the answers: the same on every machine and in every run,
-    /// unlike a model of the path condition.
+    /// A digest of the answers. Unlike a model of the path condition, it is the same on every
+    /// machine and in every run.
     pub digest: u64,
-    /// Its weight.
+    /// The weight of the path.
     pub weight: Weight,
-    /// Forks on the way.
+    /// The number of forks on the path.
     pub depth: u32,
-    /// Instructions that are counted; more than were executed while the state is rematerialised.
+    /// The number of instructions that are counted. While the state is rematerialised, more than
+    /// were executed.
     pub counted: u64,
     /// While the state is rematerialised: the number of answered questions at which it stops.
     pub pause_at: Option<u64>,
-    /// The trace that it follows, until the end of the trace.
+    /// The trace that the state follows, until the end of the trace.
     pub follow: Option<Box<Follow>>,
-    /// The trace that it has followed to its end.
+    /// The trace that the state has followed to its end.
     pub origin: Option<Arc<Origin>>,
     /// What the first build did, while the second of two builds runs.
     pub second: Option<Box<Second>>,
-    /// Where paths were merged into it: numbers of the questions answered when
-    /// the program opened the regions.
+    /// Where paths were merged into this one: for each region, the number of questions that were
+    /// answered when the program opened it.
     pub merges: SmallVec<[u64; 2]>,
-    /// It is explored between the opening and the close of such a region: how many are open.
+    /// The number of open regions, while the state is explored between the opening and the close of
+    /// one.
     pub open_regions: Option<u32>,
-    /// Whether it is at the opening or the close of such a region.
+    /// Whether the state is at the opening or the close of such a region.
     pub at_merge: Option<MergePoint>,
-    /// How it diverged from the trace: what was expected, and what was seen.
+    /// How the program diverged from the trace: what was expected, and what was seen.
     pub diverged: Option<String>,
 }
 
 impl Path {
-    /// The start of a path that follows a trace.
+    /// Creates the start of a path that follows a trace.
     pub fn following(trace: Arc<Trace>) -> Path {
         let mut path = Path::default();
         if let Some(pending) = &trace.pending {
@@ -190,8 +195,8 @@ impl Path {
         path
     }
 
-    /// The start of a path that follows a trace loosely: inputs by name, choices by site, defaults
-    /// for all else. The solver is not asked.
+    /// Creates the start of a path that follows a trace loosely: inputs are matched by name,
+    /// choices by site, and everything else takes its default. The solver is not queried.
     pub fn following_loosely(trace: Arc<Trace>) -> Path {
         let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
@@ -208,13 +213,14 @@ impl Path {
         }
     }
 
-    /// Whether it follows a trace loosely.
+    /// Returns whether the path follows a trace loosely.
     pub fn is_loose(&self) -> bool {
         let follow = self.follow.as_ref();
         follow.is_some_and(|follow| follow.loose.is_some())
     }
 
-    /// Whether its paths are merged from here on. One that follows a trace does what the trace did.
+    /// Returns whether the paths of a region that opens here are merged. A path that follows a
+    /// trace merges where the trace did.
     pub fn merges_here(&self) -> bool {
         match &self.follow {
             None => !self.takes_one_side && self.second.is_none(),
@@ -260,7 +266,7 @@ impl Path {
         self.answer(Answer::Choice(picked));
     }
 
-    /// Starts it with a choice that is made before the host boots.
+    /// Starts the path with a choice that is made before the host boots.
     pub fn begin_with(&mut self, choice: TraceChoice) {
         self.weight = self.weight.half();
         self.depth += 1;
@@ -270,15 +276,15 @@ impl Path {
 
     /// Adds a condition to the path condition.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
-        // The condition of a path whose inputs are given is not needed, and a
-        // rematerialised one gets what it had.
+        // Not needed for a path with given inputs; a rematerialised state gets its stored
+        // condition.
         if self.is_loose() || self.pause_at.is_some() {
             return;
         }
         self.constraints.add(arena, condition);
     }
 
-    /// The trace of a finished path under a model of its condition.
+    /// Returns the trace of a finished path under a model of its condition.
     pub fn trace_under(&self, model: &Model) -> Trace {
         let made = |input| made_under(input, model);
         Trace {
@@ -289,9 +295,9 @@ impl Path {
         }
     }
 
-    /// The pending trace that leads to its current position.
+    /// Returns the pending trace that leads to the current position.
     pub fn pending_trace<'p>(&'p self, sharing: &mut Sharing<'p>) -> Trace {
-        // One that is still following an earlier trace stands where that one ends.
+        // A path that still follows a trace is taken to be at the end of that trace.
         if let Some(follow) = &self.follow {
             return (*follow.trace).clone();
         }
@@ -320,7 +326,7 @@ fn made_under(input: &Input, model: &Model) -> TraceInput {
     }
 }
 
-/// The arrays of inputs, one of each group that shares storage in a model.
+/// Returns the arrays of inputs, one of each group that shares storage in a model.
 fn apart(inputs: &[Input]) -> impl Iterator<Item = ArrayId> {
     let mut last = None;
     let arrays = inputs.iter().map(|input| input.array);
@@ -330,9 +336,9 @@ fn apart(inputs: &[Input]) -> impl Iterator<Item = ArrayId> {
     })
 }
 
-/// Lets the traces of paths that have inputs and their values in common share them.
+/// Lets traces share blocks of inputs and values that their paths have in common.
 ///
-/// Parts are known by where they lie in memory, which is why the paths must not change meanwhile.
+/// Blocks are identified by their address in memory, so the paths must not change meanwhile.
 #[derive(Default)]
 pub struct Sharing<'p> {
     made: HashMap<(usize, Storages), Arc<Vec<TraceInput>>, BuildHasherDefault<PlaceHasher>>,
@@ -365,7 +371,7 @@ impl Hasher for PlaceHasher {
     }
 }
 
-/// Where a model keeps the values of a block of inputs.
+/// The addresses at which a model stores the values of a block of inputs.
 type Storages = SmallVec<[usize; 2]>;
 
 impl<'p> Sharing<'p> {

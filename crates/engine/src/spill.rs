@@ -1,4 +1,4 @@
-//! The spill file: states that wait on disk, so that they take no memory.
+//! The spill file: states that are stored on disk, so that they use no memory.
 //!
 //! States share most of their paths, and a path may have thousands of inputs and choices. So the
 //! blocks of these lists are written once. A state is a list of blocks, stored as its difference
@@ -29,28 +29,31 @@ use crate::world::stored::{
 pub use known::Places;
 use known::{Blocks, Known, KnownConditions};
 
-/// States that are written together: each is stored as its difference from the one before.
+/// Maximum number of states in a [`Bundle`] and in a batch of a checkpoint.
 pub const BUNDLE: usize = 256;
-/// Longest chain of states stored as differences: the most that are read to restore one.
+/// Maximum length of a chain of records stored as differences, and so the number of records that
+/// are read to restore a state.
 const LONGEST_CHAIN: u32 = 16;
 /// Size of the write buffer.
 const BUFFER: usize = 1 << 18;
-/// Far more forks than a path has: adding up weights takes a bit for each.
+/// Maximum number of halvings that is accepted, far more than a path has forks: a sum of weights
+/// takes a bit for each.
 const MOST_HALVINGS: u32 = 1 << 24;
-/// Bytes of a block's length and checksum.
+/// Size of a block's length and checksum in bytes.
 const HEADER: u64 = 8;
 
-/// In the length of a block: it is stored as its difference from another one.
+/// Flag in the length of a block: the block is stored as a delta from another one.
 const DELTA: u32 = 1 << 31;
-/// Blocks of this many bytes may be stored so.
+/// Minimum size of blocks that deltas refer to.
 const LARGE: usize = 1 << 10;
-/// Blocks that a block is compared with.
+/// Maximum number of blocks that a block is compared with.
 const MOST_BASES: usize = 4;
 
-/// A state on the spill.
+/// The position of a state in the spill file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpillId {
-    /// The file: 0 is that of the run, others belong to checkpoints that it was resumed from.
+    /// The number of the file: 0 is that of the run, others belong to checkpoints that it was
+    /// resumed from.
     #[serde(default, skip_serializing_if = "is_first")]
     file: u16,
     offset: u64,
@@ -62,7 +65,7 @@ pub struct SpillId {
 }
 
 impl SpillId {
-    /// The number of its file, and where it is there.
+    /// Returns the number of the file, and the offset of the state in it.
     pub fn place(&self) -> (u16, u64) {
         (self.file, self.offset)
     }
@@ -72,7 +75,8 @@ fn is_first(file: &u16) -> bool {
     *file == 0
 }
 
-/// Spilled states listed together: where there are millions, even their positions take memory.
+/// A list of spilled states, which is itself in the spill file: for millions of states, even their
+/// positions would take much memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
     #[serde(default, skip_serializing_if = "is_first")]
@@ -81,64 +85,65 @@ pub struct Bundle {
     len: u32,
     /// The checksum of the list.
     check: u32,
-    /// How many.
+    /// The number of states.
     pub count: u32,
     /// The sum of their weights, in hexadecimal digits.
     weight: String,
 }
 
 impl Bundle {
-    /// The number of the file of the list, and where it is there.
+    /// Returns the number of the file, and the offset of the list in it.
     pub fn place(&self) -> (u16, u64) {
         (self.file, self.offset)
     }
 
-    /// The sum of their weights, if that is a number.
+    /// Returns the sum of the states' weights, unless its text is damaged.
     pub fn weight(&self) -> Option<WeightSum> {
         WeightSum::from_hex(&self.weight)
     }
 }
 
-/// A state as it is written.
+/// A state as it is written to the file.
 #[derive(Serialize, Deserialize)]
 struct Record {
-    /// The state that has the first blocks in common with it, and how many of each list.
+    /// The state with which it has its first blocks in common, and how many of each list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     like: Option<(SpillId, [usize; LISTS])>,
-    /// Where the other blocks are: inputs, choices, what was received, answers of live peers, and
-    /// the path condition.
+    /// The offsets of the other blocks: inputs, choices, what was received, answers of live peers,
+    /// and the path condition.
     lists: Lists,
     pending: Option<Pending>,
-    /// Its part in a world, and where the inputs of other hosts are.
+    /// The part of a state of a world that is no list, and the offset of the inputs of other hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     net: Option<(StoredNet, u64)>,
 }
 
-/// Lists of blocks that a state has.
+/// The number of lists of blocks that a state has.
 const LISTS: usize = 5;
-/// Where the blocks of each list are.
+/// The offsets of the blocks of each list.
 type Lists = [Vec<u64>; LISTS];
 
-/// The state that was spilled last.
+/// The state that was spilled last, from which the next one is stored as a difference.
 struct Last {
     id: SpillId,
     chain: u32,
     lists: Lists,
 }
 
-/// Writes states to a file, which only grows, so that positions in a checkpoint stay valid.
+/// Writes states to a file. The file only grows, so positions in a checkpoint stay valid.
 pub struct SpillWriter {
     file: File,
-    /// Its copy, if it has one: states share blocks, so one damaged spot may cost many of them.
+    /// A copy of the file, if there is one: states share blocks, so one damaged block may cost many
+    /// states.
     copy: Option<File>,
     number: u16,
-    /// Length of what is in the file.
+    /// The length of the file.
     written: u64,
-    /// What comes after it.
+    /// Data that is to be appended to the file.
     buffer: Vec<u8>,
     known: Known,
     last: Option<Last>,
-    /// Large blocks that others may differ little from, the newest last.
+    /// Large blocks as candidates for the base of a delta, the newest last.
     bases: Vec<Base>,
 }
 
@@ -152,14 +157,14 @@ pub struct SpillFile {
 /// A file and its length.
 type Source = (File, u64);
 
-/// The file of a checkpoint.
+/// The file of a checkpoint, and its copy if there is one.
 struct Older {
     file: Source,
     copy: Option<Source>,
 }
 
 impl Older {
-    /// Opens a file and its copy. One of them is enough.
+    /// Opens a file and its copy. It is enough if one of them can be opened.
     fn open(path: &FilePath) -> io::Result<Older> {
         let open = |path: &FilePath| {
             let file = File::open(path)?;
@@ -177,13 +182,13 @@ impl Older {
     }
 }
 
-/// Where the copy of a checkpoint's file is.
+/// Returns the path of the copy of a checkpoint's file.
 pub fn copy_of(path: &FilePath) -> PathBuf {
     path.with_extension("copy")
 }
 
 impl SpillFile {
-    /// An empty spill file that uses about so much memory for its index.
+    /// Creates an empty spill file that uses about `memory` bytes for its index.
     pub fn create(path: &FilePath, memory: u64) -> io::Result<SpillFile> {
         Ok(SpillFile {
             writer: SpillWriter::create(path, 0, memory)?,
@@ -191,9 +196,9 @@ impl SpillFile {
         })
     }
 
-    /// The spill file of an earlier run, and the files of its checkpoints.
+    /// Opens the spill file of an earlier run, and the files of its checkpoints.
     pub fn open(path: &FilePath, older: &[PathBuf], memory: u64) -> io::Result<SpillFile> {
-        // A run that was stopped before it spilled anything has none.
+        // A run that was stopped before it spilled anything has no file.
         let options = File::options()
             .read(true)
             .write(true)
@@ -211,22 +216,22 @@ impl SpillFile {
         })
     }
 
-    /// The number of a file that is written beside it.
+    /// Returns the number for the file of the next checkpoint.
     pub fn next_number(&self) -> u16 {
         self.older.len() as u16 + 1
     }
 
-    /// Where new states go.
+    /// Returns the writer for new states.
     pub fn writer(&mut self) -> &mut SpillWriter {
         &mut self.writer
     }
 
-    /// Makes sure that everything is on disk.
+    /// Waits until everything is on disk.
     pub fn sync(&self) -> io::Result<()> {
         self.writer.file.sync_data()
     }
 
-    /// Reads from a file, and where it is damaged, from its copy.
+    /// Reads from a file or, if it is damaged, from its copy.
     fn read_from<T>(
         &self,
         number: u16,
@@ -244,14 +249,14 @@ impl SpillFile {
 }
 
 impl SpillWriter {
-    /// An empty file with this number that uses about so much memory for its index.
+    /// Creates an empty file with this number that uses about `memory` bytes for its index.
     pub fn create(path: &FilePath, number: u16, memory: u64) -> io::Result<SpillWriter> {
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(true);
         Ok(SpillWriter::with(options.open(path)?, number, 0, memory))
     }
 
-    /// The same, with a copy beside it.
+    /// Creates an empty file with a copy beside it.
     pub fn create_twice(path: &FilePath, number: u16, memory: u64) -> io::Result<SpillWriter> {
         let mut writer = SpillWriter::create(path, number, memory)?;
         writer.copy = File::create(copy_of(path)).ok();
@@ -271,7 +276,7 @@ impl SpillWriter {
         }
     }
 
-    /// Makes sure that everything is on disk.
+    /// Waits until everything is on disk, also in the copy.
     pub fn sync(&self) -> io::Result<()> {
         if let Some(copy) = &self.copy {
             copy.sync_data()?;
@@ -279,7 +284,7 @@ impl SpillWriter {
         self.file.sync_data()
     }
 
-    /// Spills states, all of them or none.
+    /// Spills these states, all or none, and returns their positions.
     pub fn put<'p>(
         &mut self,
         states: impl Iterator<Item = &'p State>,
@@ -288,7 +293,8 @@ impl SpillWriter {
         self.put_more(states, arena, &mut Places::default())
     }
 
-    /// The same for states that share with those whose places are known.
+    /// Spills these states, all or none. Parts that they share with states in `places` are not
+    /// written again.
     pub fn put_more<'p>(
         &mut self,
         states: impl Iterator<Item = &'p State>,
@@ -301,7 +307,7 @@ impl SpillWriter {
         self.complete(ids)
     }
 
-    /// Spills states of worlds that come from elsewhere, all of them or none.
+    /// Spills states of worlds that come from another search, all or none.
     pub fn put_stored<'s>(
         &mut self,
         states: impl Iterator<Item = &'s StoredWorldState>,
@@ -311,7 +317,8 @@ impl SpillWriter {
         self.complete(ids)
     }
 
-    /// Writes what was collected. Nothing may refer to what did not get into the file.
+    /// Writes the buffer. If that or `ids` failed, forgets all blocks, because none may refer to
+    /// what is not in the file.
     fn complete(&mut self, ids: io::Result<Vec<SpillId>>) -> io::Result<Vec<SpillId>> {
         let written = self.flush();
         if ids.is_err() || written.is_err() {
@@ -380,7 +387,7 @@ impl SpillWriter {
         self.put_record(record, state.path.weight.halvings)
     }
 
-    /// The offsets of the parts of a path condition; new ones are written.
+    /// Returns the offsets of the parts of a path condition, and writes those that are new.
     fn put_conditions(
         &mut self,
         path: &Path,
@@ -428,7 +435,7 @@ impl SpillWriter {
         Ok(id)
     }
 
-    /// Notes states that are on the spill.
+    /// Writes a list of spilled states.
     pub fn bundle(&mut self, states: &[SpillId]) -> io::Result<Bundle> {
         let mut weight = WeightSum::default();
         for state in states {
@@ -450,7 +457,7 @@ impl SpillWriter {
         Ok(bundle)
     }
 
-    /// The offsets of a list's blocks; new ones are written.
+    /// Returns the offsets of a list's blocks, and writes those that are new.
     fn put_blocks<T>(
         &mut self,
         list: &SharedList<T>,
@@ -476,7 +483,7 @@ impl SpillWriter {
     fn put_block(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let delta = self.bases.iter().rev().find_map(|base| base.delta(bytes));
         let is_whole = delta.is_none();
-        // A difference is as good a name for a block, and much shorter.
+        // A delta identifies a block as well as its bytes do, and is much shorter to hash.
         let digest = digest(delta.as_deref().unwrap_or(bytes));
         if let Some(offset) = self.known.get(digest) {
             return Ok(offset);
@@ -510,12 +517,12 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// Writes what was collected.
+    /// Writes the buffer to the file and its copy.
     fn flush(&mut self) -> io::Result<()> {
         self.file.write_all_at(&self.buffer, self.written)?;
         let copy = self.copy.as_ref();
         if copy.is_some_and(|copy| copy.write_all_at(&self.buffer, self.written).is_err()) {
-            // The disk may be full: what is there of the copy is still right.
+            // The disk may be full: what is in the copy is still correct.
             self.copy = None;
         }
         self.written += self.buffer.len() as u64;
@@ -525,7 +532,7 @@ impl SpillWriter {
 }
 
 impl SpillFile {
-    /// The states of a bundle.
+    /// Reads the states of a bundle.
     pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<SpillId>> {
         let states: Vec<SpillId> =
             self.parse(bundle.file, bundle.offset, bundle.len, bundle.check)?;
@@ -536,13 +543,13 @@ impl SpillFile {
         Ok(states)
     }
 
-    /// The trace that leads to a spilled state of a program.
+    /// Reads the trace that leads to a spilled state of a program.
     pub fn get(&self, id: SpillId) -> io::Result<Trace> {
         let record = self.record(id)?;
         self.trace(id.file, &self.lists(&record, 0)?, record.pending)
     }
 
-    /// A spilled state of a world.
+    /// Reads a spilled state of a world.
     pub fn get_of_world(&self, id: SpillId) -> io::Result<StoredWorldState> {
         let mut record = self.record(id)?;
         let lists = self.lists(&record, 0)?;
@@ -578,7 +585,7 @@ impl SpillFile {
         self.parse(id.file, id.offset, id.len, id.check)
     }
 
-    /// Where all blocks of a state are.
+    /// Returns the offsets of all blocks of a state, following the chain of differences.
     fn lists(&self, record: &Record, depth: u32) -> io::Result<Lists> {
         let Some((like, common)) = &record.like else {
             return Ok(record.lists.clone());
@@ -626,7 +633,7 @@ impl SpillFile {
         Ok(whole)
     }
 
-    /// A block as it is in the file, and whether it is a difference from another one.
+    /// Reads a block as it is stored, and whether it is a delta.
     fn stored_block(&self, file: u16, offset: u64) -> io::Result<(Vec<u8>, bool)> {
         self.read_from(file, |source, written| {
             let mut header = [[0; 4]; 2];
@@ -658,7 +665,7 @@ fn read_checked(
     len: u32,
     check: u32,
 ) -> io::Result<Vec<u8>> {
-    // Numbers from a file may be anything.
+    // The numbers come from a file, which may be damaged.
     let end = offset.checked_add(u64::from(len));
     if end.is_none_or(|end| end > written) {
         return Err(damaged());
@@ -679,8 +686,8 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Inputs as bytes: as JSON, a long one would take most of the time of spilling. The length of
-/// a JSON list of names and sizes, that list, and the bytes of all.
+/// Encodes inputs: the length of a JSON list of names and sizes, that list, and the bytes of all
+/// inputs. Long inputs as JSON would take most of the time of spilling.
 fn as_inputs(inputs: &Vec<TraceInput>) -> io::Result<Vec<u8>> {
     let sizes = inputs.iter().map(|input| (&*input.name, input.bytes.len()));
     let sizes = as_json(&sizes.collect::<Vec<_>>())?;
@@ -725,12 +732,12 @@ fn damaged() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the file of states is damaged")
 }
 
-/// Says whether bytes are as they were written.
+/// Returns the checksum by which damaged bytes are detected.
 fn checksum(bytes: &[u8]) -> u32 {
     Digest128::new().then_bytes(bytes).finish() as u32
 }
 
-/// Blocks of a run never have the same one by chance.
+/// Returns a digest of a block that is wide enough to have no accidental collisions in a run.
 fn digest(bytes: &[u8]) -> u128 {
     Digest128::new().then_bytes(bytes).finish()
 }

@@ -14,37 +14,38 @@ use crate::path::Path;
 /// A state of the search. A clone is a fork.
 #[derive(Clone)]
 pub struct State {
-    /// The host; absent until it has booted, and while it is powered off.
+    /// The host; absent before it has booted and while it is powered off.
     pub host: Option<Host>,
-    /// The path that led to it.
+    /// The path that led to the state.
     pub path: Path,
-    /// Whether it was the first to execute some code since the last fork.
+    /// Whether the state was the first to execute some code since the last fork.
     pub covered_new: bool,
-    /// Instructions executed since it covered something new.
+    /// The number of instructions since the state covered something new.
     pub since_new: u64,
-    /// Its part in a world; `None` for a single program.
+    /// The state's part in a world; `None` for a single program.
     pub net: Option<Box<NetState>>,
 }
 
-/// What a state received, in parts that forked states share.
+/// The log of what a state received, in blocks that forked states share.
 pub type ReceivedLog = SharedList<Received>;
 
 /// The part of a state that only states of worlds have.
 #[derive(Clone)]
 pub struct NetState {
-    /// The index of its host.
+    /// The index of the host.
     pub host: HostIndex,
-    /// The number of the world that it began in: which faults of whole worlds happen.
+    /// The number of the world in which the state began, which determines the faults of whole
+    /// worlds.
     pub world: u64,
-    /// The host's part in the world.
+    /// The simulated host: inbox, clock, faults and run state.
     pub sim: SimHost,
-    /// How its programs have ended, if they have.
+    /// How the programs of the host have ended, if they have.
     pub ending: Option<Ending>,
-    /// The digest of its history.
+    /// The digest of the state's history.
     pub history: HistoryDigest,
-    /// The log of what it received from other hosts.
+    /// The log of what the host received from others.
     pub received: ReceivedLog,
-    /// Packets that it sent, if the listener keeps them. A spilled state loses them.
+    /// The packets that the host sent, if the listener keeps them. A spilled state loses them.
     pub sent: SharedList<Packet>,
 }
 
@@ -66,7 +67,7 @@ const _: () = {
 };
 
 impl State {
-    /// The initial state of a program, or the state that a trace leads to.
+    /// Creates the initial state of a program, or the start of the path to the state of a trace.
     pub fn starting(path: Path) -> State {
         State {
             host: None,
@@ -77,64 +78,64 @@ impl State {
         }
     }
 
-    /// Instructions executed on its path.
+    /// Returns the number of instructions on the path.
     pub fn instructions(&self) -> u64 {
         self.instructions_before() + self.host.as_ref().map_or(0, Host::instructions)
     }
 
-    /// Instructions of the first of two builds, while the second one runs.
+    /// Returns the number of instructions of the first of two builds, while the second one runs.
     pub fn instructions_before(&self) -> u64 {
         let second = self.path.second.as_ref();
         second.map_or(0, |second| second.instructions)
     }
 
-    /// The finding of a state that has executed more than it may.
+    /// Returns the finding for a state that has exceeded the limit on instructions.
     pub fn hang(&self) -> Bug {
         let message = format!("over {} instructions on one path", self.instructions());
         Bug::new(BugKind::Hang, message)
     }
 
-    /// Its part in a world. Panics for the state of a single program.
+    /// Returns the state's part in a world. Panics for a state of a single program.
     pub fn net(&self) -> &NetState {
         self.net.as_deref().expect("a state of a world")
     }
 
-    /// The same, to change it.
+    /// Returns the state's part in a world, to change it.
     pub fn net_mut(&mut self) -> &mut NetState {
         self.net.as_deref_mut().expect("a state of a world")
     }
 
-    /// The host's part in a world.
+    /// Returns the simulated host of a state of a world.
     pub fn sim(&self) -> &SimHost {
         &self.net().sim
     }
 
-    /// The same, to change it.
+    /// Returns the simulated host of a state of a world, to change it.
     pub fn sim_mut(&mut self) -> &mut SimHost {
         &mut self.net_mut().sim
     }
 
-    /// A digest of the answers that led to it, and of the world that it began in.
+    /// Returns a digest of the answers that led to the state, and of the world in which it began.
     pub fn answers(&self) -> u64 {
         let world = self.net.as_ref().map_or(0, |net| net.world);
         let mixed = self.path.digest ^ world.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ mixed >> 31
     }
 
-    /// What its kernel refused.
+    /// Returns the requests that the kernel refused.
     pub fn refusals(&self) -> &[Refusal] {
         self.host.as_ref().map_or(&[], Host::refusals)
     }
 
-    /// Limits of its kernel that the program reached.
+    /// Returns the limits of the kernel that the program reached.
     pub fn limits_hit(&self) -> &[&'static str] {
         self.host.as_ref().map_or(&[], Host::limits_hit)
     }
 
-    /// Whether its host is on, and its programs have not ended.
+    /// Returns whether the host is on, and its programs have not ended.
     pub fn is_waiting(&self) -> bool {
         let net = self.net.as_ref();
-        // A live peer serves whoever comes.
+        // A live peer serves others and has no end of its own.
         let waits = |net: &NetState| net.ending.is_none() && !net.sim.is_off();
         net.is_some_and(|net| waits(net) && net.sim.peer.is_none())
     }
@@ -143,7 +144,7 @@ impl State {
         self.host.as_ref().map_or(&[], Host::warnings)
     }
 
-    /// Its clock; the time of the power-off if it is powered off.
+    /// Returns the host's clock; if the host is powered off, the time of the power-off.
     pub fn clock_ns(&self) -> u64 {
         match (&self.host, &self.net) {
             (Some(host), _) => host.clock_ns(),
@@ -153,14 +154,14 @@ impl State {
         }
     }
 
-    /// When the next event of a host in a world happens; `u64::MAX` for never.
+    /// Returns the time of the next event of a host in a world; `u64::MAX` for never.
     pub fn next_ns(&self) -> u64 {
         self.sim().next_ns(self.host.as_ref())
     }
 }
 
 impl State {
-    /// Visits all terms that it refers to.
+    /// Visits all terms that the state refers to.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.path
             .constraints
@@ -191,13 +192,12 @@ impl State {
     }
 }
 
-/// A digest of what makes two states of a host the same: history,
-/// fault counters and path condition.
+/// A digest that identifies equal states of a host: history, fault counters and path condition.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Identity(HistoryDigest);
 
 impl Identity {
-    /// The identity of a state. Conditions count as a set.
+    /// Returns the identity of a state. The order of its conditions does not matter.
     pub fn of(state: &State) -> Identity {
         let net = state.net();
         let sum = state.path.constraints.digest();

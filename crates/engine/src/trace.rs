@@ -11,10 +11,10 @@ use everett_sim::SharedList;
 /// Values for one symbolic input.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceInput {
-    /// Its name.
+    /// The name of the input.
     #[serde(with = "shared_text")]
     pub name: Arc<str>,
-    /// Its bytes.
+    /// The bytes of the input.
     #[serde(with = "everett_sim::hex")]
     pub bytes: Vec<u8>,
 }
@@ -22,10 +22,10 @@ pub struct TraceInput {
 /// An answer of a live peer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceAnswer {
-    /// The question, as a digest of all earlier events.
+    /// The digest of all earlier events, which identifies the question.
     #[serde(with = "crate::history::digits")]
     pub question: u128,
-    /// Its answer, encoded.
+    /// The encoded answer.
     #[serde(with = "shared_bytes")]
     pub bytes: Arc<[u8]>,
 }
@@ -33,7 +33,7 @@ pub struct TraceAnswer {
 /// A choice that is not data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceChoice {
-    /// What was chosen.
+    /// The site of the choice, which says what was chosen.
     #[serde(with = "site_text")]
     pub site: ChoiceSite,
     /// Number of alternatives.
@@ -43,24 +43,26 @@ pub struct TraceChoice {
 }
 
 impl TraceChoice {
-    /// What was picked, for people.
+    /// Describes the picked alternative, for people.
     pub fn describe(&self) -> String {
         self.site.describe(self.picked, self.alternatives)
     }
 }
 
-/// A point between two system calls of a native thread at which another one could run.
+/// A point between two system calls of a native thread at which another thread could run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NativePoint {
     /// The process that ran.
     pub pid: u32,
     /// The thread that ran.
     pub tid: u32,
-    /// Address of the instruction that it was about to execute, in the file of the first program.
+    /// The address of the instruction that it was about to execute, in the file of the first
+    /// program.
     pub address: u64,
     /// How often the thread had been there before.
     pub passed: u64,
-    /// The instruction reads memory and writes it: the thread has read, and not written yet.
+    /// Whether the thread has read but not yet written, at an instruction that reads and writes
+    /// memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
 }
@@ -68,60 +70,60 @@ pub struct NativePoint {
 /// The position of a state that has not ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pending {
-    /// Questions that were answered.
+    /// The number of questions that were answered.
     pub answered: u64,
     /// Values of the next question that other states have taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<u64>,
-    /// Its weight is 1 halved this often.
+    /// The weight of the state, as the number of halvings of 1.
     pub halvings: u32,
-    /// Forks on the way.
+    /// The number of forks on the path.
     pub depth: u32,
-    /// Instructions that are counted already, also those after the last question.
+    /// The number of instructions that are already counted, also those after the last question.
     #[serde(default)]
     pub instructions: u64,
-    /// Where paths were merged into it: numbers of the questions answered when
-    /// the program opened the regions.
+    /// Where paths were merged into the state: for each region, the number of questions that were
+    /// answered when the program opened it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<u64>,
 }
 
-/// How the path of a trace ended, for comparing when it is followed again.
+/// How the path of a trace ended, to compare it when the trace is followed again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TraceEnd {
-    /// The program ended with this status.
+    /// The exit status of the program, if it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
-    /// A signal ended it.
+    /// The signal that ended the program, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// It ended in a finding of this kind.
+    /// The kind of the finding that the path ended in, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// All threads were blocked on events from outside.
+    /// Whether all threads were blocked on events from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
-    /// The host was powered off for good.
+    /// Whether the host was powered off for good.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
-    /// Where it ended, innermost first, if that is a finding.
+    /// The stack at the end, innermost frame first, if the path ended in a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<SourceFrame>,
-    /// Where the other thread was that it races with, innermost first.
+    /// The stack of the other thread of a data race, innermost frame first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub races_with: Vec<SourceFrame>,
-    /// Digests of its standard output and standard error.
+    /// Digests of standard output and standard error.
     pub output: [String; 2],
 }
 
-/// An input in words: its name and how large it is.
+/// Describes an input: its name and its size.
 pub fn input_of(name: &str, bytes: usize) -> String {
     let unit = if bytes == 1 { "byte" } else { "bytes" };
     format!("input {name} of {bytes} {unit}")
 }
 
-/// An input was asked for by this name. Names that are used again have
-/// a number behind them in traces.
+/// Returns whether an input in a trace was requested by this name. In traces, a name that was used
+/// before has a number appended.
 pub fn is_named(in_trace: &str, asked: &str) -> bool {
     match in_trace.strip_prefix(asked) {
         Some("") => true,
@@ -132,8 +134,8 @@ pub fn is_named(in_trace: &str, asked: &str) -> bool {
     }
 }
 
-/// Length and FNV-1a digest of bytes: enough to see that they are the
-/// same, short enough for every test.
+/// Returns the length and FNV-1a digest of bytes: enough to detect differences, and short enough
+/// for every test.
 pub fn digest(bytes: &[u8]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in bytes {
@@ -145,27 +147,27 @@ pub fn digest(bytes: &[u8]) -> String {
 /// The inputs and choices that determine a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Trace {
-    /// Values for the symbolic inputs, in the order of their making.
+    /// The values of the symbolic inputs, in the order in which they were made.
     pub inputs: SharedList<TraceInput>,
     /// Choices, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub choices: SharedList<TraceChoice>,
-    /// Answers of the live peer that this host stands for, in order.
+    /// The answers of the live peer that this host represents, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub answers: SharedList<TraceAnswer>,
     /// Points between system calls at which a native run chose a thread, in order. Only traces of
-    /// native runs have them: bitcode has other instructions.
+    /// native runs have them, because bitcode has other instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub native_points: Vec<NativePoint>,
-    /// Its position, if it has not ended.
+    /// The position of a state that has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
-    /// How it ended, if it did.
+    /// How the path ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TraceEnd>,
 }
 
-/// Names are shared by all traces of a path's inputs.
+/// Serialises names, which all traces of a path's inputs share.
 mod shared_text {
     use serde::{Deserialize, Deserializer, Serializer};
     use std::sync::Arc;
@@ -179,7 +181,7 @@ mod shared_text {
     }
 }
 
-/// Bytes that are shared, as digits.
+/// Serialises shared bytes as hexadecimal digits.
 mod shared_bytes {
     use serde::{Deserializer, Serializer};
     use std::sync::Arc;
@@ -194,7 +196,7 @@ mod shared_bytes {
 }
 
 impl Trace {
-    /// The answer to a question; the one at `next` is tried first.
+    /// Returns the answer to a question; the answer at index `next` is tried first.
     pub fn answer(&self, question: u128, next: usize) -> Option<&Arc<[u8]>> {
         let is_it = |answer: &&TraceAnswer| answer.question == question;
         let expected = self.answers.get(next).filter(is_it);
@@ -203,7 +205,7 @@ impl Trace {
     }
 }
 
-/// Choice sites as their text.
+/// Serialises choice sites as their text.
 mod site_text {
     use everett_vm::ChoiceSite;
     use serde::de::{Deserializer, Error, Visitor};
@@ -217,7 +219,7 @@ mod site_text {
         from.deserialize_str(Text)
     }
 
-    /// Reads the text where it lies: states come back from disk by the thousand.
+    /// Parses the text without copying it: states are read from disk by the thousand.
     struct Text;
 
     impl Visitor<'_> for Text {

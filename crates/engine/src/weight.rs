@@ -1,19 +1,19 @@
-//! The weight of a path in the search. The root weighs 1 and a fork halves;
-//! finished, pending, unknown, pruned and excluded weights always sum to 1. Weights
-//! are powers of two, so the sum is exact.
+//! The weight of a path in the search. The root weighs 1, and a fork halves the weight. The
+//! finished, pending, unknown, pruned and excluded weights always sum to 1. Weights are powers of
+//! two, so the sum is exact.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// `2^-halvings`.
+/// The weight `2^-halvings`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Weight {
-    /// How often the root's weight was halved.
+    /// How often the weight of the root was halved.
     pub halvings: u32,
 }
 
 impl Weight {
-    /// The weight of each side of a fork.
+    /// Returns the weight of each side of a fork.
     #[must_use]
     pub fn half(self) -> Weight {
         Weight {
@@ -25,9 +25,9 @@ impl Weight {
 /// An exact sum of weights, at most 1.
 #[derive(Clone, Eq, Debug, Default)]
 pub struct WeightSum {
-    /// The part before the point.
+    /// The integer part.
     whole: bool,
-    /// Bits after the point, 64 to a word, the first of a word in its highest bit.
+    /// The bits after the binary point, 64 per word, most significant bit first.
     fraction: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ impl PartialEq for WeightSum {
             true => (&self.fraction, &other.fraction),
             false => (&other.fraction, &self.fraction),
         };
-        // Zeros at the end come from carries.
+        // Carries leave zeros at the end.
         let rest = &long[short.len()..];
         let is_same = long.starts_with(short) && rest.iter().all(|word| *word == 0);
         self.whole == other.whole && is_same
@@ -50,7 +50,8 @@ impl WeightSum {
         self.add_checked(weight);
     }
 
-    /// Adds a weight. Returns `false` if the sum is above 1, which no search makes it.
+    /// Adds a weight. Returns `false` if the sum exceeds 1, which never happens in a correct
+    /// search.
     pub fn add_checked(&mut self, weight: Weight) -> bool {
         let Some(position) = weight.halvings.checked_sub(1) else {
             let fits = self.is_zero();
@@ -80,7 +81,7 @@ impl WeightSum {
         self.add_sum_checked(other);
     }
 
-    /// Adds another sum. Returns `false` if the sum is above 1.
+    /// Adds another sum. Returns `false` if the sum exceeds 1.
     pub fn add_sum_checked(&mut self, other: &WeightSum) -> bool {
         let mut fits = true;
         for halvings in other.weights() {
@@ -89,7 +90,7 @@ impl WeightSum {
         fits
     }
 
-    /// The weight of everything.
+    /// Returns the weight of the whole search.
     pub fn one() -> WeightSum {
         WeightSum {
             whole: true,
@@ -97,7 +98,7 @@ impl WeightSum {
         }
     }
 
-    /// The product of two sums, exactly.
+    /// Returns the exact product of two sums.
     #[must_use]
     pub fn times(&self, other: &WeightSum) -> WeightSum {
         let mut product = WeightSum::default();
@@ -111,7 +112,7 @@ impl WeightSum {
         product
     }
 
-    /// Halvings of the weights that it is the sum of, each once.
+    /// Returns the halvings of the weights that add up to the sum, each once.
     fn weights(&self) -> impl Iterator<Item = u32> + '_ {
         let bits = self.fraction.iter().zip(0u32..).flat_map(|(word, at)| {
             let set = (0..64).filter(move |bit| word >> (63 - bit) & 1 != 0);
@@ -120,17 +121,17 @@ impl WeightSum {
         self.whole.then_some(0).into_iter().chain(bits)
     }
 
-    /// It is exactly 1.
+    /// Returns whether the sum is exactly 1.
     pub fn is_one(&self) -> bool {
         self.whole && self.fraction.iter().all(|word| *word == 0)
     }
 
-    /// It is exactly 0.
+    /// Returns whether the sum is exactly 0.
     pub fn is_zero(&self) -> bool {
         !self.whole && self.fraction.iter().all(|word| *word == 0)
     }
 
-    /// As a number for people.
+    /// Returns an approximation, for people.
     pub fn to_f64(&self) -> f64 {
         let mut sum = if self.whole { 1.0 } else { 0.0 };
         let mut scale = 1.0;
@@ -141,7 +142,7 @@ impl WeightSum {
         sum
     }
 
-    /// In hexadecimal digits, exactly, for checkpoints.
+    /// Returns the exact sum in hexadecimal digits, for checkpoints.
     pub fn to_hex(&self) -> String {
         let mut text = if self.whole { "1." } else { "0." }.to_owned();
         for word in &self.fraction {
@@ -150,7 +151,7 @@ impl WeightSum {
         text
     }
 
-    /// From hexadecimal digits.
+    /// Parses a sum in hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<WeightSum> {
         let (whole, digits) = text.split_once('.')?;
         let whole = match whole {

@@ -26,7 +26,7 @@ use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 pub enum RunFor {
     /// About this number of instructions.
     Budget(u64),
-    /// Until this number of instructions since boot.
+    /// Until the host has executed this number of instructions since boot.
     To(u64),
 }
 
@@ -43,20 +43,20 @@ pub struct Worker<'a> {
     pub outside: Option<Arc<dyn Outside>>,
     /// The planned faults of each host, if faults are planned.
     pub plans: Vec<Plan>,
-    /// Paths can be merged.
+    /// Whether paths can be merged.
     pub merges: bool,
 }
 
 /// The other side of a fork.
 pub enum Other {
-    /// The other state of a fork.
+    /// The other state of the fork.
     State(Box<State>),
-    /// The solver could not decide whether it is feasible.
+    /// The solver could not decide, for this reason, whether the other side is feasible.
     Unknown(String),
 }
 
 impl<'a> Worker<'a> {
-    /// A worker that has done nothing yet.
+    /// Creates a worker that has run nothing yet.
     pub fn new(
         images: &'a [Image],
         vm: VmOptions,
@@ -76,8 +76,9 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs a state for a while, or starts its host, with the disk that
-    /// it had where it was switched off.
+    /// Runs a state for a while. A state without a host boots it first, with the disk that the host
+    /// had when it was switched off, if it was. Returns why it stopped, and the fork to make, if
+    /// there is one.
     pub fn run(
         &mut self,
         state: &mut State,
@@ -119,7 +120,8 @@ impl<'a> Worker<'a> {
         (exit, oracle.fork)
     }
 
-    /// Splits a state at a question with several answers: the state takes one of them.
+    /// Splits a state at a question with several answers: the state takes one of them, the returned
+    /// state takes the others.
     pub fn split(&mut self, state: &mut State, fork: Fork) -> Other {
         state.path.weight = state.path.weight.half();
         state.path.depth += 1;
@@ -180,27 +182,28 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Frames of a finding that its trace keeps.
+/// Maximum number of stack frames of a finding that its trace keeps.
 const MOST_FRAMES: usize = 16;
 
-/// Where something is wrong.
+/// The location of a finding.
 pub struct Place {
     stack: Vec<SourceFrame>,
     allocated: Vec<SourceFrame>,
     message: String,
-    /// Rust's runtime aborts wherever an allocation fails: one finding for all places.
+    /// Whether it is an abort of Rust's runtime because an allocation failed, which can happen
+    /// anywhere: all of them are one finding.
     is_out_of_memory: bool,
 }
 
 impl Place {
-    /// Its key among findings.
+    /// Returns the key that identifies the finding among others.
     pub fn key(&self, bug: &Bug) -> FindingKey {
         let kind = bug.kind.name().to_owned();
         if self.is_out_of_memory {
             return (kind, String::new(), 0, "out of memory".to_owned());
         }
         match principal(&self.stack) {
-            // Rust code often has several calls on a line of which each can panic.
+            // Rust code often has several calls on a line, each of which can panic.
             Some(at) if bug.kind == BugKind::Panic => {
                 let function = format!("{}:{}", at.function, at.column);
                 (kind, at.file.clone(), at.line, function)
@@ -212,7 +215,7 @@ impl Place {
 }
 
 impl Worker<'_> {
-    /// A value under the model of a state.
+    /// Returns a value under the model of a state.
     pub fn value(&mut self, state: &State, value: Value) -> u64 {
         match value.term {
             None => value.bits,
@@ -220,7 +223,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The output of a state, under its model.
+    /// Returns the standard output and error of a state, under its model.
     pub fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
         let Some(host) = &state.host else {
             return [Vec::new(), Vec::new()];
@@ -231,7 +234,7 @@ impl Worker<'_> {
         })
     }
 
-    /// What files hold, under the model of a state.
+    /// Returns files with their contents under the model of a state.
     pub fn written(
         &mut self,
         state: &State,
@@ -248,7 +251,7 @@ impl Worker<'_> {
         written
     }
 
-    /// The same for files that its program wants to have written down.
+    /// Returns the files that a state's program asked to save, with their contents under the model.
     pub fn saved_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let saved = state.host.as_ref().and_then(Host::saved_files);
         match saved.map(<[ChangedFile]>::to_vec) {
@@ -277,16 +280,17 @@ impl Worker<'_> {
         }
     }
 
-    /// Where something is wrong.
+    /// Returns the location of a finding.
     pub fn place_of(&self, state: &State, bug: &Bug) -> Place {
         let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
         let allocated = self.stack_of(bug.allocated);
-        // For a leak the place of the allocation matters, not that of the exit.
+        // For a leak, the location of the allocation matters, not that of the exit.
         let mut stack = match bug.kind {
             BugKind::Leak if !allocated.is_empty() => allocated.clone(),
             _ => describe_ends(self.images, &sites),
         };
-        // What is noticed at the end of a program that has returned from its `main` belongs there.
+        // What is detected at the end of a program that has returned from its `main` is located
+        // there.
         let is_late = matches!(bug.kind, BugKind::Expectation | BugKind::Invariant);
         if is_late && stack.iter().all(SourceFrame::is_library) {
             let image = sites.first().map(|site| usize::from(site.image.0));
@@ -305,14 +309,14 @@ impl Worker<'_> {
         }
     }
 
-    /// The frames of an interned stack.
+    /// Returns the frames of an interned stack.
     pub fn stack_of(&self, id: Option<StackId>) -> Vec<SourceFrame> {
         id.map_or_else(Vec::new, |id| {
             describe_ends(self.images, &self.stacks.sites(id))
         })
     }
 
-    /// The finding for a bug, without files.
+    /// Creates the finding for a bug, without files.
     pub fn finding(
         &self,
         state: &State,
@@ -347,7 +351,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The failures that were injected into a host, and where.
+    /// Returns the failures that were injected into a host, and where.
     pub fn failures(&self, host: &Host) -> Vec<(String, Vec<SourceFrame>)> {
         let failures = host.injected_failures().iter();
         failures
@@ -355,14 +359,14 @@ impl Worker<'_> {
             .collect()
     }
 
-    /// Where something happened, as traces keep it.
+    /// Returns the frames of an interned stack, as many as traces keep.
     pub fn frames_of(&self, id: StackId) -> Vec<SourceFrame> {
         let mut frames = self.stack_of(Some(id));
         frames.truncate(MOST_FRAMES);
         frames
     }
 
-    /// How a path ended, for comparing.
+    /// Returns how a path ended, to compare it when its trace is followed again.
     pub fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
         let output = self.output(state).map(|bytes| digest(&bytes));
         let mut end = TraceEnd {
@@ -374,7 +378,7 @@ impl Worker<'_> {
             PathEnding::Signal(signal) => end.signal = Some(*signal),
             PathEnding::Bug(kind) => {
                 end.finding = Some(kind.name().to_owned());
-                // Where a hang is cut off is arbitrary.
+                // The location at which a hang is cut off is arbitrary.
                 let host = state.host.as_ref().filter(|_| *kind != BugKind::Hang);
                 let sites = host.map_or_else(Vec::new, Host::stack);
                 end.stack = describe_ends(self.images, &sites);

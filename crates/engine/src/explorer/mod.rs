@@ -198,7 +198,7 @@ pub struct Explorer<'a> {
     /// Requests that kernels refused, by call, request and location, with the largest count on one
     /// path.
     refusals: BTreeMap<(String, String, Vec<CallSite>), u64>,
-    /// Requests that kernels refused in the run that this one resumes.
+    /// Requests that kernels refused in earlier runs and in other parts of the search.
     pub(crate) earlier_refusals: Vec<Unsupported>,
     pub(crate) warnings: Vec<String>,
     pub(crate) spill: Option<SpillFile>,
@@ -235,9 +235,10 @@ pub struct Explorer<'a> {
     pub(crate) team_statistics: TeamStatistics,
     /// Coverage of searches elsewhere, which only guides this one; empty if there is none.
     covered_elsewhere: Vec<u8>,
-    /// Counters of the solvers in parts of other searches that were added to this one.
+    /// Counters of the solver when the last part of the results was taken
+    /// ([`Explorer::take_part`]).
     pub(crate) parted_solver: SolverFigures,
-    /// Work in parts of other searches that were added to this one.
+    /// Work of all parts of the results that were taken.
     pub(crate) parted_work: ExploredWork,
     /// Replay instructions of states that were given away although the work below them did not
     /// outweigh the replay.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use crate::trace::{TraceAnswer, TraceChoice, TraceInput};
 
-/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block
-/// takes the place of another one.
+/// Offsets of blocks by digest, so that equal blocks are written once. Its size is fixed: a new
+/// block evicts the one in its slot.
 pub(super) struct Known {
-    /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
+    /// Digests, and offsets plus one. An empty slot is all zeros, so that untouched pages use no
+    /// memory.
     slots: Vec<(u128, u64)>,
 }
 
@@ -45,11 +46,11 @@ impl Known {
     }
 }
 
-/// Offsets of blocks that are spilled together, by their address in memory; they
-/// are held, so none of them moves.
+/// Offsets of blocks that are spilled together, by their address in memory. The map holds the
+/// blocks, so their addresses stay valid.
 pub(super) type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
 
-/// Where parts of states are that were spilled, as long as neither the states nor the terms of
+/// Offsets of the parts of spilled states. They are valid while neither the states nor the terms of
 /// the arena change.
 #[derive(Default)]
 pub struct Places {
@@ -68,7 +69,7 @@ pub(super) struct KnownConditions {
 }
 
 impl KnownConditions {
-    /// Paths that share nothing would take too much memory.
+    /// Maximum number of terms in the map, for paths that share nothing.
     const MOST_TERMS: usize = 1 << 20;
 
     pub(super) fn add(&mut self, part: &[ExprId], offset: u64) {

@@ -1,9 +1,9 @@
-//! Bounds on the number of faults in a whole world. A host knows only its causal past, so
-//! two hosts that have not heard of each other may each use up a fault that may happen only
-//! once. So each state counts the faults of its own host, and a choice of one state per host
-//! is a world only if the sum of the counts is within the bounds. The questions that a host
-//! is asked depend on its causal past alone, so states are shared as without bounds and no
-//! world within the bounds is lost.
+//! Bounds on the number of faults in a whole world. A host knows only its causal past, so two hosts
+//! that have not heard of each other may each use up a fault that is allowed only once. So each
+//! state counts the faults of its own host, and a choice of one state per host is a world only if
+//! the sum of the counts is within the bounds. The questions that a host is asked depend on its
+//! causal past alone. So states are shared as without bounds, and no world within the bounds is
+//! lost.
 
 use everett_net::{FaultCounters, FaultIndex, Faults, HostIndex, Scope};
 use smallvec::smallvec;
@@ -13,23 +13,23 @@ use crate::frontier::{FaultUse, StateId};
 use crate::mapping::weight_of;
 use crate::weight::{Weight, WeightSum};
 
-/// States of a host.
+/// A host and states of it.
 pub type HostStates<'s> = (HostIndex, &'s [StateId]);
 
-/// The bounds.
+/// The bounds on faults per world: faults, and how often each may happen.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     faults: Vec<(FaultIndex, u32)>,
 }
 
-/// What combinations of states weigh, one state of each host.
+/// The count and the weights of all combinations of one state per host.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// How many are worlds.
+    /// The number of combinations that are worlds.
     pub worlds: u128,
-    /// The weight of these.
+    /// The weight of the worlds.
     pub within: WeightSum,
-    /// The weight of those that exceed a bound.
+    /// The weight of combinations that exceed a bound.
     pub beyond: WeightSum,
 }
 
@@ -41,14 +41,14 @@ impl Tally {
     }
 }
 
-/// Combinations of states of some hosts that use faults alike.
+/// Combinations of states of some hosts with equal fault counts: their number and weight.
 #[derive(Clone, Default)]
 struct Part {
     count: u128,
     weight: WeightSum,
 }
 
-/// The same by what they use.
+/// Combinations of states by their fault counts.
 type ByUse = BTreeMap<FaultUse, Part>;
 
 impl Part {
@@ -58,7 +58,7 @@ impl Part {
     }
 }
 
-/// Adds counts to others.
+/// Adds fault counts to a sum.
 pub fn add(sum: &mut FaultUse, more: &[u32]) {
     if sum.len() < more.len() {
         sum.resize(more.len(), 0);
@@ -68,7 +68,7 @@ pub fn add(sum: &mut FaultUse, more: &[u32]) {
     }
 }
 
-/// The least of each count.
+/// Returns the minimum of each fault count.
 pub fn least<'u>(all: impl IntoIterator<Item = &'u [u32]>) -> FaultUse {
     let mut all = all.into_iter();
     let mut least: FaultUse = all.next().unwrap_or_default().into();
@@ -80,8 +80,8 @@ pub fn least<'u>(all: impl IntoIterator<Item = &'u [u32]>) -> FaultUse {
     least
 }
 
-/// What is used at least by hosts from each one on, where these are the least counts
-/// of each host; 0 behind the last.
+/// Returns the suffix sums of the minimum fault counts of hosts: how often the hosts from each one
+/// on have used the faults at least; 0 after the last host.
 pub fn least_from(hosts: impl DoubleEndedIterator<Item = FaultUse>) -> Vec<FaultUse> {
     let mut sums = vec![FaultUse::default()];
     for least in hosts.rev() {
@@ -94,19 +94,19 @@ pub fn least_from(hosts: impl DoubleEndedIterator<Item = FaultUse>) -> Vec<Fault
 }
 
 impl Bounds {
-    /// The bounds of a world with this number of hosts.
+    /// Creates the bounds of a world with this number of hosts.
     pub fn of(faults: &Faults, hosts: usize) -> Bounds {
         Bounds {
             faults: faults.world_bounds(hosts),
         }
     }
 
-    /// There are none, or hosts keep them by themselves.
+    /// Returns whether there are no bounds, or hosts keep them by themselves.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// How often the faults have happened on a host itself.
+    /// Returns how often the bounded faults have happened on a host itself.
     pub fn used(&self, host: HostIndex, counters: &FaultCounters) -> FaultUse {
         let faults = self.faults.iter();
         faults
@@ -114,20 +114,20 @@ impl Bounds {
             .collect()
     }
 
-    /// So much is within the bounds.
+    /// Returns whether these fault counts are within the bounds.
     pub fn allow(&self, used: &[u32]) -> bool {
         let mut faults = self.faults.iter().zip(used);
         faults.all(|((_, most), used)| used <= most)
     }
 
-    /// A world of which all of these are true may be within the bounds.
+    /// Returns whether a world that contains all of these causal pasts may be within the bounds.
     pub(super) fn allow_together(&self, known: &[&FaultCounters]) -> bool {
         let together = |fault| FaultCounters::used_together(fault, known.iter().copied());
         let mut faults = self.faults.iter();
         faults.all(|(fault, most)| together(*fault) <= *most)
     }
 
-    /// What all combinations of a state of each host are.
+    /// Counts and weighs all combinations of one state per host.
     pub fn tally<'u>(
         &self,
         hosts: &[HostStates<'_>],
@@ -171,8 +171,8 @@ impl Bounds {
         }
     }
 
-    /// Combinations of some hosts with the states of one more. The weight of those
-    /// that exceed a bound goes `beyond`.
+    /// Combines combinations of some hosts with the states of one more. Adds the weight of those
+    /// that exceed a bound to `beyond`.
     fn joined(&self, some: &ByUse, more: &ByUse, beyond: &mut WeightSum) -> ByUse {
         let mut joined = ByUse::new();
         for (used, part) in some {
@@ -191,7 +191,7 @@ impl Bounds {
         joined
     }
 
-    /// Every combination is within the bounds.
+    /// Returns whether every combination is within the bounds.
     fn allow_all<'u>(
         &self,
         hosts: &[HostStates<'_>],
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// States of hosts with their halvings and what they used.
+    /// States of each host, with their halvings and fault counts.
     type Given = Vec<Vec<(u32, [u32; 2])>>;
 
     fn bounds(most: [u32; 2]) -> Bounds {
@@ -239,7 +239,7 @@ mod tests {
         bounds.tally(&hosts, weight, |id| &all[id.0 as usize].1)
     }
 
-    /// The same, world by world.
+    /// Computes the tally world by world.
     fn one_by_one(bounds: &Bounds, given: &Given) -> Tally {
         let mut worlds = vec![(0, [0, 0])];
         for states in given {
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn packets_and_one_loss_make_one_world_more_than_packets() {
-        // Five hosts that receive 20 packets each: one state without a loss,
-        // one for each packet that is lost.
+        // Five hosts that receive 20 packets each: one state without a loss, and one for each
+        // packet that is lost.
         let mut host: Vec<(u32, [u32; 2])> = (1..=20).map(|packet| (packet, [1, 0])).collect();
         host.push((20, [0, 0]));
         let tally = tally(&bounds([1, 0]), &vec![host; 5]);
@@ -297,7 +297,7 @@ mod tests {
             let bounds = bounds(most);
             let (counted, expected) = (tally(&bounds, &given), one_by_one(&bounds, &given));
             prop_assert_eq!(counted.worlds, expected.worlds);
-            // Sums may have words of zeros at their end.
+            // Sums may end in words of zeros.
             prop_assert_eq!(counted.within.to_f64(), expected.within.to_f64());
             prop_assert_eq!(counted.beyond.to_f64(), expected.beyond.to_f64());
         }

@@ -8,23 +8,23 @@ use super::bounds::add;
 use super::*;
 use crate::frontier::FaultUse;
 
-/// Lists of which worlds take one state each.
+/// Lists of states, of which a world takes one state each.
 struct Lists<'l> {
     states: &'l [Vec<StateId>],
-    /// A state that is being executed.
+    /// The state that is being executed, which is not in the frontier.
     own: Option<(StateId, &'l State)>,
-    /// Worlds are left out of which the solver cannot tell.
+    /// Whether to leave out worlds whose feasibility the solver cannot decide.
     must_know: bool,
-    /// What states use of bounded faults at least, from each list on.
+    /// The minimum fault counts of states from each list on.
     least_from: Vec<FaultUse>,
 }
 
-/// Visits a world: the joined path and the states. Returns whether to go on.
+/// Visits a world: the joined path and the states. Returns whether to continue.
 type Visit<'v, 'e> = &'v mut dyn FnMut(&mut Explorer<'e>, &Path, &[StateId]) -> bool;
 
 impl<'e> Explorer<'e> {
-    /// One state of each list, so that all can be together and
-    /// something holds; and their joined path.
+    /// Finds a feasible world with one state of each list in which `wanted` holds. Returns its
+    /// joined path and its states.
     pub(super) fn choose(
         &mut self,
         lists: &[Vec<StateId>],
@@ -41,8 +41,8 @@ impl<'e> Explorer<'e> {
         found
     }
 
-    /// Visits every world of one state of each list that can be together, until `visit` returns
-    /// `false`. With `must_know`, worlds are left out of which the solver cannot tell.
+    /// Visits every feasible world with one state of each list, until `visit` returns `false`. With
+    /// `must_know`, worlds whose feasibility the solver cannot decide are left out.
     pub(super) fn each_world(
         &mut self,
         lists: &[Vec<StateId>],
@@ -69,8 +69,8 @@ impl<'e> Explorer<'e> {
         self.visit_from(&lists, Path::default(), nothing, &mut Vec::new(), visit);
     }
 
-    /// The same for worlds that begin with the chosen states, whose joined path
-    /// this is. Returns whether to go on.
+    /// Visits every feasible world that begins with the chosen states. `path` is their joined path,
+    /// `used` their fault counts. Returns whether to continue.
     fn visit_from(
         &mut self,
         lists: &Lists<'_>,
@@ -113,7 +113,7 @@ impl<'e> Explorer<'e> {
         true
     }
 
-    /// A path with a model under which something holds, if that can be.
+    /// Returns the path with a model under which `wanted` holds, if there is one.
     fn path_where(&mut self, path: &Path, wanted: Option<ExprId>) -> Option<Path> {
         let mut path = path.clone();
         let Some(wanted) = wanted else {

@@ -1,5 +1,5 @@
-//! The end of hosts in worlds: reports findings, each with one world in which it
-//! happens, and checks expectations.
+//! The end of hosts in worlds: reports findings, each with one world in which it happens, and
+//! checks expectations.
 
 use everett_expr::ExprId;
 use everett_linux::Ending;
@@ -11,7 +11,7 @@ use crate::finding::{Finding, FindingKey, PathEnding, ShownValue, WorldFinding, 
 use crate::mapping::Dstate;
 
 impl Explorer<'_> {
-    /// The programs of a host have ended. `true` if its state is gone with that.
+    /// Handles the end of a host's programs. Returns whether the state is removed.
     pub(super) fn ended(
         &mut self,
         id: StateId,
@@ -41,7 +41,7 @@ impl Explorer<'_> {
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
-                // The world goes on after a leak: other hosts may leak, too.
+                // The world continues after a leak: other hosts may leak, too.
                 if let Ending::Bug(leak) = self.check_leaks(state, ending.clone()) {
                     let dstates = self.dstates_with(id);
                     self.report_in_world(id, state, (&leak, ""), None, &dstates, listener);
@@ -54,7 +54,8 @@ impl Explorer<'_> {
         let dstates = self.dstates_with(id);
         self.report_in_world(id, state, (&bug, ""), None, &dstates, listener);
         if self.world.has_open_questions {
-            // Whether a world has this end is not known, and the state cannot come here again.
+            // It is not known whether a world ends like this, and the state cannot reach this point
+            // again.
             self.note_limit("interrupted");
             self.cut_worlds_with(id);
         } else if self.is_cut_by(state, &bug) {
@@ -72,8 +73,8 @@ impl Explorer<'_> {
         dstates.filter_map(|id| table.dstate(id)).collect()
     }
 
-    /// Reports a finding, which may be about one process, if it is the first at its place and one
-    /// of these dstates has a feasible world with it in which `wanted` holds.
+    /// Reports a finding, which may be about one process, if it is the first at its location and
+    /// one of these dstates has a feasible world with it in which `wanted` holds.
     fn report_in_world(
         &mut self,
         id: StateId,
@@ -106,7 +107,7 @@ impl Explorer<'_> {
                 continue;
             };
             if !self.findings.count(key.clone()) && !self.config.all_findings {
-                // Another worker found it meanwhile.
+                // Another worker has reported it meanwhile.
                 return;
             }
             let traces = self.traces(&path, &chosen, own);
@@ -114,11 +115,11 @@ impl Explorer<'_> {
             self.report_finding(id, state, bug, traces, &path, listener);
             return;
         }
-        // No world has it: the states that could have met it never do.
+        // The finding is in no feasible world: its state never meets the states it would need.
         self.world.counted.impossible += 1;
     }
 
-    /// The traces of a world's states under a model of their joined path condition.
+    /// Returns the traces of a world's states under a model of their joined path condition.
     pub(super) fn traces(
         &self,
         path: &Path,
@@ -136,7 +137,8 @@ impl Explorer<'_> {
         traces
     }
 
-    /// Reports a finding on a host, with its key; `values` is what a broken invariant has read.
+    /// Reports a finding on a host, with its key; `values` is the data that a broken invariant has
+    /// read.
     pub(super) fn report_finding(
         &mut self,
         id: StateId,
@@ -173,7 +175,7 @@ impl Explorer<'_> {
         });
     }
 
-    /// A process that had to end in a certain way and did not is a finding.
+    /// Reports a finding for each process that has not ended as the scenario expects.
     pub(super) fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         for id in dstate.members().collect::<Vec<_>>() {
             let host = self.world.table.host(id);
@@ -186,7 +188,7 @@ impl Explorer<'_> {
             if self.frontier.live(id).is_none_or(is_off) {
                 continue;
             }
-            // Taken out for a while, which costs less than a copy.
+            // The state is taken out of the frontier for a while, which costs less than a copy.
             let Some(state) = self.take(id) else {
                 continue;
             };
@@ -212,7 +214,7 @@ impl Explorer<'_> {
             .config
             .others
             .is_empty();
-        // A host with one process ends when that process and its children have ended.
+        // A host with one program ends when that process and its children have ended.
         let ending = match host.filter(|_| others) {
             Some(host) => first.or_else(|| host.end_of(expected.number)),
             None => first,
@@ -246,13 +248,13 @@ impl Explorer<'_> {
         self.report_in_world(id, state, (&bug, &process), wanted, dstates, listener);
     }
 
-    /// A host is ended by this signal as it has to be.
+    /// Returns whether the scenario expects this signal to end a host.
     fn expects_signal(&self, id: StateId, signal: i32) -> bool {
         let expects = first_expects(&self.host(self.world.table.host(id)).expects);
         expects.is_some_and(|expects| expects.is_signal(signal))
     }
 
-    /// That a status, which may be symbolic, is not this one.
+    /// Returns the condition that an exit status, which may be symbolic, is not the expected one.
     fn differs(&mut self, status: Value, expected: i32) -> ExprId {
         let arena = &mut self.worker.arena;
         let constant = arena.constant(8, expected as u64 & 0xff);

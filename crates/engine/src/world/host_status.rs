@@ -8,13 +8,13 @@ use crate::finding::HostStatus;
 use crate::source::{describe, describe_ends};
 
 impl Explorer<'_> {
-    /// The status of every host at the end of a followed world, or at its last finding.
+    /// Returns the status of every host at the end of a followed world, or at its last finding.
     pub fn host_status(&self) -> &[HostStatus] {
         &self.world.host_status
     }
 
-    /// Notes what every host is doing, where one world is followed; one of them may not be in
-    /// the table of states at the moment.
+    /// Records what every host is doing, if one world is followed. `own` is the state that is being
+    /// executed, which is not in the frontier.
     pub(super) fn note_host_status(&mut self, own: Option<(StateId, &State)>) {
         if self.world.messages.is_none() {
             return;

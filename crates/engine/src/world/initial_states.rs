@@ -11,11 +11,12 @@ use crate::state::{NetState, ReceivedLog};
 use crate::trace::TraceChoice;
 use crate::weight::WeightSum;
 
-/// The number of the world after another one: those with fewer faults come before those with more.
+/// Returns the number of the world after another one. Numbers with fewer faults, which are the one
+/// bits, come before those with more.
 fn number_after(number: u64, faults: u32) -> Option<u64> {
     let lowest = number & number.wrapping_neg();
     if lowest > 0 {
-        // The lowest run of ones: its highest one moves up, the others move down.
+        // In the lowest run of ones, the highest one moves up and the others move down.
         let up = number + lowest;
         let next = up | (((up ^ number) >> 2) / lowest);
         if next < 1 << faults {
@@ -27,7 +28,8 @@ fn number_after(number: u64, faults: u32) -> Option<u64> {
 }
 
 impl Explorer<'_> {
-    /// Makes the initial states.
+    /// Creates the initial states of the first worlds, or of the one world that follows these
+    /// traces.
     pub(crate) fn begin_worlds(&mut self, follow: Option<&BTreeMap<String, Trace>>) {
         if follow.is_some() {
             return self.begin_world(0, follow);
@@ -52,10 +54,10 @@ impl Explorer<'_> {
         self.statistics.pruned.add_sum(&others);
     }
 
-    /// Makes the initial states of the next worlds. Returns `false` if all have begun.
+    /// Creates the initial states of the next worlds. Returns `false` if all worlds have begun.
     ///
-    /// Each fault of a whole world doubles the number of worlds, so they begin a part at a time:
-    /// the next ones when the others are done. Those with few faults come first.
+    /// Each fault of a whole world doubles the number of worlds, so a limited number begins at a
+    /// time, and the next ones when these are done. Worlds with few faults come first.
     pub(crate) fn begin_more_worlds(&mut self) -> bool {
         const AT_A_TIME: u64 = 1 << 10;
         if self.world.next_world.is_none() {
@@ -78,7 +80,7 @@ impl Explorer<'_> {
         self.world.network.faults.world_faults().len() as u32
     }
 
-    /// The weight of the worlds that have not begun.
+    /// Returns the weight of the worlds that have not begun.
     pub(super) fn weight_of_others(&self) -> WeightSum {
         let faults = self.world_fault_count();
         if self.world.next_world.is_none() {
@@ -87,7 +89,7 @@ impl Explorer<'_> {
         weight_of_rest(faults, self.world.begun)
     }
 
-    /// The bits of the number decide the faults of the world, unless a trace does.
+    /// Begins one world. The bits of its number decide its faults, unless a trace does.
     fn begin_world(&mut self, number: u64, follow: Option<&BTreeMap<String, Trace>>) {
         let mut answers = self.answers(number);
         let mut states = Vec::new();
@@ -119,7 +121,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// The state in which a host begins.
+    /// Returns the initial state of a host.
     pub(super) fn initial_state(
         &self,
         host: HostIndex,
@@ -149,7 +151,7 @@ impl Explorer<'_> {
         state
     }
 
-    /// The faults of whole worlds in the world of this number.
+    /// Returns which faults of whole worlds happen in the world of this number.
     pub(super) fn answers(&self, number: u64) -> Vec<(FaultIndex, bool)> {
         let undecided = self.world.network.faults.world_faults().into_iter();
         let answers = undecided.zip(0..);
@@ -158,7 +160,8 @@ impl Explorer<'_> {
             .collect()
     }
 
-    /// The same as choices, which the trace of the first host begins with.
+    /// Returns the decisions on faults of whole worlds as choices, with which the trace of the
+    /// first host begins.
     pub(super) fn first_choices(&self, number: u64) -> Vec<TraceChoice> {
         let faults = &self.world.network.faults;
         let choice = |(fault, answer)| TraceChoice {

@@ -19,7 +19,7 @@ use crate::mapping::Dstate;
 struct Question<'i> {
     invariant: &'i Invariant,
     file: usize,
-    /// Its number there.
+    /// The number of the invariant in its file.
     number: usize,
     when: When,
 }
@@ -30,12 +30,12 @@ type Group<T> = (T, Vec<StateId>);
 /// The groups of each host.
 struct Groups<T> {
     hosts: Vec<Vec<Group<T>>>,
-    /// What states use of bounded faults at least, from each host on.
+    /// The minimum fault counts of states from each host on.
     least_from: Vec<FaultUse>,
 }
 
 impl Explorer<'_> {
-    /// Takes the exposed data of a host and evaluates invariants if it has changed.
+    /// Takes the exposed data of a host, and evaluates invariants if it has changed.
     pub(super) fn exposed(&mut self, id: StateId, state: &mut State, listener: &mut dyn Listener) {
         if self.observe(state) {
             self.check_change(id, state, listener);
@@ -70,7 +70,7 @@ impl Explorer<'_> {
         });
     }
 
-    /// Counts the time of an evaluation, without the time of reporting findings.
+    /// Counts the time of an evaluation, without the time for reporting findings.
     fn timed(&mut self, evaluate: impl FnOnce(&mut Self)) {
         let clock = self.config.clock;
         let (start, reporting) = (clock.now(), self.world.reporting);
@@ -79,13 +79,14 @@ impl Explorer<'_> {
         self.world.counted.in_invariants += took.saturating_sub(self.world.reporting - reporting);
     }
 
-    /// There are invariants for this occasion.
+    /// Returns whether there are invariants for this occasion.
     fn is_asked(&self, when: When) -> bool {
         let mut all = self.world.invariants.iter().flat_map(|file| file.iter());
         all.any(|invariant| invariant.when().contains(&when))
     }
 
-    /// The next time at which invariants are evaluated, if all events up to it have happened.
+    /// Returns the next time at which invariants are evaluated, if all events up to it have
+    /// happened.
     pub(super) fn time_before(&self, next_ns: u64) -> Option<u64> {
         let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
         let time_ns = self.world.times.first().copied()?;
@@ -100,7 +101,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Evaluates invariants again that were being evaluated when an earlier run was stopped.
+    /// Evaluates the invariants again that were being evaluated when an earlier run was stopped.
     pub(super) fn check_again(&mut self, listener: &mut dyn Listener) {
         if self.world.has_open_questions && !self.is_stopping() {
             self.world.has_open_questions = false;
@@ -116,8 +117,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Evaluates invariants of worlds that are at their end: at later
-    /// times their data stays as it is.
+    /// Evaluates the invariants of settled worlds, also those of later times, because the data does
+    /// not change any more.
     pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
         let times: Vec<u64> = self.world.times.range(..=most).copied().collect();
@@ -196,7 +197,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Brings states back to memory of which it is not known what they expose.
+    /// Brings those states back to memory whose exposed data is not known.
     fn load_unknown(&mut self, dstate: &Dstate) {
         let is_unknown = |net: &SpilledNet| net.exposed.is_none();
         let states = dstate.members();
@@ -205,7 +206,7 @@ impl Explorer<'_> {
         self.load_all(unknown);
     }
 
-    /// The states of each host, grouped by equal data.
+    /// Returns the states of each host, grouped by equal data.
     fn grouped<T: PartialEq>(
         &self,
         dstate: &Dstate,
@@ -241,8 +242,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// States of these groups, and of the hosts behind them, may be in a
-    /// world within the bounds on faults.
+    /// Returns whether states of the chosen groups and of the remaining hosts may be in a world
+    /// within the bounds on faults.
     fn may_be_together<T>(&self, groups: &Groups<T>, chosen: &[usize]) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -290,7 +291,8 @@ impl Explorer<'_> {
         self.find_broken(question, broken, &lists, own, listener);
     }
 
-    /// That an invariant does not hold where hosts show this, as a term, if that can be said.
+    /// Returns the condition under which an invariant is broken for this exposed data; `None` if it
+    /// cannot be evaluated. Results are cached.
     fn verdict(&mut self, question: &Question<'_>, shown: &[&ExposedData]) -> Option<ExprId> {
         let at = (question.file, question.number);
         if let Some(known) = self.world.verdicts.known(at, shown) {
@@ -320,8 +322,8 @@ impl Explorer<'_> {
         Some(self.worker.arena.not(verdict.holds))
     }
 
-    /// An invariant that is also evaluated after changes was reported then; it
-    /// is not reported again at the end.
+    /// Returns whether an invariant that is also evaluated after changes was reported then: it is
+    /// not reported again at the end.
     fn is_known(&self, question: &Question<'_>) -> bool {
         let (kind, start, line, name) = self.key(question, "");
         let mut known = self.findings.all().into_iter().map(|(key, _)| key);
@@ -331,8 +333,8 @@ impl Explorer<'_> {
             })
     }
 
-    /// Findings of one invariant are the same if the same host has broken it, or if it
-    /// is found broken at the same time.
+    /// Returns the key of a finding. Findings of one invariant are the same if the same host has
+    /// broken it, or if it is found broken at the same time.
     fn key(&self, question: &Question<'_>, host: &str) -> (String, String, u32, String) {
         let place = match question.when {
             When::At { time_ns } => format!("{}: at {time_ns}", question.file),
@@ -376,7 +378,7 @@ impl Explorer<'_> {
         let traces = self.traces(&path, &chosen, own);
         let shown = own.map(|(id, state)| (id, state.clone()));
         let shown = shown.or_else(|| {
-            // It was joined with others, so it is in memory.
+            // The state was joined with others, so it is in memory.
             let id = *chosen.first()?;
             Some((id, self.frontier.live(id)?.clone()))
         });
@@ -389,8 +391,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// The data that an invariant reads in a world of these states, under a
-    /// model of their path conditions.
+    /// Returns the data that an invariant reads in a world of these states, under a model of their
+    /// path conditions.
     fn values_read(
         &mut self,
         invariant: &Invariant,
@@ -437,17 +439,17 @@ impl Explorer<'_> {
     }
 }
 
-/// The data that a state exposes.
+/// Returns the data that a state exposes.
 fn data_of(state: &State) -> ExposedData {
     state.sim().exposed(state.host.as_ref())
 }
 
-/// The data that a spilled state exposes.
+/// Returns the data that a spilled state exposes, if it is known.
 fn spilled_data(net: &SpilledNet) -> Option<ExposedData> {
     net.exposed.clone()
 }
 
-/// The history of a state's data, and whether parts of it were forgotten.
+/// Returns the history of a state's data, and whether parts of it were forgotten.
 fn history_of(state: &State) -> (History, bool) {
     (
         state.sim().history(state.host.as_ref()),
@@ -455,7 +457,7 @@ fn history_of(state: &State) -> (History, bool) {
     )
 }
 
-/// The invariants of one occasion.
+/// Returns the invariants of one occasion.
 fn questions(files: &[Arc<Invariants>], when: When) -> impl Iterator<Item = Question<'_>> {
     files
         .iter()

@@ -1,6 +1,6 @@
-//! Worlds that another machine explores, as plain data: dstates with their states, and
-//! worlds that have not begun. The explorer that continues them does not trust the
-//! data: it checks everything first.
+//! Worlds for another machine to explore, as plain data: dstates with their states, and worlds that
+//! have not begun. The explorer that continues them does not trust the data, but validates it
+//! first.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,34 +10,34 @@ use crate::config::ExplorerConfig;
 use crate::mapping::DstateId;
 use crate::weight::Weight;
 
-/// Most forks of a state, and of the states of a world together. The
-/// sum of weights has as many digits.
+/// Maximum number of halvings of a state's weight. A sum of weights has as many digits.
 const MOST_HALVINGS: u32 = 1 << 20;
+/// Maximum number of halvings of the states of a world together.
 const MOST_HALVINGS_TOGETHER: u64 = 1 << 22;
 
-/// Some unfinished worlds.
+/// Unfinished worlds.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Worlds {
     /// Dstates with their states.
     part: WorldPart,
-    /// Times at which invariants are still to be evaluated in these: all
-    /// of them have passed the others.
+    /// Times at which invariants are still to be evaluated in these worlds. All of them have passed
+    /// the other times.
     times: Vec<u64>,
-    /// Worlds that have not begun.
+    /// Worlds that have not begun, if there are any.
     not_begun: Option<NotBegun>,
 }
 
-/// Worlds that have not begun: all but those that come first.
+/// The worlds that have not begun: all but the first ones.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct NotBegun {
-    /// The number of the next one.
+    /// The number of the next world.
     next: u64,
-    /// How many come before it.
+    /// How many worlds have begun.
     begun: u64,
 }
 
 impl Worlds {
-    /// All worlds of a scenario, before they begin.
+    /// Creates all worlds of a scenario, before they begin.
     pub fn beginning() -> Worlds {
         Worlds {
             not_begun: Some(NotBegun { next: 0, begun: 0 }),
@@ -45,13 +45,13 @@ impl Worlds {
         }
     }
 
-    /// How many states there are.
+    /// Returns the number of states.
     pub fn states(&self) -> usize {
         self.part.states()
     }
 
-    /// Their weight under this configuration. `None` if they are not worlds
-    /// of it: the data is not trusted.
+    /// Returns the weight of the worlds under this configuration; `None` if they do not fit it,
+    /// because the data is not trusted.
     pub fn weight(&self, config: &ExplorerConfig) -> Option<WeightSum> {
         let weights = self.part.checked_weights(config.hosts.len())?;
         let is_deep = |halvings: &u32| *halvings > MOST_HALVINGS;
@@ -80,8 +80,8 @@ impl Worlds {
         Some(sum)
     }
 
-    /// Whether one search can continue all of them: no world has passed a time at which invariants
-    /// of others are still to be evaluated.
+    /// Returns whether one search can continue all of these worlds: none has passed a time at which
+    /// invariants of others are still to be evaluated.
     pub fn can_be_together(all: &[Worlds]) -> bool {
         let mut with_states = all.iter().filter(|worlds| worlds.states() > 0);
         let first = with_states.next().map(|worlds| &worlds.times);
@@ -91,7 +91,7 @@ impl Worlds {
     }
 }
 
-/// The weight of all worlds but those that have begun.
+/// Returns the weight of all worlds but those that have begun.
 pub(super) fn weight_of_rest(faults: u32, begun: u64) -> WeightSum {
     let mut sum = WeightSum::default();
     let left = (1u64 << faults) - begun;
@@ -103,7 +103,7 @@ pub(super) fn weight_of_rest(faults: u32, begun: u64) -> WeightSum {
 }
 
 impl Explorer<'_> {
-    /// Takes all worlds out of the search, in at most `most` parts. The search is empty afterwards.
+    /// Removes all worlds from the search, in at most `most` parts. The search is empty afterwards.
     pub fn take_worlds_in_parts(&mut self, most: usize) -> Vec<Worlds> {
         let times: Vec<u64> = self.world.times.iter().copied().collect();
         let dstates = self.world.table.dstates();
@@ -132,7 +132,7 @@ impl Explorer<'_> {
         all
     }
 
-    /// Continues worlds from an untrusted source.
+    /// Continues worlds from an untrusted source, after validating them.
     pub(crate) fn take_up_worlds(&mut self, all: Vec<Worlds>) -> Result<(), SavedError> {
         let are_ours = all.iter().all(|one| one.weight(&self.config).is_some());
         if !are_ours || !Worlds::can_be_together(&all) {

@@ -9,20 +9,20 @@ use crate::oracle::{Deadline, Fork, PathOracle};
 use crate::state::State;
 use crate::worker::{RunFor, Worker};
 
-/// Instructions of one step; the time limit is checked in between.
+/// Maximum number of instructions of one step; the time limit is checked between steps.
 pub const BUDGET: u64 = 1_000_000;
 
-/// An explored host.
+/// An explored host, for one step.
 pub struct Explored<'m, 'a> {
-    /// Its state.
+    /// The state of the host.
     pub state: &'m mut State,
-    /// Who runs it.
+    /// The worker that runs it.
     pub worker: &'m mut Worker<'a>,
-    /// Its part of the scenario.
+    /// The host's part of the scenario.
     pub config: &'m WorldHost,
-    /// When the run is over.
+    /// When the run ends.
     pub deadline: Deadline,
-    /// How long it runs.
+    /// How long the host may run.
     pub run_for: RunFor,
 }
 
@@ -47,7 +47,7 @@ impl Explored<'_, '_> {
 
 impl Machine for Explored<'_, '_> {
     type Stop = Ending;
-    /// A question with several answers, or none where the time of the run is over.
+    /// A question with several answers; `None` if the run ends or the instruction waits for memory.
     type Error = Option<Fork>;
 
     fn host(&self) -> Option<&Host> {
@@ -60,8 +60,8 @@ impl Machine for Explored<'_, '_> {
 
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<Ending>, Option<Fork>> {
         if let Some(begin) = self.config.begin.as_ref().filter(|_| restarts > 0) {
-            // It is the same machine: its program gets the inputs
-            // again that it set the host up with.
+            // It is the same machine: its program gets the same inputs that it set the host up
+            // with.
             self.state.path.again = 0..begin.inputs.len();
         }
         self.execute(disk)

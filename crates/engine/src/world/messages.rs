@@ -7,13 +7,13 @@ use everett_sim::{Arrival, Message, MessageLog, Step};
 use super::*;
 
 impl Explorer<'_> {
-    /// Messages between hosts in the order of their clocks, where a world is followed.
+    /// Returns the messages between hosts in the order of their clocks, if one world is followed.
     pub fn messages(&self) -> Vec<Message> {
         let messages = self.world.messages.as_ref();
         messages.map_or_else(Vec::new, MessageLog::in_order)
     }
 
-    /// The payload of a packet under the model of a state.
+    /// Returns the payload of a packet under the model of a state.
     fn bytes_of(&mut self, packet: &Packet, state: &State) -> Option<Vec<u8>> {
         let bytes = packet.payload()?;
         let mut known = Vec::with_capacity(bytes.len());

@@ -55,7 +55,7 @@ use crate::world::shared::World;
 use machine::Explored;
 
 impl Explorer<'_> {
-    /// Adds an initial state of a world.
+    /// Adds an initial state of a host to the frontier.
     fn add_root(&mut self, state: State) -> StateId {
         self.world.counted.states_made += 1;
         let info = self.info(&state);
@@ -92,20 +92,21 @@ impl Explorer<'_> {
         }
     }
 
-    /// The position of a state in the queue, and whether it waits for the hosts before it to block.
+    /// Returns the position of a state in the queue, and whether it waits for the hosts before it
+    /// to block.
     pub(crate) fn queued(&self, id: StateId) -> Option<(u64, HostIndex, bool)> {
         let (next_ns, host) = *self.world.places.get(&id)?;
         let is_awaiting = self.world.not_started.contains(&(next_ns, host, id));
         Some((next_ns, host, is_awaiting))
     }
 
-    /// Names of the hosts.
+    /// Returns the names of the hosts.
     pub(crate) fn host_names(&self) -> Vec<String> {
         let hosts = self.config.hosts.iter();
         hosts.map(|host| host.name.clone()).collect()
     }
 
-    /// Takes a state out of the queue.
+    /// Removes a state from the queue.
     fn dequeue(&mut self, id: StateId) {
         if let Some((next_ns, host)) = self.world.places.remove(&id) {
             self.world.queue.remove(&(next_ns, host, id));
@@ -148,14 +149,14 @@ impl Explorer<'_> {
         None
     }
 
-    /// Faults of the scenario that hit nowhere.
+    /// Returns the names of the scenario's faults that have never happened.
     pub fn faults_never_fired(&self) -> Vec<String> {
         let all = self.world.network.faults.list().iter().zip(0..);
         let never = all.filter(|(_, at)| !self.world.fired.contains(&FaultIndex(*at)));
         never.map(|(fault, _)| fault.name.clone()).collect()
     }
 
-    /// The horizon of a state.
+    /// Returns the horizon of a state: the time before which nothing can still arrive.
     fn horizon(&self, id: StateId) -> u64 {
         let next = self.first_beside(id).map_or(u64::MAX, |(next, _, _)| next);
         let check_ns = self.world.times.first().copied();
@@ -187,16 +188,16 @@ impl Explorer<'_> {
         }
     }
 
-    /// Steps a state until it blocks or the time of the run is over. Returns
-    /// `false` if it is in no world any more.
+    /// Steps a state until it blocks at its horizon, or until a batch, the time or the memory of
+    /// the run is used up. Returns `false` if the state is in no world any more.
     fn run_to_horizon(
         &mut self,
         id: StateId,
         state: &mut State,
         listener: &mut dyn Listener,
     ) -> bool {
-        /// Steps before a request to stop is heeded here: a state that stops on its way
-        /// changes the order in which others go on, so a resumed run would merge other
+        /// Number of steps before a request to stop takes effect here. A state that stops before
+        /// its horizon changes the order in which others run, so a resumed run would merge other
         /// states than an undisturbed one.
         const PATIENCE: u32 = 10_000;
         let mut batch_end = u64::MAX;
@@ -232,9 +233,9 @@ impl Explorer<'_> {
                     state.clock_ns()
                 }
                 Ok((Step::Blocked, _)) => return true,
-                // The time is over and a question is open.
+                // The time is over, and a question is open.
                 Err(None) if self.is_stopping() => return true,
-                // An instruction waits for memory.
+                // The instruction waits for memory.
                 Err(None) if self.clear_room() => state.clock_ns(),
                 Err(None) => {
                     self.note_limit("max-memory");
@@ -270,12 +271,12 @@ impl Explorer<'_> {
         }
     }
 
-    /// Notifies a listener that a state is blocked, if it wants that. Returns
-    /// `false` if the state is pruned.
+    /// Notifies a listener that a state is blocked, if it wants that. Returns `false` if the state
+    /// is pruned.
     fn tell_wait(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) -> bool {
         let waits = matches!(state.sim().run_state, RunState::Waiting(_))
             && state.host.as_ref().is_some_and(Host::awaits_others);
-        // What it has sent before it waits comes first.
+        // Packets that the host sent before it blocked come first.
         let has_unsent =
             !state.sim().unsent.is_empty() || state.host.as_ref().is_some_and(Host::has_sent);
         if !listener.wants_waits() || !waits || has_unsent {
@@ -344,7 +345,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// Symbolic bytes that were sent to a live peer got one value.
+    /// Counts symbolic bytes that got one value because they were sent to a live peer, and warns.
     fn note_concretised(&mut self, id: StateId, bytes: u64) {
         if bytes > 0 {
             self.world.counted.concretised += bytes;
@@ -355,7 +356,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// One step of a state, with its instructions, coverage and warnings counted.
+    /// Advances a state by one step, and counts its instructions, coverage and warnings.
     fn step(
         &mut self,
         id: StateId,
@@ -379,7 +380,7 @@ impl Explorer<'_> {
         result
     }
 
-    /// One step of a state; nothing is counted.
+    /// Advances a state by one step, without counting anything.
     fn step_alone(
         &mut self,
         state: &mut State,
@@ -406,7 +407,7 @@ impl Explorer<'_> {
     }
 
     /// Checks a host that follows a trace to its initial state, because its program sets it up.
-    /// Returns `false` if it diverges from the trace; it is then cut off.
+    /// Cuts its worlds off and returns `false` if it diverges from the trace.
     fn is_on_its_way(&mut self, id: StateId, state: &mut State) -> bool {
         if !state.sim().is_setting_up(state.host.as_ref()) {
             return true;
@@ -421,7 +422,7 @@ impl Explorer<'_> {
         false
     }
 
-    /// Ends a state that exceeds the limit on forks, or that would exceed that on instructions.
+    /// Ends a state that exceeds the limit on forks or has reached the limit on instructions.
     /// Returns `false` if it has ended.
     fn is_within_limits(
         &mut self,
@@ -464,7 +465,7 @@ impl Explorer<'_> {
         let mut child = match other {
             Other::State(child) => child,
             Other::Unknown(reason) => {
-                // The other half of its worlds is neither finished nor pending.
+                // The weight of the other side of the fork is neither finished nor pending.
                 let half = self.tally_with(id);
                 self.book(&half, |statistics| &mut statistics.unknown);
                 return self.solver_gave_up(&reason);
@@ -519,7 +520,8 @@ impl Explorer<'_> {
         result
     }
 
-    /// The weight of all unfinished combinations of states; some may turn out to be no worlds.
+    /// Returns the weight of all unfinished combinations of states; some of them may turn out to be
+    /// no worlds.
     pub(crate) fn pending_worlds(&self) -> WeightSum {
         let mut sum = self.weight_of_others();
         let table = &self.world.table;
@@ -530,14 +532,15 @@ impl Explorer<'_> {
         sum
     }
 
-    /// Removes a state and all states that are in no world without it. Returns those. The caller
-    /// has already counted its weight.
+    /// Removes a state and all states that are in no world without it. Returns the removed states.
+    /// The caller has already counted the weight.
     fn forget(&mut self, id: StateId) -> Vec<StateId> {
         let gone = self.world.table.remove(id);
         self.drop_states(&gone);
         gone
     }
 
+    /// Counts all worlds with a state as finished, and removes the state.
     fn finish_worlds_with(&mut self, id: StateId) -> Vec<StateId> {
         let tally = self.tally_with(id);
         self.book(&tally, |statistics| &mut statistics.finished);
@@ -557,7 +560,7 @@ impl Explorer<'_> {
         self.forget(id);
     }
 
-    /// Cuts all worlds with a state off.
+    /// Cuts off all worlds with a state: their weight is unknown.
     pub(crate) fn cut_worlds_with(&mut self, id: StateId) {
         let tally = self.tally_with(id);
         self.book(&tally, |statistics| &mut statistics.unknown);
@@ -565,7 +568,7 @@ impl Explorer<'_> {
         self.forget(id);
     }
 
-    /// Cuts all worlds off.
+    /// Cuts off all worlds: their weight is unknown.
     fn cut_all(&mut self) {
         for dstate in self.world.table.dstates() {
             let hosts: Vec<_> = self.world.table.hosts(dstate).collect();
@@ -578,8 +581,8 @@ impl Explorer<'_> {
         self.drop_states(&all);
     }
 
-    /// The solver gave no answer: it reached its limit, or the run is being
-    /// stopped and the query stays open.
+    /// Records that the solver gave no answer: it reached its limit, or the run is being stopped
+    /// and the query stays open.
     fn note_unknown(&mut self, reason: &str) {
         match self.is_stopping() {
             true => self.world.has_open_questions = true,
@@ -602,25 +605,25 @@ impl Explorer<'_> {
         }
     }
 
-    /// Removes the entry of a state whose history has changed.
+    /// Removes a state from the index of histories, because its history changes or it is dropped.
     fn forget_history(&mut self, history: HistoryDigest, id: StateId) {
         if self.world.histories.get(&history) == Some(&id) {
             self.world.histories.remove(&history);
         }
     }
 
-    /// The name of the state mapping.
+    /// Returns the name of the state mapping.
     pub fn mapping_name(&self) -> &str {
         let world = self.config.world.as_ref();
         world.map_or("", |world| &world.mapping)
     }
 
-    /// The table of states and dstates.
+    /// Returns the table of states and dstates.
     pub fn table(&self) -> &Table {
         &self.world.table
     }
 
-    /// The least clock of all unfinished worlds, if there are any.
+    /// Returns the least clock of all unfinished worlds, if there are any.
     pub fn virtual_ns(&self) -> Option<u64> {
         let next = self.world.queue.first().map(|(next, _, _)| *next);
         next.filter(|next| *next != u64::MAX)

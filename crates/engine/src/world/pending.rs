@@ -9,7 +9,7 @@ use crate::path::Sharing;
 use crate::world::stored::PendingWorld;
 
 impl Explorer<'_> {
-    /// All unfinished feasible worlds, at most `most`. Spilled states are rematerialised.
+    /// Returns all unfinished feasible worlds, at most `most`. Spilled states are rematerialised.
     pub fn pending_worlds_up_to(&mut self, most: usize) -> Vec<PendingWorld> {
         while self.world.table.len() < most && self.begin_more_worlds() {}
         let mut worlds = Vec::new();
@@ -33,6 +33,7 @@ impl Explorer<'_> {
         worlds
     }
 
+    /// Returns a state with everything that determines it.
     pub(super) fn stored<'s>(
         &self,
         state: &'s State,

@@ -1,6 +1,6 @@
 //! Rematerialises spilled states of worlds. The answers of a host and what it received determine
 //! its state, so the host runs again from its start, alone. What it sends and exposes on the way is
-//! known already and is discarded.
+//! already known and is discarded.
 
 use everett_sim::{Received, RunState, Step};
 
@@ -9,17 +9,17 @@ use super::*;
 use crate::frontier::Spilled;
 use crate::state::Identity;
 
-/// Steps that change nothing that can be seen, such as asking whether a fault hits at a call,
-/// before a state may run further.
+/// Number of steps without a visible change, such as asking whether a fault happens at a call,
+/// before a state may run to the target's clock.
 const IDLE_STEPS: u32 = 4;
-/// The same before it may run on to what arrives next.
+/// Number of steps without a visible change before a state may run to its next arrival.
 const MORE_IDLE_STEPS: u32 = 2 * IDLE_STEPS;
-/// The same before it counts as lost.
+/// Number of steps without a visible change before a state counts as lost.
 const MOST_IDLE_STEPS: u32 = 3 * IDLE_STEPS;
 
 impl Explorer<'_> {
-    /// Brings a state back to memory, if it is in the spill file. Returns `false` if it
-    /// is lost, and its worlds with it.
+    /// Brings a state back to memory if it is spilled. Returns `false` if it is lost, and its
+    /// worlds with it.
     pub(super) fn load(&mut self, id: StateId) -> bool {
         if self.frontier.spilled_net(id).is_none() {
             return true;
@@ -31,14 +31,14 @@ impl Explorer<'_> {
         true
     }
 
-    /// The same for several states.
+    /// Brings these states back to memory if they are spilled.
     pub(super) fn load_all(&mut self, ids: impl IntoIterator<Item = StateId>) {
         for id in ids {
             self.load(id);
         }
     }
 
-    /// A spilled state as it was.
+    /// Reads a spilled state and rematerialises it.
     pub(crate) fn rematerialise(&mut self, spilled: &Spilled) -> Result<Box<State>, String> {
         let stored = match &self.spill {
             Some(spill) => spill.get_of_world(spilled.at),
@@ -51,7 +51,7 @@ impl Explorer<'_> {
         Ok(state)
     }
 
-    /// The state that was stored.
+    /// Rematerialises a stored state.
     pub(super) fn materialise(
         &mut self,
         mut stored: StoredWorldState,
@@ -62,8 +62,8 @@ impl Explorer<'_> {
             received.extend(part.map_err(|error| error.to_string())?);
         }
         let mut state = self.at_its_start(&stored)?;
-        // It had room before, and others that are needed at the same
-        // time must not be spilled for it.
+        // The state fitted into memory before, and states that are needed at the same time must not
+        // be spilled for it.
         let most = std::mem::replace(&mut self.worker.vm.most_made, u64::MAX);
         let run_again = self.run_again(&mut state, &stored.net.position, &received);
         self.worker.vm.most_made = most;
@@ -72,7 +72,7 @@ impl Explorer<'_> {
         Ok(state)
     }
 
-    /// The initial state of a host, which is to follow the stored trace.
+    /// Returns the initial state of a host, which follows the stored trace.
     fn at_its_start(&mut self, stored: &StoredWorldState) -> Result<Box<State>, String> {
         let (host, world) = (stored.net.host, stored.net.world);
         if host.index() >= self.config.hosts.len() {
@@ -93,7 +93,7 @@ impl Explorer<'_> {
         Ok(Box::new(self.initial_state(host, world, path, &answers)))
     }
 
-    /// Runs a host to where it stood.
+    /// Runs a host to its stored position.
     fn run_again(
         &mut self,
         state: &mut State,
@@ -130,7 +130,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// What was sent reached its receivers when it was sent for the first time.
+    /// Discards what a host sends again: its receivers got it when it was sent for the first time.
     fn discard_sent(&mut self, state: &mut State) {
         let net = state.net_mut();
         let topology = &self.world.network.topology;
@@ -154,7 +154,7 @@ impl Explorer<'_> {
         self.statistics.replayed += executed;
         self.worker.coverage.grew = false;
         match stepped {
-            // It stands at a question, or is about to go on with the answer.
+            // The state is at a question, or is about to continue with the answer.
             Err(_) => {}
             Ok((Step::Exposed, _)) => {
                 self.observe(state);
@@ -180,7 +180,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Gives a state back what does not follow from running it again.
+    /// Restores those parts of a state that do not follow from running it again.
     fn restore(
         &mut self,
         state: &mut State,
@@ -216,7 +216,7 @@ impl Explorer<'_> {
 }
 
 impl Position {
-    /// A state here has come further than there.
+    /// Returns whether a state at this position has passed the target.
     fn is_beyond(&self, target: &Position) -> bool {
         let in_last_boot = self.restarts == target.restarts && self.is_on && target.is_on;
         let is_past = self.instructions > target.instructions || self.clock_ns > target.clock_ns;
@@ -227,7 +227,7 @@ impl Position {
             || in_last_boot && is_past
     }
 
-    /// How far a state here may run so that it does not pass the target; the
+    /// Returns the horizon for a state at this position, so that it does not pass the target. The
     /// last `idle` steps changed nothing.
     fn horizon(&self, target: &Position, idle: u32) -> u64 {
         if self.restarts < target.restarts {
@@ -242,16 +242,16 @@ impl Position {
             return u64::MAX;
         }
         match idle {
-            // It stops as soon as its clock shows the time.
+            // It stops as soon as its clock reaches the time.
             ..IDLE_STEPS if self.clock_ns < target.clock_ns => target.clock_ns - 1,
             // It runs as long as no time passes.
             ..=MORE_IDLE_STEPS => target.clock_ns,
-            // It stood at a question about what is next to arrive.
+            // The spilled state was at a question about its next arrival.
             _ => u64::MAX,
         }
     }
 
-    /// How many instructions it may execute.
+    /// Returns how many instructions a state at this position may execute.
     fn run_for(&self, target: &Position) -> RunFor {
         let is_last_boot = self.restarts == target.restarts && target.is_on;
         match is_last_boot {

@@ -3,10 +3,10 @@
 use super::*;
 use crate::world::order::{By, QueuePlace};
 
-/// Steps of one dstate before the searcher is asked again: it may have no end.
+/// Number of steps of one dstate before the searcher picks again: the dstate may never end.
 const PATIENCE: u32 = 1 << 12;
 
-/// Picks of a searcher before the state with the least clock is taken.
+/// Number of picks of a searcher before the state with the least clock is taken.
 const TRIES: u32 = 64;
 
 impl Explorer<'_> {
@@ -24,7 +24,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// The next state and the time of its next event.
+    /// Returns the next state and the time of its next event.
     pub(super) fn turn(&mut self) -> Option<QueuePlace> {
         let first = self.world.queue.first().copied()?;
         let picked = match self.world.order.by {
@@ -39,8 +39,8 @@ impl Explorer<'_> {
         while let Some(earlier) = self.first_beside(next.2).filter(|other| *other < next) {
             next = earlier;
         }
-        // No state passes a time at which invariants are evaluated or
-        // a host starts, nor the last one.
+        // No state passes a time at which invariants are evaluated or a host starts, nor the limit
+        // of virtual time.
         let looked_at = self.world.times.first().copied();
         let last = [
             self.config.limits.max_virtual_ns,
@@ -55,7 +55,8 @@ impl Explorer<'_> {
         Some(next)
     }
 
-    /// Brings a dstate of this state to its end, where dstates come one after the other.
+    /// Makes a dstate of this state the one that runs to its end, if dstates run one after the
+    /// other.
     fn bring_to_end(&mut self, (_, _, id): QueuePlace) {
         if self.world.order.by == By::Dstate {
             let dstate = self.world.table.dstates_of(id).pop();
@@ -63,7 +64,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// The first state of the newest dstate that can go on.
+    /// Returns the first state of the newest dstate that can run.
     fn newest(&mut self) -> Option<QueuePlace> {
         while let Some(dstate) = self.world.order.newer.pop() {
             self.world.order.under_way = Some((dstate, PATIENCE));
@@ -74,7 +75,7 @@ impl Explorer<'_> {
         None
     }
 
-    /// The states that are needed last, so that they can be spilled; one of `part` is kept.
+    /// Returns the states that are needed last, to spill them; one in `part` is kept.
     pub(crate) fn least_needed(&mut self, part: usize) -> Vec<StateId> {
         if !self.world.mapping.shares_states() {
             self.world.order.save_memory();
@@ -91,12 +92,12 @@ impl Explorer<'_> {
         };
         live.retain(|id| self.frontier.live(*id).is_some() && !needed.contains(id));
         live.truncate(live.len() - live.len() / part);
-        // States that are beside each other in the file have more in common.
+        // Neighbouring states in the file have more in common.
         live.sort_unstable();
         live
     }
 
-    /// The first state of the dstate under way, if that has not ended.
+    /// Returns the first state of the dstate that runs to its end, if that can still run.
     fn first_under_way(&mut self) -> Option<QueuePlace> {
         let (dstate, steps) = self.world.order.under_way?;
         self.world.order.under_way = steps.checked_sub(1).map(|left| (dstate, left));
@@ -105,7 +106,7 @@ impl Explorer<'_> {
         first.filter(|(next_ns, _, _)| *next_ns < u64::MAX)
     }
 
-    /// Asks the searcher which dstate is next.
+    /// Lets the searcher pick the next dstate.
     fn pick(&mut self) -> Option<QueuePlace> {
         let mut picked = None;
         for _ in 0..TRIES {
@@ -131,11 +132,11 @@ impl Explorer<'_> {
         Some((*next, *host, id))
     }
 
-    /// The first of the states from which a state may still receive something.
+    /// Returns the first of the states from which a state may still receive something.
     pub(super) fn first_beside(&self, id: StateId) -> Option<QueuePlace> {
         let table = &self.world.table;
         match self.world.order.by {
-            // With all clocks in one order it is enough to look at the first.
+            // All clocks are in one order, so only the first matters.
             By::Clock => {
                 let mut others = self.world.queue.iter().filter(|(_, _, other)| *other != id);
                 others.next().copied()
@@ -144,7 +145,8 @@ impl Explorer<'_> {
                 let others = table.beside(id);
                 others.filter_map(|other| self.place_of(other)).min()
             }
-            // Within a dstate all is in the order of clocks, as if there were no others.
+            // Within a dstate, events are in the order of clocks, as if there were no other
+            // dstates.
             By::Dstate => {
                 let dstates = table.dstates_of(id).into_iter();
                 let members = dstates.flat_map(|dstate| table.members(dstate));

@@ -13,14 +13,14 @@ use crate::mapping::Dstate;
 const MAX_REPORTED_WORLDS: usize = 1 << 16;
 
 impl Explorer<'_> {
-    /// Finishes all settled worlds that need no split of a dstate.
+    /// Finishes all settled worlds that can be removed without splitting a dstate.
     pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
         while let Some((id, part)) = self.world.table.next_settled() {
             if !self.report_settled(&part, listener) {
                 return;
             }
-            // Worlds with a spilled state that could not be read are cut off; what is
-            // left of the part settles again.
+            // Worlds with a spilled state that cannot be read are cut off; the rest of the part
+            // settles again.
             if part.members().any(|id| self.frontier.get(id).is_none()) {
                 continue;
             }
@@ -30,7 +30,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Reports settled worlds: findings and tests. Returns `false` if the run is stopped
+    /// Reports the findings and tests of settled worlds. Returns `false` if the run is stopped
     /// meanwhile; a resumed run reports them.
     fn report_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) -> bool {
         let hosts: Vec<_> = part.hosts().collect();
@@ -50,6 +50,7 @@ impl Explorer<'_> {
         true
     }
 
+    /// Counts settled worlds and their weight.
     fn count_settled(&mut self, part: &Dstate, listener: &mut dyn Listener) {
         let hosts: Vec<_> = part.hosts().collect();
         let tally = self.tally(&hosts);
@@ -67,8 +68,8 @@ impl Explorer<'_> {
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
     }
 
-    /// Counts worlds in which hosts are blocked forever. This is not always wrong: a server
-    /// waits after its clients have ended.
+    /// Counts worlds in which hosts are blocked forever. This is not always wrong: a server waits
+    /// after its clients have ended.
     fn count_stalled(&mut self, hosts: &[HostStates<'_>], tally: &Tally) {
         let of = |waits: bool| -> Vec<(HostIndex, Vec<StateId>)> {
             let hosts = hosts.iter().map(|(host, states)| {
@@ -111,7 +112,7 @@ impl Explorer<'_> {
                 });
                 let lists: Vec<Vec<StateId>> = lists.collect();
                 let Some((path, chosen)) = self.choose(&lists, None, None) else {
-                    // It may be in a world of another dstate.
+                    // The state may be in a world of another dstate.
                     continue;
                 };
                 self.report_world(&path, &chosen, listener);

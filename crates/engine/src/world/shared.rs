@@ -26,45 +26,47 @@ pub struct World {
     pub(crate) table: Table,
     /// States by the time of their next event, then by host.
     pub(super) queue: BTreeSet<(u64, HostIndex, StateId)>,
-    /// The position of each in the queue.
+    /// The position of each state in the queue.
     pub(super) places: HashMap<StateId, (u64, HostIndex)>,
-    /// States by history: two with the same history and path condition are merged.
+    /// States by history: two states with the same history and path condition are merged.
     pub(super) histories: HashMap<HistoryDigest, StateId>,
     pub(super) order: SearchOrder,
     pub(crate) counted: WorldStatistics,
-    /// Faults that hit somewhere.
+    /// Faults that have happened in some world.
     pub(super) fired: BTreeSet<FaultIndex>,
     /// The message log, if one world is followed.
     pub(super) messages: Option<MessageLog>,
     /// The status of each host at the end of a world that is followed.
     pub(super) host_status: Vec<HostStatus>,
-    /// The environment that the hosts share.
+    /// The network between the hosts, with its faults.
     pub(super) network: Network,
-    /// How often faults may happen in a world.
+    /// Bounds on the number of faults in a world.
     pub(super) bounds: Bounds,
     /// How far a host may run ahead of the others.
     pub(super) lookahead_ns: u64,
     pub(super) invariants: Vec<Arc<Invariants>>,
     /// Times at which invariants are still to be evaluated.
     pub(super) times: BTreeSet<u64>,
-    /// Hosts that start when hosts before them are blocked.
+    /// Hosts that start when the hosts before them are blocked.
     pub(super) starting: Vec<HostIndex>,
-    /// Their states that have not started, as in the queue.
+    /// States of such hosts that have not started, with their positions in the queue.
     pub(super) not_started: BTreeSet<(u64, HostIndex, StateId)>,
-    /// Results of evaluating invariants.
+    /// The cache of invariant evaluations.
     pub(super) verdicts: Verdicts,
     /// Time spent on reporting broken invariants.
     pub(super) reporting: Duration,
-    /// The number of the next world that has not begun, and how many have.
+    /// The number of the next world that has not begun; `None` if all have.
     pub(crate) next_world: Option<u64>,
+    /// The number of worlds that have begun.
     pub(crate) begun: u64,
-    /// Whether the run was stopped while it evaluated invariants. A
-    /// resumed run evaluates them again.
+    /// Whether the run was stopped while it evaluated invariants. A resumed run evaluates them
+    /// again.
     pub(crate) has_open_questions: bool,
 }
 
 impl World {
-    /// A world without states. With `is_followed`, messages between hosts are logged.
+    /// Creates the data of a search without states. With `is_followed`, messages between hosts are
+    /// logged.
     pub(crate) fn new(config: &ExplorerConfig, is_followed: bool) -> Result<World, ExplorerError> {
         let WorldConfig {
             network,
@@ -112,29 +114,30 @@ impl World {
 }
 
 impl World {
-    /// Times at which invariants are still to be evaluated, and faults that hit somewhere.
+    /// Returns the times at which invariants are still to be evaluated, and the faults that have
+    /// happened.
     pub(crate) fn times_and_fired(&self) -> (Vec<u64>, Vec<FaultIndex>) {
         let times = self.times.iter().copied().collect();
         (times, self.fired.iter().copied().collect())
     }
 
-    /// The same, of an earlier search.
+    /// Restores the times and faults of an earlier search.
     pub(crate) fn set_times_and_fired(&mut self, times: Vec<u64>, fired: Vec<FaultIndex>) {
         self.times = times.into_iter().collect();
         self.fired = fired.into_iter().collect();
     }
 
-    /// Records faults that hit in worlds of another worker.
+    /// Records faults that have happened in worlds of another worker.
     pub(crate) fn note_fired(&mut self, faults: Vec<FaultIndex>) {
         self.fired.extend(faults);
     }
 
-    /// Records the history of a state.
+    /// Adds a state to the index of histories.
     pub(crate) fn know_history(&mut self, history: HistoryDigest, id: StateId) {
         self.histories.entry(history).or_insert(id);
     }
 
-    /// Forgets results of evaluations, since terms that nothing else uses are freed.
+    /// Clears the cache of evaluations, because terms that nothing else uses are freed.
     pub(crate) fn forget_verdicts(&mut self) {
         self.verdicts = Verdicts::default();
     }

@@ -6,13 +6,13 @@ use everett_sim::Incoming;
 use super::*;
 
 impl Explorer<'_> {
-    /// Hosts that start when this one, among others, is blocked.
+    /// Returns the hosts that start when this host, among others, is blocked.
     fn starting_after(&self, host: HostIndex) -> impl Iterator<Item = HostIndex> + '_ {
         let all = self.world.starting.iter().copied();
         all.filter(move |other| self.host(*other).start.awaits(host.index()))
     }
 
-    /// A host has not started in some world of a state.
+    /// Returns whether a host has not started in some world of a state.
     fn is_awaited(&self, id: StateId, host: HostIndex) -> bool {
         if self.world.not_started.is_empty() {
             return false;
@@ -21,21 +21,21 @@ impl Explorer<'_> {
         table.any_beside(id, host, |other| self.has_not_started(other))
     }
 
-    /// A state waits for the hosts before it to block.
+    /// Returns whether a state waits for the hosts before it to block.
     fn has_not_started(&self, id: StateId) -> bool {
         let place = self.queued(id);
         place.is_some_and(|(_, _, is_awaiting)| is_awaiting)
     }
 
-    /// A host that has not started wants to know when a state blocks.
+    /// Returns whether a host that has not started waits for this state to block.
     pub(super) fn is_waited_for(&self, id: StateId) -> bool {
         let host = self.world.table.host(id);
         let mut starting = self.starting_after(host);
         starting.any(|other| self.is_awaited(id, other))
     }
 
-    /// Notifies the hosts that have not started if a state has blocked or goes on. Returns `false`
-    /// if the state turns out to be in no world.
+    /// Notifies the hosts that have not started that a state has blocked or continues. Returns
+    /// `false` if the state turns out to be in no world.
     pub(super) fn notify_blocked(
         &mut self,
         id: StateId,
@@ -80,8 +80,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// The first time at which a host may still start: until it has,
-    /// no other host goes beyond that.
+    /// Returns the first time at which a host may still start. Until it has started, no other host
+    /// passes that time.
     pub(super) fn next_start_ns(&self) -> Option<u64> {
         let mut next = self.world.not_started.iter();
         // The state that is being executed does not wait for itself.

@@ -1,5 +1,5 @@
-//! A state of a world as it is spilled: its position, what it received, and its path condition. Its
-//! own inputs and choices are in its trace.
+//! The stored form of a state of a world: its position, what it received, and its path condition.
+//! Its own inputs and choices are in its trace.
 
 use everett_expr::{Arena, ExprId, codec};
 use everett_net::HostIndex;
@@ -19,32 +19,32 @@ use crate::weight::Weight;
 /// counters identify the position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Position {
-    /// Questions that were answered.
+    /// The number of questions that were answered.
     pub answered: u64,
     /// How often the host was powered off.
     pub restarts: u32,
     /// Whether the host is on.
     pub is_on: bool,
-    /// Instructions since it booted last.
+    /// The number of instructions since the last boot.
     pub instructions: u64,
-    /// Its clock.
+    /// The host's clock.
     pub clock_ns: u64,
-    /// Its run state.
+    /// The host's run state.
     pub run_state: RunState,
-    /// The position of its inbox.
+    /// The position of the host's inbox.
     pub inbox: InboxClock,
-    /// Number of packets that it has sent.
+    /// The number of packets that the host has sent.
     pub sent: u64,
-    /// Number of sent packets that are not in transit yet.
+    /// The number of sent packets that are not in transit yet.
     pub unsent: usize,
-    /// How often its exposed data has changed.
+    /// How often the host's exposed data has changed.
     pub exposures: u64,
-    /// The sum of its fault counters.
+    /// The sum of the host's fault counters.
     pub faults: u64,
 }
 
 impl Position {
-    /// The position of a state.
+    /// Returns the position of a state.
     pub fn of(state: &State) -> Position {
         let sim = state.sim();
         let host = state.host.as_ref();
@@ -65,34 +65,34 @@ impl Position {
     }
 }
 
-/// The stored form of a state of a world, besides its trace. Data that many
-/// states share is stored separately.
+/// The stored form of a state of a world, besides its trace. Data that many states share is stored
+/// separately.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredNet {
     /// The host.
     pub host: HostIndex,
-    /// The number of the world that it began in.
+    /// The number of the world in which the state began.
     pub world: u64,
-    /// Its position.
+    /// The position of the state.
     pub position: Position,
-    /// Timeouts that it waited for, as counted.
+    /// The inbox's count of timeouts that the host waited for.
     pub waits: u64,
-    /// The digest of its history.
+    /// The digest of the state's history.
     pub history: HistoryDigest,
     /// The identity that the rematerialised state must have.
     pub identity: Identity,
-    /// Forks on the way.
+    /// The number of forks on the path.
     pub depth: u32,
-    /// Instructions that are counted.
+    /// The number of instructions that are counted.
     pub counted: u64,
-    /// Values of the next question that other states have taken.
+    /// Answers to the next question that other states have taken.
     pub excluded: Vec<u64>,
-    /// Instructions since it covered something new.
+    /// The number of instructions since the state covered something new.
     pub since_new: u64,
 }
 
 impl StoredNet {
-    /// The record of a state.
+    /// Returns the stored form of a state.
     pub fn of(state: &State) -> StoredNet {
         let net = state.net();
         StoredNet {
@@ -113,24 +113,24 @@ impl StoredNet {
 /// A path condition, and the values that its model gives to inputs of other hosts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StoredConditions {
-    /// In order, in parts.
+    /// The conditions in order, in parts.
     pub(crate) parts: Vec<ConditionPart>,
     pub(crate) foreign: ForeignInputs,
 }
 
-/// Some conditions in a row, in the form of [`codec`].
+/// Consecutive conditions, encoded with [`codec`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConditionPart(#[serde(with = "everett_sim::hex")] pub Vec<u8>);
 
 impl ConditionPart {
-    /// Conditions, and all terms in them.
+    /// Encodes conditions and all terms in them.
     pub fn of(conditions: &[ExprId], arena: &Arena) -> ConditionPart {
         ConditionPart(codec::encode(arena, conditions))
     }
 }
 
-/// Divides a path condition into parts. A path has few of them, and most of them in common with
-/// the paths that forked off it: their sizes are the powers of two that add up to its length.
+/// Divides a path condition into parts. Their sizes are the powers of two that add up to its
+/// length, so a path has few parts, and most of them in common with paths that forked off it.
 pub fn condition_parts(conditions: &[ExprId]) -> impl Iterator<Item = &[ExprId]> {
     let mut rest = conditions;
     std::iter::from_fn(move || {
@@ -141,12 +141,12 @@ pub fn condition_parts(conditions: &[ExprId]) -> impl Iterator<Item = &[ExprId]>
     })
 }
 
-/// Values that a model gives to inputs of other hosts.
+/// The values that a model gives to inputs of other hosts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ForeignInputs(Vec<ForeignInput>);
 
 impl ForeignInputs {
-    /// Those of a path.
+    /// Returns the values that the model of a path gives to inputs of other hosts.
     pub fn of(path: &Path, arena: &Arena) -> ForeignInputs {
         let own: HashSet<_> = path.inputs.iter().map(|input| input.array).collect();
         let mut foreign = BTreeSet::new();
@@ -179,7 +179,7 @@ struct ForeignInput {
 }
 
 impl StoredConditions {
-    /// Those of a path.
+    /// Encodes the path condition of a path, and the values of inputs of other hosts.
     pub fn of(path: &Path, arena: &Arena) -> StoredConditions {
         let conditions: Vec<_> = path.constraints.iter().collect();
         let parts = condition_parts(&conditions);
@@ -189,7 +189,7 @@ impl StoredConditions {
         }
     }
 
-    /// The values of inputs of other hosts.
+    /// Returns a model with the values of inputs of other hosts.
     pub fn model(&self, arena: &mut Arena) -> Model {
         let mut model = Model::new();
         for input in &self.foreign.0 {
@@ -201,7 +201,7 @@ impl StoredConditions {
         model
     }
 
-    /// The path condition.
+    /// Decodes the path condition.
     pub fn constraints(&self, arena: &mut Arena) -> io::Result<Constraints> {
         let mut constraints = Constraints::new();
         for part in &self.parts {
@@ -218,28 +218,28 @@ impl StoredConditions {
 /// A state of a world with everything that determines it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredWorldState {
-    /// Its inputs and choices.
+    /// The inputs and choices of the state.
     pub trace: Trace,
-    /// Its weight.
+    /// The weight of the state.
     pub weight: Weight,
-    /// Its position.
+    /// The position of the state.
     pub net: StoredNet,
-    /// The log of what it received, in parts.
+    /// The log of what the state received, in parts.
     pub received: Vec<StoredReceived>,
-    /// Its path condition.
+    /// The path condition of the state.
     pub conditions: StoredConditions,
 }
 
-/// An unfinished world: the state of each host with everything that
-/// determines it. It is self-contained.
+/// An unfinished world: the state of each host with everything that determines it. It is
+/// self-contained.
 #[derive(Serialize, Deserialize)]
 pub struct PendingWorld {
-    /// In the order of the hosts.
+    /// The states, in the order of the hosts.
     pub(super) hosts: Vec<StoredWorldState>,
 }
 
 impl PendingWorld {
-    /// The pending traces of its hosts.
+    /// Returns the pending traces of the hosts.
     pub fn traces(&self) -> impl Iterator<Item = &Trace> {
         self.hosts.iter().map(|host| &host.trace)
     }

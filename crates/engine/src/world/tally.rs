@@ -1,5 +1,5 @@
 //! Applies the bounds on faults to the states of the search: which choices of one state per host
-//! are worlds, how many there are, and what they weigh.
+//! are worlds, how many there are, and their weight.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use crate::statistics::Statistics;
 use crate::world::bounds::{HostStates, Tally, add, least, least_from};
 
 impl Explorer<'_> {
-    /// What all combinations of a state of each host are.
+    /// Counts and weighs all combinations of one state per host.
     pub(super) fn tally(&self, hosts: &[HostStates<'_>]) -> Tally {
         let weight = |id| self.frontier.weight(id);
         let used = |id| self.frontier.used(id);
         self.world.bounds.tally(hosts, weight, used)
     }
 
-    /// The same for those with a state.
+    /// Counts and weighs all combinations that contain a state.
     pub(super) fn tally_with(&self, id: StateId) -> Tally {
         let mut sum = Tally::default();
         let table = &self.world.table;
@@ -34,14 +34,15 @@ impl Explorer<'_> {
         sum
     }
 
-    /// Counts the weight of worlds as something; that of combinations which are none is excluded.
+    /// Adds the weight of worlds to a counter, and that of combinations beyond the bounds to the
+    /// excluded weight.
     pub(super) fn book(&mut self, tally: &Tally, part: fn(&mut Statistics) -> &mut WeightSum) {
         part(&mut self.statistics).add_sum(&tally.within);
         self.statistics.excluded.add_sum(&tally.beyond);
     }
 
-    /// Notes what has happened on the host of a state that is being executed. Returns `false` if
-    /// that is too much in all of its worlds: then it is gone.
+    /// Records the faults that have happened on the host of a state that is being executed. Removes
+    /// the state and returns `false` if they exceed a bound in all of its worlds.
     pub(super) fn note_used(&mut self, id: StateId, state: &State) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -55,8 +56,8 @@ impl Explorer<'_> {
         self.leave_beyond(id)
     }
 
-    /// A state may be in a world within the bounds, although others
-    /// may have used up what it has used.
+    /// Returns whether a state may be in a world within the bounds, given the faults that have
+    /// happened on other hosts.
     pub(super) fn is_within(&self, id: StateId) -> bool {
         let mut used = self.frontier.used(id).iter();
         if self.world.bounds.is_empty() || used.all(|used| *used == 0) {
@@ -67,8 +68,8 @@ impl Explorer<'_> {
         dstates.any(|dstate| self.is_within_in(id, dstate, &mut known))
     }
 
-    /// The same in one dstate. The least counts of its sets are `known` as
-    /// long as the table does not change.
+    /// Returns whether a state may be in a world of this dstate within the bounds. `known` caches
+    /// the minimum fault counts of sets while the table does not change.
     fn is_within_in(
         &self,
         id: StateId,
@@ -89,8 +90,9 @@ impl Explorer<'_> {
         self.world.bounds.allow(&sum)
     }
 
-    /// Takes dstates out that have no other state of the host and no world within the bounds.
-    /// Returns `false` if the state is in no world that is: then it is gone.
+    /// Removes the dstates of a state in which it is the only state of its host and no world is
+    /// within the bounds. Removes the state and returns `false` if none of its worlds is within the
+    /// bounds.
     pub(super) fn leave_beyond(&mut self, id: StateId) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -116,8 +118,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// Takes all worlds with a state out: they exceed a bound. Returns the
-    /// states that are gone with that.
+    /// Removes all worlds with a state, because they exceed a bound. Returns the states that are in
+    /// no world any more.
     pub(super) fn exclude_worlds_with(&mut self, id: StateId) -> Vec<StateId> {
         if self.world.messages.is_some() {
             let message = "it has more faults than the scenario allows in a world";
@@ -129,8 +131,8 @@ impl Explorer<'_> {
         self.forget(id)
     }
 
-    /// Sender and receiver may be in one world within the bounds: what both know of, and
-    /// what is on its way to the receiver.
+    /// Returns whether sender and receiver may be in one world within the bounds, by what both know
+    /// of and what is in transit to the receiver.
     pub(super) fn are_within(&self, receiver: &State, sender: &State) -> bool {
         if self.world.bounds.is_empty() {
             return true;
@@ -141,7 +143,7 @@ impl Explorer<'_> {
         self.world.bounds.allow_together(&known)
     }
 
-    /// A state of each list may be a world within the bounds.
+    /// Returns whether a world with one state of each list may be within the bounds.
     pub(super) fn may_be_within(&self, lists: &[Vec<StateId>]) -> bool {
         self.world.bounds.is_empty() || {
             let sums = self.least_from(lists);
@@ -149,13 +151,13 @@ impl Explorer<'_> {
         }
     }
 
-    /// What states of these lists use at least, from each list on.
+    /// Returns the minimum fault counts of states from each list on.
     pub(super) fn least_from(&self, lists: &[Vec<StateId>]) -> Vec<FaultUse> {
         let lists = lists.iter().map(|states| self.least_of(states));
         least_from(lists)
     }
 
-    /// What these states use at least.
+    /// Returns the minimum fault counts of these states.
     pub(super) fn least_of(&self, states: &[StateId]) -> FaultUse {
         least(states.iter().map(|state| self.frontier.used(*state)))
     }

@@ -1,7 +1,7 @@
-//! Transmission between states of different hosts. The mapping determines which states
-//! receive a packet; the path condition of the sender is joined into that of each
-//! receiver. A pair whose conditions contradict each other, or that together exceeds a
-//! bound on faults, is in no common world.
+//! Transmission between states of different hosts. The mapping determines which states receive a
+//! packet. The path condition of the sender is joined into that of each receiver. A pair of states
+//! whose conditions contradict each other, or that together exceeds a bound on faults, is in no
+//! common world.
 
 use everett_expr::ExprId;
 use everett_net::HostIndex;
@@ -12,8 +12,8 @@ use super::*;
 use crate::state::Identity;
 
 impl Explorer<'_> {
-    /// Puts what a host has sent in transit, as soon as all others have come as far:
-    /// worlds that settle before that need not be split. Returns `false` if its
+    /// Puts the packets of a host in transit as soon as the clocks of all others have reached the
+    /// time of sending: worlds that settle before that need not be split. Returns `false` if the
     /// state turns out to be in no world.
     pub(super) fn transmit(
         &mut self,
@@ -56,7 +56,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// Another state has an event before this time.
+    /// Returns whether another state has an event before this time.
     fn is_ahead(&self, id: StateId, time_ns: u64) -> bool {
         let first = self.first_beside(id);
         first.is_some_and(|(next_ns, _, _)| next_ns < time_ns)
@@ -80,8 +80,8 @@ impl Explorer<'_> {
         self.reach((id, state), target, everybody, receive, listener)
     }
 
-    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the
-    /// state, and in no others. Returns `false` if the state turns out to be in no world.
+    /// Applies an action of a state to the states of a host that it concerns, in all worlds of the
+    /// state and in no others. Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(
         &mut self,
         (id, state): (StateId, &State),
@@ -94,7 +94,7 @@ impl Explorer<'_> {
         if !self.leave_beyond(id) {
             return false;
         }
-        // Worlds that are at their end already need no copies.
+        // Settled worlds need no copies.
         self.finish_settled(listener);
         let receivers =
             self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
@@ -103,7 +103,7 @@ impl Explorer<'_> {
                 continue;
             }
             let Some(mut other) = self.take(receiver) else {
-                // It is lost, and its worlds with it.
+                // The receiver is lost, and its worlds with it.
                 if !self.world.table.contains(id) {
                     return false;
                 }
@@ -118,7 +118,7 @@ impl Explorer<'_> {
                 self.merge(receiver);
                 continue;
             }
-            // The weights of its worlds are counted with it.
+            // The receiver is put back first, because its weight is part of that of its worlds.
             self.frontier.put(receiver, Stored::Live(other));
             let gone = if is_within {
                 self.world.counted.impossible += 1;
@@ -133,7 +133,7 @@ impl Explorer<'_> {
         true
     }
 
-    /// Merges a state with another one of its host that has the same history and path condition.
+    /// Merges a state with another state of its host that has the same history and path condition.
     fn merge(&mut self, id: StateId) {
         let Some(history) = self.frontier.history(id) else {
             return;
@@ -157,17 +157,17 @@ impl Explorer<'_> {
         live.or_else(|| Some(self.frontier.spilled_net(id)?.identity))
     }
 
-    /// Joins the sender's path condition into the receiver's. Returns
-    /// `false` if they contradict each other.
+    /// Joins the sender's path condition into the receiver's. Returns `false` if they contradict
+    /// each other.
     fn meets(&mut self, receiver: &mut State, sender: &State) -> bool {
         self.join(&mut receiver.path, &sender.path, false)
     }
 
     /// Adds the condition of one path to that of another. Returns `false` if they contradict each
-    /// other, or, with `must_know`, if the solver cannot tell.
+    /// other or, with `must_know`, if the solver cannot decide that.
     pub(super) fn join(&mut self, path: &mut Path, other: &Path, must_know: bool) -> bool {
         if path.is_loose() || other.is_loose() {
-            // All values are given; the receiver needs those that the packet is made of.
+            // All values are given; the receiver needs those of the packet.
             path.model = path.model.with(other.model.iter());
             return true;
         }
@@ -179,7 +179,7 @@ impl Explorer<'_> {
         if new.is_empty() {
             return true;
         }
-        // Where the models of both fit together the solver is not needed.
+        // If the models of both paths agree, the solver is not needed.
         let joined = path.model.with(other.model.iter());
         let worker = &mut self.worker;
         let holds = path
@@ -201,8 +201,8 @@ impl Explorer<'_> {
         self.add_conditions(path, new, must_know)
     }
 
-    /// Adds conditions to a path, with a model of all. Where the run is being stopped, they are
-    /// added as they are: the model is looked for when the run goes on ([`Explorer::settle`]).
+    /// Adds conditions to a path, with a model of all. If the run is being stopped, they are added
+    /// without a model, which is searched when the run continues ([`Explorer::settle`]).
     fn add_conditions(&mut self, path: &mut Path, new: Vec<ExprId>, must_know: bool) -> bool {
         for condition in new {
             let worker = &mut self.worker;
@@ -216,8 +216,8 @@ impl Explorer<'_> {
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
                     self.note_unknown(&reason);
-                    // Too many worlds are better than too few; a
-                    // finding must be known to be feasible.
+                    // Too many worlds are better than too few, but a finding must be known to be
+                    // feasible.
                     if must_know || !self.is_stopping() {
                         return !must_know;
                     }
@@ -228,8 +228,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// Looks for a model of a path condition that was joined while a run was being stopped. Returns
-    /// `false` if there is none: the states that met never did.
+    /// Searches a model of a path condition that was joined while a run was being stopped. Returns
+    /// `false` if there is none: the states have no common world.
     pub(crate) fn settle(&mut self, path: &mut Path) -> bool {
         let worker = &mut self.worker;
         let conditions: Vec<ExprId> = path.constraints.iter().collect();

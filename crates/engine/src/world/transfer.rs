@@ -1,6 +1,6 @@
-//! Moves worlds to another worker: dstates with all of their states. Dstates are disjoint
-//! sets of worlds, so no other worker explores what one worker gives away. A state that is
-//! also in dstates that stay is copied.
+//! Moves worlds to another worker: dstates with all of their states. Dstates are disjoint sets of
+//! worlds, so no other worker explores what one worker gives away. A state that is also in dstates
+//! that stay is copied.
 
 use everett_net::HostIndex;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,12 @@ use crate::weight::WeightSum;
 /// Memory for the index of a file that is only read.
 const INDEX_MEMORY: u64 = 1 << 10;
 
-/// Dstates on their way.
+/// Dstates in transit, with their states.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct WorldPart {
     pub(super) states: Vec<(StoredWorldState, StateFacts)>,
     pub(super) table: StoredTable,
-    /// Questions of the giver are open.
+    /// Whether the giving worker has unanswered questions about invariants.
     pub(super) has_open_questions: bool,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct WorldSnapshot {
 }
 
 impl Explorer<'_> {
-    /// The worlds can be explored by several workers. Those with invariants at fixed times
-    /// cannot: all worlds pass such a time together. Where one world is followed, its
-    /// messages are logged in their order.
+    /// Returns whether several workers can explore the worlds. They cannot with invariants at fixed
+    /// times, because all worlds pass such a time together, nor if one world is followed, because
+    /// its messages are logged in order.
     pub(crate) fn can_divide_worlds(&self) -> bool {
         let limits = &self.config.limits;
         let is_limited = limits.max_paths.is_some() || limits.max_forks.is_some();
@@ -53,7 +53,7 @@ impl Explorer<'_> {
                 .all(|file| file.times().next().is_none())
     }
 
-    /// Takes dstates out of the search.
+    /// Removes dstates from the search, to give them to another worker.
     pub(crate) fn give_worlds(&mut self, dstates: &[DstateId]) -> Option<WorldPart> {
         let part = match self.part_of(dstates) {
             Ok(part) => part,
@@ -69,7 +69,7 @@ impl Explorer<'_> {
         Some(part)
     }
 
-    /// All dstates.
+    /// Removes all dstates from the search, to give them away.
     pub(crate) fn give_all_worlds(&mut self) -> Option<WorldPart> {
         let all = self.world.table.dstates();
         match all.is_empty() {
@@ -107,7 +107,7 @@ impl Explorer<'_> {
         })
     }
 
-    /// Adds dstates of another worker. Their states are rematerialised when it is their turn.
+    /// Adds dstates of another worker. Their states are rematerialised when they run.
     pub(crate) fn take_worlds(&mut self, part: &WorldPart) {
         let count = part.states.len() as u64;
         self.world.has_open_questions |= part.has_open_questions;
@@ -127,7 +127,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Writes all states to the spill file, and says where they are; the search can go on.
+    /// Writes all states to the spill file and returns their positions; the search can continue.
     pub(crate) fn snapshot_worlds(&mut self) -> Option<WorldSnapshot> {
         let path = self.config.spill.clone()?;
         let mut spill = self.spill.take()?;
@@ -151,7 +151,7 @@ impl Explorer<'_> {
     }
 }
 
-/// Writes states that are on their way.
+/// Writes states that are in transit to a file.
 pub(crate) fn write_states(
     writer: &mut SpillWriter,
     states: &[(StoredWorldState, StateFacts)],
@@ -163,13 +163,13 @@ pub(crate) fn write_states(
 }
 
 impl WorldPart {
-    /// How many states it has.
+    /// Returns the number of states.
     pub(crate) fn states(&self) -> usize {
         self.states.len()
     }
 
-    /// The host of each state, and how often its weight was halved. `None` if
-    /// states, hosts and table do not match.
+    /// Returns the host of each state and the halvings of its weight; `None` if states, hosts and
+    /// table do not match.
     pub(super) fn checked_weights(&self, hosts: usize) -> Option<Vec<(HostIndex, u32)>> {
         self.table.check(self.states.len(), hosts).ok()?;
         let states = self.states.iter().map(|(stored, facts)| {
@@ -180,7 +180,7 @@ impl WorldPart {
         states.collect()
     }
 
-    /// What all combinations of its states weigh; `None` if that is more than everything.
+    /// Returns the weight of all combinations of states; `None` if it exceeds 1.
     pub(super) fn weight(&self) -> Option<WeightSum> {
         let mut sum = WeightSum::default();
         for sets in self.table.dstates() {
@@ -207,7 +207,7 @@ impl WorldPart {
 }
 
 impl WorldSnapshot {
-    /// The same.
+    /// Copies the states from the worker's spill file to a checkpoint.
     pub(crate) fn save(
         &self,
         writer: &mut SpillWriter,

@@ -5,10 +5,11 @@ use everett_expr::ExprId;
 use everett_linux::ExposedData;
 use std::collections::{HashMap, HashSet};
 
-/// Most that is remembered of either.
+/// Maximum number of interned data and of cached results.
 const MOST: usize = 1 << 14;
 
-/// An invariant, by its file and its number there, and where lies what hosts show.
+/// The key of a result: an invariant, by its file and its number there, and the addresses of the
+/// interned exposed data of each host.
 type Key = ((usize, usize), Vec<usize>);
 
 /// The result of an evaluation.
@@ -18,7 +19,7 @@ struct Known {
     _shown: Vec<ExposedData>,
 }
 
-/// The cache.
+/// The cache of invariant evaluations.
 #[derive(Default)]
 pub struct Verdicts {
     shown: HashSet<ExposedData>,
@@ -26,7 +27,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// The same data, where others that show it have it.
+    /// Returns the interned copy of exposed data, so that equal data has one address.
     pub fn shared(&mut self, data: &ExposedData) -> ExposedData {
         if let Some(known) = self.shown.get(data) {
             return known.clone();
@@ -38,8 +39,8 @@ impl Verdicts {
         data.clone()
     }
 
-    /// The cached result: the condition under which the invariant is broken, or `None`
-    /// where it could not be evaluated.
+    /// Returns the cached result: the condition under which the invariant is broken, or `None` if
+    /// it could not be evaluated.
     pub fn known(
         &self,
         invariant: (usize, usize),
