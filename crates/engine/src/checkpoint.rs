@@ -22,9 +22,9 @@ use crate::team::member::Job;
 const INDEX_MEMORY: u64 = 1 << 20;
 
 impl Explorer<'_> {
-    /// Saves the search. States that are in memory are written to a new file at this path; the
-    /// search can go on. With `sync`, all of it is on disk afterwards, which can take long. Where
-    /// `go_on` says no, between two parts, nothing is saved.
+    /// Saves the search. States in memory are written to a new file at this path; the search can
+    /// continue. With `sync`, everything is on disk afterwards, which can take long. If `go_on`
+    /// returns `false` between two parts, nothing is saved.
     pub fn save(
         &self,
         path: &FilePath,
@@ -57,9 +57,9 @@ impl Explorer<'_> {
         Ok(is_whole.then(|| self.saved(path, left, world)))
     }
 
-    /// The same for a search that has stopped for good: where `go_on` says no, states
-    /// of a program that are not written yet are given up. Worlds are saved whole or
-    /// not at all, since they share states.
+    /// Saves a search that has stopped for good. If `go_on` returns `false`, the states of a
+    /// program that are not written yet are given up. Worlds are saved as a whole or not at all,
+    /// because they share states.
     pub fn save_last(
         &mut self,
         path: &FilePath,
@@ -85,12 +85,13 @@ impl Explorer<'_> {
         Ok(Some(self.saved(path, left, None)))
     }
 
-    /// Notes that the last checkpoint could not be written: all states that are left are unsaved.
+    /// Records that the last checkpoint could not be written: all states that are left are unsaved.
     pub fn note_unwritten_checkpoint(&mut self) {
         self.unsaved = self.states() as u64;
     }
 
-    /// States that are in no checkpoint: there was no time, memory or disk for them.
+    /// Returns the number of states that are in no checkpoint, for lack of time, memory or disk
+    /// space.
     pub fn unsaved(&self) -> u64 {
         self.unsaved
     }
@@ -117,9 +118,9 @@ impl Explorer<'_> {
         }
     }
 
-    /// What is left of a program, and the states that were not written, because
-    /// `go_on` said no. The first states are written in any case, so that a run that
-    /// goes on from there gets further.
+    /// Saves the states of a program. Returns the lists of saved states, and the states that were
+    /// not written because `go_on` returned `false`. The first states are always written, so that a
+    /// resumed run gets further.
     fn save_program(
         &self,
         writer: &mut SpillWriter,
@@ -150,8 +151,8 @@ impl Explorer<'_> {
         Ok((bundles, unsaved))
     }
 
-    /// Saves the states of a program that are with other workers or on their way. `None` if
-    /// `go_on` said no.
+    /// Saves the states of a program that other workers have or that are in transit. Returns `None`
+    /// if `go_on` returned `false`.
     fn save_elsewhere(
         &self,
         writer: &mut SpillWriter,
@@ -187,6 +188,7 @@ impl Explorer<'_> {
         writer.bundle(&places)
     }
 
+    /// Saves the worlds; `None` if `go_on` returned `false`.
     pub(crate) fn save_world(
         &self,
         writer: &mut SpillWriter,
@@ -196,7 +198,7 @@ impl Explorer<'_> {
         let mut spilled: BTreeMap<StateId, Spilled> = BTreeMap::new();
         let arena = &self.worker.arena;
         let mut places = Places::default();
-        // Paths of worlds have long conditions, so the clock is looked at more often.
+        // Paths of worlds have long conditions, so the clock is checked more often.
         for part in ids.chunks(BUNDLE / 4) {
             if !go_on() {
                 return Ok(None);
@@ -243,7 +245,7 @@ impl Explorer<'_> {
         }))
     }
 
-    /// Worlds that other workers have, or that are on their way.
+    /// Saves the worlds that other workers have or that are in transit.
     fn save_worlds_elsewhere(
         &self,
         writer: &mut SpillWriter,
@@ -267,7 +269,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// What is known of a state in the queue.
+    /// Returns the facts about a state in the queue.
     pub(crate) fn facts(&self, id: StateId, net: &SpilledNet) -> Option<StateFacts> {
         let (next_ns, host, is_awaiting) = self.queued(id)?;
         Some(StateFacts {
@@ -313,7 +315,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Goes on where a saved search stood.
+    /// Continues a saved search.
     pub(crate) fn restore_saved(&mut self, saved: Saved) -> Result<(), SavedError> {
         saved.check()?;
         self.add_part(&Part {

@@ -15,13 +15,13 @@ use crate::statistics::{
 /// Counters, findings and coverage of a part of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
-    /// Counters.
+    /// The counters of the search.
     pub statistics: Statistics,
-    /// Coverage of segments: one digit each, `1` if it was executed.
+    /// The coverage of segments: one digit each, `1` if it was executed.
     pub covered: String,
     /// Findings, with the number of paths that ended in each.
     pub findings: Vec<(FindingKey, u64)>,
-    /// Limits that say what is missing from the results.
+    /// Names of limits that say what is missing from the results.
     pub limits: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
@@ -38,14 +38,14 @@ pub struct Part {
 /// Counters of worlds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldCounts {
-    /// Counters.
+    /// The counters.
     pub counted: WorldStatistics,
-    /// Faults that hit somewhere.
+    /// Faults that have happened in some world.
     pub fired: Vec<FaultIndex>,
 }
 
 impl Explorer<'_> {
-    /// The results of this search so far.
+    /// Returns the results of this search so far.
     pub fn part(&self) -> Part {
         let segments = self.worker.coverage.segments.iter();
         let lost = (self.unsaved > 0).then_some(&LOST);
@@ -74,8 +74,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// Takes the results since the last time, so that what follows is another part. Coverage, limits
-    /// and warnings are those of all parts. Worlds cannot be parted.
+    /// Takes the results since the last call, so that what follows is another part. Coverage,
+    /// limits and warnings are those of all parts. Results of worlds cannot be divided.
     pub fn take_part(&mut self) -> Part {
         let part = self.part();
         self.parted_work = self.explored();
@@ -95,7 +95,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// What was explored so far, with parts that were taken.
+    /// Returns the work explored so far, including parts that were taken.
     pub(crate) fn explored(&self) -> ExploredWork {
         let (before, statistics) = (self.parted_work, &self.statistics);
         ExploredWork {

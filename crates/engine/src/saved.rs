@@ -13,7 +13,7 @@ use crate::spill::{Bundle, SpillId};
 use crate::state::Identity;
 use crate::statistics::{Statistics, WorldStatistics};
 
-/// A stopped search: its counters, and what is left to explore.
+/// A checkpoint of a search: its counters, and what is left to explore.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
     /// Files of states beside the spill file, in the order of their numbers.
@@ -30,30 +30,30 @@ pub struct Saved {
     pub(crate) unsupported: Vec<Unsupported>,
 }
 
-/// The remaining worlds.
+/// The remaining worlds of a search.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SavedWorld {
     pub(crate) hosts: Vec<String>,
     pub(crate) mapping: String,
-    /// States, the oldest first.
+    /// The states, the oldest first.
     pub(crate) states: Vec<SavedState>,
     pub(crate) table: StoredTable,
     /// Times at which invariants are still to be evaluated.
     pub(crate) times: Vec<u64>,
-    /// Faults that hit somewhere.
+    /// Faults that have happened in some world.
     pub(crate) fired: Vec<FaultIndex>,
     pub(crate) counted: WorldStatistics,
-    /// The number of the next world that has not begun, and how many have.
+    /// The number of the next world that has not begun; `None` if all have.
     #[serde(default)]
     pub(crate) next_world: Option<u64>,
     #[serde(default)]
     pub(crate) begun: u64,
-    /// Whether invariants were being evaluated when it was saved.
+    /// Whether invariants were being evaluated when the search was saved.
     #[serde(default)]
     pub(crate) has_open_questions: bool,
 }
 
-/// A state of a world.
+/// A saved state of a world: its position in a file of states, and facts about it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SavedState {
     pub(crate) at: SpillId,
@@ -72,15 +72,15 @@ pub(crate) struct StateFacts {
     pub(crate) covered_new: bool,
     #[serde(default)]
     pub(crate) is_waiting: bool,
-    /// How often faults have happened on it that are bounded for worlds.
+    /// How often the faults that are bounded per world have happened on the host.
     pub(crate) used: Vec<u32>,
-    /// A digest of the answers that led to it.
+    /// A digest of the answers that led to the state.
     #[serde(default)]
     pub(crate) answers: u64,
 }
 
 impl Saved {
-    /// Segments of the programs.
+    /// Returns the number of segments of the programs.
     pub fn segments(&self) -> usize {
         self.covered.len()
     }
@@ -99,7 +99,7 @@ impl Saved {
 }
 
 impl SavedWorld {
-    /// The states and the table of dstates.
+    /// Returns the states and the table of dstates.
     pub(crate) fn into_states(self) -> (Vec<SavedState>, StoredTable) {
         (self.states, self.table)
     }

@@ -10,35 +10,35 @@ use crate::weight::WeightSum;
 /// Counters of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Instructions executed, each step of a path once.
+    /// The number of executed instructions, each step of a path once.
     pub instructions: u64,
-    /// Instructions executed to rematerialise states.
+    /// The number of instructions executed to rematerialise states.
     pub replayed: u64,
-    /// Forks.
+    /// The number of forks.
     pub forks: u64,
-    /// Paths or worlds that the programs ended, with findings or without.
+    /// The number of paths or worlds that ended, with or without findings.
     pub paths_completed: u64,
-    /// Paths that ended otherwise.
+    /// The number of paths that were cut off or ended silently.
     pub paths_partial: u64,
-    /// Largest number of states at a time.
+    /// The largest number of states at a time.
     pub states_peak: u64,
-    /// States spilled.
+    /// The number of spilled states.
     pub spilled: u64,
-    /// Weight of paths that ended.
+    /// The weight of paths that ended.
     pub finished: WeightSum,
-    /// Weight of paths that were given up.
+    /// The weight of paths that were cut off.
     pub unknown: WeightSum,
-    /// Weight of what a listener, or the program by `klee_set_forking`, pruned.
+    /// The weight of states that a listener, or the program by `klee_set_forking`, pruned.
     #[serde(default)]
     pub pruned: WeightSum,
-    /// Weight of combinations of states that are no worlds: more faults
-    /// happen in them than may in a world.
+    /// The weight of combinations of states that are no worlds, because they exceed a bound on
+    /// faults.
     #[serde(default)]
     pub excluded: WeightSum,
-    /// Failures that could be injected on paths that ended, and on how many of them each was.
+    /// Failures that could be injected on ended paths, with the number of times each was.
     pub faults: BTreeMap<String, u64>,
-    /// Failures that were injected, by the number of the host, as
-    /// [`everett_linux::InjectedFailure::what`] says them.
+    /// Failures that were injected, by the number of the host, in the words of
+    /// [`everett_linux::InjectedFailure::what`].
     #[serde(default)]
     pub injected: BTreeMap<u32, BTreeSet<String>>,
 }
@@ -65,7 +65,7 @@ impl Statistics {
         }
     }
 
-    /// Whether everything was explored.
+    /// Returns whether everything was explored.
     pub fn is_all_explored(&self) -> bool {
         let mut explored = self.finished.clone();
         explored.add_sum(&self.excluded);
@@ -74,7 +74,7 @@ impl Statistics {
 }
 
 impl WorldStatistics {
-    /// Number of states created; merged states count as one.
+    /// Returns the number of states created; merged states count as one.
     pub fn states_total(&self) -> u64 {
         self.states_made.saturating_sub(self.merged)
     }
@@ -100,68 +100,69 @@ impl WorldStatistics {
 /// Counters of worlds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldStatistics {
-    /// Number of states created, including initial and merged ones.
+    /// The number of states created, including initial and merged ones.
     pub states_made: u64,
-    /// Copies that the mapping made.
+    /// The number of copies that the mapping made.
     pub copies: u64,
-    /// Packets sent to other hosts.
+    /// The number of packets sent to other hosts.
     pub packets: u64,
-    /// States merged with others of equal history and path condition.
+    /// The number of states merged with others of equal history and path condition.
     pub merged: u64,
-    /// Deliveries between states whose path conditions contradict each other.
+    /// The number of deliveries between states whose path conditions contradict each other.
     pub impossible: u64,
-    /// Worlds that ended.
+    /// The number of worlds that ended.
     pub worlds: u128,
-    /// Those of them in which a host that is on waits for ever.
+    /// The number of ended worlds in which a host that is on is blocked forever.
     #[serde(default)]
     pub stalled: u128,
-    /// Those of them in which all hosts that are on wait for ever, and more than one does.
+    /// The number of ended worlds with several hosts, all of which are blocked forever.
     #[serde(default)]
     pub deadlocked: u128,
-    /// Hosts that wait for ever at the end of a world.
+    /// Hosts that are blocked forever at the end of a world.
     #[serde(default)]
     pub waiting: BTreeSet<HostIndex>,
     /// Hosts that have ended, or are off, at the end of a world.
     #[serde(default)]
     pub ending: BTreeSet<HostIndex>,
-    /// Largest number of dstates at a time.
+    /// The largest number of dstates at a time.
     pub dstates_peak: usize,
-    /// Symbolic bytes that got one value because they were sent to live peers.
+    /// The number of symbolic bytes that got one value because they were sent to live peers.
     #[serde(default)]
     pub concretised: u64,
-    /// Time spent on invariants.
+    /// The time spent on evaluating invariants.
     pub in_invariants: Duration,
 }
 
 /// Counters of a solver that summaries show.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolverFigures {
-    /// Queries.
+    /// The number of queries.
     pub queries: u64,
-    /// Queries that reached the SAT solvers.
+    /// The number of queries that reached the SAT solvers.
     pub sat_queries: u64,
-    /// Queries that reached the SMT process.
+    /// The number of queries that reached the SMT process.
     pub smt_queries: u64,
-    /// Time spent in queries.
+    /// The time spent in queries.
     pub time: Duration,
 }
 
-/// What was explored, to estimate what is left.
+/// The work explored so far, to estimate what is left.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct ExploredWork {
-    /// Instructions.
+    /// The number of instructions.
     pub(crate) instructions: u64,
-    /// Forks.
+    /// The number of forks.
     pub(crate) forks: u64,
     /// The weight of paths that ended.
     pub(crate) finished: f64,
 }
 
-/// The limit of a search that lacks states.
+/// The name of the limit that is noted when states are lost.
 pub(crate) const LOST: &str = "lost-state";
 
-/// Limits that say what is missing from the results, so that the next search must know of them. It
-/// has its own limits on time, memory, paths and forks.
+/// Names of limits that say what is missing from the results, so that a resumed search must know
+/// them. Limits on time, memory, paths and forks are not among them, because that search has its
+/// own.
 pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "max-depth",
     "max-heap",
@@ -182,8 +183,8 @@ pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "klee_set_forking",
 ];
 
-/// The limit on events of a host.
+/// The name of the limit on events of a host.
 pub const EVENTS: &str = "max-events";
 
-/// The limit on virtual time.
+/// The name of the limit on virtual time.
 pub const VIRTUAL_TIME: &str = "max-virtual-time";

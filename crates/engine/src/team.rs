@@ -26,13 +26,14 @@ use crate::team::member::{
 };
 use crate::trace::Trace;
 
+/// Maximum number of rounds between two checks whether idle workers want dstates.
 const MOST_ROUNDS_A_LOOK: u32 = 4096;
-/// Rounds between two reports to the lead.
+/// Number of rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
-/// When the time limit is over, the states of other workers are collected for this part of it.
+/// After the time limit, the states of other workers are collected for one part in this many of it.
 const CLOSING_PART: u32 = 40;
 
-/// Leaves the team however a worker ends, so that the others do not wait for it.
+/// Counts a worker out of the team however it ends, so that the others do not wait for it.
 struct Leaving<'t>(&'t Team);
 
 impl Drop for Leaving<'_> {
@@ -42,7 +43,8 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Releases the others if the lead panics: they would wait for it, and the panic for them.
+/// Releases the other workers if the lead panics: otherwise they would wait for the lead, and the
+/// panic would wait for them.
 struct Leading<'t>(&'t Team);
 
 impl Drop for Leading<'_> {
@@ -84,7 +86,7 @@ impl Listener for Forwarding {
     fn tick(&mut self, _: &Explorer<'_>) {}
 }
 
-/// A worker other than the lead, from its first job to its last.
+/// Runs a worker other than the lead, from its first job to its last.
 fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: &Arc<Team>) {
     let _leaving = Leaving(team);
     let jobs = loop {
@@ -116,21 +118,21 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
     explorer.hand_over(team);
     explorer.report_to_lead();
     if let Some(spill) = spill {
-        // It holds nothing that is still needed.
+        // The file contains nothing that is still needed.
         let _ = std::fs::remove_file(spill);
     }
 }
 
 impl<'a> Explorer<'a> {
-    /// The same as [`Explorer::run`], with several workers. A listener that inspects states sees
-    /// those of one worker, so this is for listeners that do not.
+    /// Explores like [`Explorer::run`], with several workers. A listener that inspects states would
+    /// see only those of the lead, so this is for listeners that do not.
     pub fn run_team(
         &mut self,
         workers: usize,
         stop: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Stopped {
-        // Of two builds, the end of the first one is no end of a path.
+        // With two builds, the end of the first one is not the end of a path.
         let limits = &self.config.limits;
         let is_limited = limits.max_paths.is_some() || limits.max_forks.is_some();
         let is_divisible = match self.is_world() {
@@ -178,6 +180,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Returns the configuration of a worker, with its own seed and spill file.
     fn config_of(&self, number: usize, team: &Team) -> ExplorerConfig {
         let mut config = self.config.clone();
         config.seed = config.seed.wrapping_add(number as u64);
@@ -190,11 +193,12 @@ impl<'a> Explorer<'a> {
         config
     }
 
-    /// Counters of the team.
+    /// Returns the counters of the team.
     pub fn team_statistics(&self) -> TeamStatistics {
         self.team_statistics
     }
 
+    /// Adds jobs of other workers to the frontier.
     pub(crate) fn take_jobs(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             match job {
@@ -204,8 +208,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Exchanges states, coverage and reports with the team. Returns
-    /// why this worker stops, if it does.
+    /// Exchanges states, coverage and reports with the team. Returns why this worker stops, if it
+    /// does.
     pub(crate) fn exchange(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
         let member = self.member.as_mut()?;
         let (team, is_lead) = (member.team.clone(), member.is_lead);
@@ -250,14 +254,14 @@ impl<'a> Explorer<'a> {
         None
     }
 
-    /// Whether this worker must leave because the lead needs its memory.
+    /// Returns whether this worker must leave because the lead needs its memory.
     pub(crate) fn must_leave(&self) -> bool {
         let member = self.member.as_ref();
         member
             .is_some_and(|member| !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed))
     }
 
-    /// Whether the search of the whole team has ended.
+    /// Returns whether the search of the whole team has ended.
     pub(crate) fn is_team_finished(&self) -> bool {
         let member = self.member.as_ref();
         member.is_none_or(|member| member.team.phase() == Phase::Close)
@@ -288,7 +292,7 @@ impl<'a> Explorer<'a> {
         self.distances_stale = true;
     }
 
-    /// Reports to the lead what was counted and found since the last time.
+    /// Reports to the lead what was counted and found since the last report.
     fn report_to_lead(&mut self) {
         let states = self.states();
         let solver = self.worker.solver.statistics().clone();
@@ -319,7 +323,7 @@ impl<'a> Explorer<'a> {
         member.team.shared().reports.push(report);
     }
 
-    /// Merges the reports of the other workers.
+    /// Adds the reports of the other workers to the lead's results, and forwards their events.
     fn absorb(&mut self, listener: &mut dyn Listener) {
         let Some(member) = &self.member else { return };
         let team = member.team.clone();
@@ -357,8 +361,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Before a checkpoint: pauses all workers. `false` if the search has to stop first, because a
-    /// worker may be in a long query: then nothing may be saved.
+    /// Pauses all workers before a checkpoint. Returns `false` if the search has to stop first,
+    /// because a worker may be in a long query: then nothing may be saved.
     pub(crate) fn hold_team(&mut self, listener: &mut dyn Listener) -> bool {
         let Some(member) = &self.member else {
             return false;
@@ -386,14 +390,14 @@ impl<'a> Explorer<'a> {
         true
     }
 
-    /// For the lead: states of other workers for a checkpoint, a part at a time. `None` after the
-    /// last one.
+    /// Returns states of other workers for a checkpoint of the lead, a part at a time; `None` after
+    /// the last one.
     pub(crate) fn next_elsewhere(&self) -> Option<Elsewhere> {
         let member = self.member.as_ref().filter(|member| member.is_lead)?;
         member.team.next_copies()
     }
 
-    /// After a checkpoint: all workers go on.
+    /// Lets all workers continue after a checkpoint.
     pub(crate) fn release_team(&mut self) {
         self.in_transit = Vec::new();
         let Some(member) = &self.member else { return };

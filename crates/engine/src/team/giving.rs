@@ -9,19 +9,19 @@ const MOST_GIVEN: usize = 64;
 const MOST_LOOKED_AT: usize = 4096;
 /// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
-/// Work that a fork counts as, in instructions: the queries before it take as long.
+/// Work that a fork counts as, in instructions: the queries before it take about as long.
 const FORK_WORK: u64 = 1000;
-/// States may be given away that take this part of the work so far to be rematerialised, whatever is
-/// expected of them.
+/// States may be given away, whatever is expected of them, while rematerialising them takes at most
+/// one part in this many of the work so far.
 const REPLAY_PART: u64 = 20;
-/// States that are handed over to the lead at a time.
+/// Number of states that are handed over to the lead at a time.
 const HANDED_TOGETHER: usize = 64;
 
-/// How many of states to give away of which a number is asked for: the heaviest, up to the share of
-/// the weight that the number is of all, and so that one stays. `halvings` are those of all states,
-/// the heaviest first.
+/// Returns how many states to give away if `asked` are requested: the heaviest ones, up to the
+/// fraction of the weight that `asked` is of all states, and at least one stays. `halvings` are
+/// those of all states, the heaviest first.
 pub fn share_of(halvings: impl ExactSizeIterator<Item = u32> + Clone, asked: usize) -> usize {
-    // Weights as parts of the largest one: those of deep states are too small for a float.
+    // Weights are relative to the largest one: those of deep states are too small for a float.
     let (count, least) = (halvings.len(), halvings.clone().next().unwrap_or(0));
     let weight = |halvings: u32| (-f64::from(halvings - least)).exp2();
     let all: f64 = halvings.clone().map(weight).sum();
@@ -37,8 +37,8 @@ pub fn share_of(halvings: impl ExactSizeIterator<Item = u32> + Clone, asked: usi
 }
 
 impl Explorer<'_> {
-    /// Gives states to idle workers: those with the largest weight, because
-    /// most of the search lies below them.
+    /// Gives states to idle workers: those with the largest weight, because most of the search is
+    /// below them.
     pub(super) fn share_work(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
         if wanted == 0 || self.frontier.len() < 2 {
@@ -99,7 +99,7 @@ impl Explorer<'_> {
         team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
     }
 
-    /// The newest dstates that are worth giving to this number of workers.
+    /// Returns the newest dstates that are worth giving to this number of workers.
     fn pick_dstates(&self, team: &Team, wanted: usize) -> Vec<DstateId> {
         let table = &self.world.table;
         let mut dstates = table.dstates();
@@ -126,7 +126,7 @@ impl Explorer<'_> {
         picked
     }
 
-    /// Takes a state out of the frontier, as the trace that leads to it.
+    /// Removes a state from the frontier and returns the trace that leads to it.
     fn give(&mut self, id: StateId) -> Option<Trace> {
         let trace = self.copy(id);
         self.frontier.take(id);
@@ -135,7 +135,7 @@ impl Explorer<'_> {
         trace
     }
 
-    /// The trace that leads to a state.
+    /// Returns the trace that leads to a state.
     fn copy(&mut self, id: StateId) -> Option<Trace> {
         match self.frontier.get(id)? {
             Stored::Live(state) => Some(state.path.pending_trace(&mut Sharing::default())),
@@ -173,8 +173,8 @@ impl Explorer<'_> {
         pause.wait();
     }
 
-    /// Gives all that is left to the lead, a part at a time: as traces, states take far more memory.
-    /// Where the time for that is over, the rest is given up and counted.
+    /// Gives all states that are left to the lead, a part at a time, because states take far more
+    /// memory as traces. When the time for that is over, the rest is given up and counted.
     pub(super) fn hand_over(&mut self, team: &Team) {
         if self.is_world() {
             let part = self.give_all_worlds();
@@ -197,11 +197,11 @@ impl Explorer<'_> {
         }
     }
 
-    /// Takes up to this number of states of a program out of the search, as pending traces: those
-    /// with the largest weight, because most of the search lies below them, and no more than have
-    /// their share of the weight, because each has to be rematerialised. What that takes is small
-    /// against the subtree of a state, as far as weights say, or against what was explored so far:
-    /// in many programs most of the work has little weight. One state stays at least.
+    /// Removes up to this number of states of a program from the search and returns them as pending
+    /// traces. It takes those with the largest weight, because most of the search is below them,
+    /// and no more than have their share of the weight, because each has to be rematerialised. The
+    /// cost of that must be small compared with the expected work below the state or with the work
+    /// so far: in many programs, most of the work has little weight. At least one state stays.
     pub fn give_states(&mut self, count: usize) -> Vec<Trace> {
         self.take_all_from_backlog();
         let explored = self.explored();
@@ -236,15 +236,15 @@ impl Explorer<'_> {
         traces
     }
 
-    /// Copies of all states of a program, as pending traces.
+    /// Returns copies of all states of a program, as pending traces.
     pub fn copy_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         ids.into_iter().filter_map(|id| self.copy(id)).collect()
     }
 
-    /// Takes all states of a program out of the search, as pending traces.
-    /// The frontier is empty afterwards.
+    /// Removes all states of a program from the search and returns them as pending traces. The
+    /// frontier is empty afterwards.
     pub fn take_states(&mut self) -> Vec<Trace> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
@@ -259,12 +259,12 @@ mod tests {
     #[test]
     fn the_heaviest_are_given_up_to_their_share() {
         let share = |halvings: &[u32], asked| share_of(halvings.iter().copied(), asked);
-        // Equal ones: as many as asked for.
+        // Equal weights: as many as requested.
         assert_eq!(share(&[5; 8], 4), 4);
-        // The first one has half of the weight.
+        // The first state has half of the weight.
         assert_eq!(share(&[1, 2, 3, 4, 5, 5], 3), 1);
         assert_eq!(share(&[1, 2, 3, 4, 5, 5], 4), 2);
-        // One stays, and what is far down is not nothing.
+        // One state stays, and the weight of deep states is not rounded to zero.
         assert_eq!(share(&[3, 3], 9), 1);
         assert_eq!(share(&[5000; 4], 2), 2);
         assert_eq!(

@@ -27,19 +27,19 @@ pub(crate) enum Event {
 /// A unit of work that moves from one worker to another.
 #[derive(Clone)]
 pub(crate) enum Job {
-    /// A state of a program.
+    /// A state of a program, as a pending trace.
     State(Box<Trace>),
-    /// Worlds.
+    /// Dstates with their states.
     Worlds(Arc<WorldPart>),
 }
 
 impl Job {
-    /// A state of a program.
+    /// Creates the job for a state of a program.
     pub(super) fn state(trace: Trace) -> Job {
         Job::State(Box::new(trace))
     }
 
-    /// Number of states in it.
+    /// Returns the number of states in the job.
     pub(super) fn states(&self) -> u64 {
         match self {
             Job::State(_) => 1,
@@ -48,12 +48,12 @@ impl Job {
     }
 }
 
-/// A part of the frontier that is not with the lead while a checkpoint is written.
+/// A part of the frontier that other workers have while the lead writes a checkpoint.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// Jobs in transit, and states of other workers.
+    /// Jobs in transit, and states of programs that other workers have.
     pub(crate) jobs: Vec<Job>,
-    /// Worlds of other workers.
+    /// Worlds that other workers have.
     pub(crate) snapshots: Vec<WorldSnapshot>,
 }
 
@@ -73,62 +73,65 @@ pub(crate) struct Report {
     pub(super) refusals: Vec<Refusal>,
     pub(super) solver: SolverStatistics,
     pub(super) events: Vec<Event>,
-    /// States that it gave up, since there was no time for them.
+    /// The number of states that the worker gave up because there was no time for them.
     pub(super) unsaved: u64,
 }
 
 /// The phase of all workers.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// Explore the own frontier, and exchange states.
     Explore,
-    /// Pause: the lead writes a checkpoint.
+    /// Pause, because the lead writes a checkpoint.
     Still,
     /// Hand over the remaining states and leave.
     Close,
 }
 
+/// The data of a team behind its lock.
 pub(crate) struct Shared {
     pub(super) phase: Phase,
     pub(super) jobs: Vec<Job>,
     pub(super) reports: Vec<Report>,
-    /// Number of workers, including the lead.
+    /// The number of workers, including the lead.
     pub(super) workers: usize,
-    /// Workers that wait for jobs.
+    /// The number of workers that wait for jobs.
     pub(super) waiting: usize,
-    /// Workers that are paused.
+    /// The number of workers that are paused.
     pub(super) still: usize,
     /// How often paused workers were released.
     pub(super) releases: u64,
-    /// Workers that are paused and have states that the checkpoint does not have yet.
+    /// The number of paused workers with states that the checkpoint does not have yet.
     pub(super) copying: usize,
     /// States of paused workers that the lead has not written yet.
     pub(super) copies: Elsewhere,
-    /// Coverage of segments.
+    /// The coverage of segments by the whole team.
     pub(super) covered: Vec<u8>,
-    /// Jobs that were given away.
+    /// The number of states in jobs that were given away.
     pub(super) moved: u64,
     /// When states that were not handed over to the lead are given up.
     pub(super) closed_at: Option<Duration>,
-    /// The lead has panicked: it takes nothing any more.
+    /// Whether the lead has panicked, so that it takes nothing any more.
     pub(super) is_abandoned: bool,
 }
 
-/// What workers share.
+/// The data that the workers of a team share.
 pub(crate) struct Team {
     pub(super) shared: Mutex<Shared>,
     pub(super) changed: Condvar,
-    /// Workers that wait while there are no jobs.
+    /// The number of workers that wait while there are no jobs for them.
     pub(super) wanted: AtomicUsize,
-    /// Counts the increases of the coverage.
+    /// The number of times that the coverage has grown.
     pub(super) growth: AtomicUsize,
-    /// States of workers other than the lead, as last reported.
+    /// The number of states of workers other than the lead, as last reported.
     pub(super) elsewhere: AtomicUsize,
-    /// Instructions that exploring everything is expected to take, by what the explored
-    /// part took; 0 if that is not known.
+    /// The number of instructions that the whole search is expected to take, extrapolated from the
+    /// explored part; 0 if that is not known.
     pub(super) expected: AtomicU64,
-    /// Paths that ended and forks of all workers. Each is counted before it
-    /// happens, so that no limit is exceeded.
+    /// The number of ended paths of all workers, counted before each end, so that no limit is
+    /// exceeded.
     pub(super) paths: AtomicU64,
+    /// The number of forks of all workers, counted before each fork.
     pub(super) forks: AtomicU64,
     /// Whether workers must check the phase.
     pub(super) attention: AtomicBool,
@@ -141,16 +144,16 @@ pub(crate) struct Team {
 /// Counters of a team, for summaries.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TeamStatistics {
-    /// Workers.
+    /// The number of workers.
     pub workers: usize,
-    /// States that moved from one worker to another.
+    /// The number of states that moved from one worker to another.
     pub moved: u64,
 }
 
 /// A counter with a limit for all workers together.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Paths that ended.
+    /// Ended paths.
     Paths,
     /// Forks.
     Forks,
@@ -161,29 +164,32 @@ pub(crate) struct Member {
     pub(super) team: Arc<Team>,
     pub(super) is_lead: bool,
     pub(super) events: Arc<Mutex<Vec<Event>>>,
-    /// Number of states in the last report to the team.
+    /// The number of states in the last report to the team.
     pub(super) told: usize,
     /// The value of the growth counter at the last exchange.
     pub(super) growth: usize,
     /// Whether the coverage has grown here since the last exchange.
     pub(crate) has_grown: bool,
     pub(super) rounds: u32,
-    /// The round of the next check whether idle workers want dstates,
-    /// and the rounds between two checks.
+    /// The round of the next check whether idle workers want dstates.
     pub(super) look_at: u32,
+    /// The number of rounds between two such checks.
     pub(super) pause: u32,
-    /// Solver counters that were reported.
+    /// The solver counters at the last report.
     pub(super) reported: SolverStatistics,
 }
 
+/// The result of waiting for jobs.
 pub(crate) enum Waited {
     Jobs(Vec<Job>),
+    /// Nothing arrived in time, or the phase has changed.
     Again,
+    /// All workers wait and no job is left: the search has ended.
     Finished,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A worker that panics ends the run; until then counters may be read.
+    // A worker that panics ends the run; until then, counters may be read.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -229,11 +235,13 @@ impl Team {
         self.changed.notify_all();
     }
 
+    /// Updates how many waiting workers have no job yet.
     pub(super) fn renew_wanted(&self, shared: &Shared) {
         let wanted = shared.waiting.saturating_sub(shared.jobs.len());
         self.wanted.store(wanted, Ordering::Relaxed);
     }
 
+    /// Adds jobs for waiting workers.
     pub(super) fn add_jobs(&self, jobs: Vec<Job>) {
         let mut shared = self.shared();
         shared.moved += jobs.iter().map(Job::states).sum::<u64>();
@@ -242,11 +250,11 @@ impl Team {
         self.changed.notify_all();
     }
 
-    /// Gives jobs to the lead, which takes them soon. Waits while it has many to take: all of them
-    /// together may not fit into memory.
+    /// Gives jobs to the lead, which takes them soon. Waits while the lead has many to take,
+    /// because all of them together may not fit into memory.
     pub(super) fn hand_over(&self, jobs: Vec<Job>) {
         let shared = self.shared();
-        // A lead that writes a checkpoint waits itself.
+        // A lead that writes a checkpoint itself waits for this worker.
         let must_wait = |shared: &mut Shared| {
             let is_taken = shared.phase != Phase::Still && !shared.is_abandoned;
             shared.jobs.len() > MOST_HANDED && is_taken
@@ -255,7 +263,7 @@ impl Team {
         self.add_jobs(jobs);
     }
 
-    /// For the lead: jobs of workers that leave while the search goes on.
+    /// Returns the jobs of workers that leave while the search continues, for the lead.
     pub(super) fn handed(&self) -> Vec<Job> {
         let mut shared = self.shared();
         let are_handed = shared.jobs.len() > MOST_HANDED || self.is_narrow.load(Ordering::Relaxed);
@@ -268,7 +276,7 @@ impl Team {
         jobs
     }
 
-    /// For the lead: all jobs, when some come within a while. `None` if all others have left.
+    /// Waits for a while for jobs and returns all, for the lead; `None` if all others have left.
     pub(super) fn take_handed(&self) -> Option<Vec<Job>> {
         let is_due = |shared: &mut Shared| shared.jobs.is_empty() && shared.workers > 1;
         let waited = self
@@ -281,7 +289,7 @@ impl Team {
         (shared.workers > 1 || !jobs.is_empty()).then_some(jobs)
     }
 
-    /// Whether states that were not handed over until now are given up.
+    /// Returns whether states that are not handed over yet are given up.
     pub(super) fn is_closed_at(&self, now: Duration) -> bool {
         self.shared().closed_at.is_some_and(|end| now >= end)
     }
@@ -319,12 +327,13 @@ impl Team {
         waited
     }
 
-    /// Whether the expected work below a state justifies the cost of moving it.
+    /// Returns whether the expected work below a state justifies the cost of moving it.
     pub(super) fn is_worth(&self, halvings: u32, instructions: u64) -> bool {
         self.is_worth_weight((-f64::from(halvings)).exp2(), instructions)
     }
 
-    /// The same for worlds of this weight.
+    /// Returns whether the expected work in worlds of this weight justifies the cost of moving
+    /// them.
     pub(super) fn is_worth_weight(&self, weight: f64, instructions: u64) -> bool {
         let all = self.expected.load(Ordering::Relaxed);
         all == 0 || all as f64 * weight >= WORTH * instructions as f64
@@ -342,14 +351,14 @@ impl Team {
         self.set_phase(&mut shared, Phase::Close);
     }
 
-    /// Lets all workers leave because the lead has panicked. Nobody waits for it any more, and what
-    /// they have is given up: the run has failed.
+    /// Lets all workers leave because the lead has panicked. They do not wait for it any more and
+    /// give up their states, because the run has failed.
     pub(super) fn abandon(&self) {
         self.shared().is_abandoned = true;
         self.close(Some(Duration::ZERO));
     }
 
-    /// Pauses this worker for a checkpoint. `None` if none is being written any more.
+    /// Pauses this worker for a checkpoint. Returns `None` if none is being written any more.
     pub(super) fn pause(&self) -> Option<Pause<'_>> {
         let mut shared = self.shared();
         if shared.phase != Phase::Still {
@@ -364,8 +373,8 @@ impl Team {
         })
     }
 
-    /// For the lead while it writes a checkpoint: states of paused workers, a part at a time.
-    /// `None` after the last one.
+    /// Returns states of paused workers for the lead's checkpoint, a part at a time; `None` after
+    /// the last one.
     pub(crate) fn next_copies(&self) -> Option<Elsewhere> {
         let is_due = |shared: &mut Shared| shared.copying > 0 && shared.copies.is_empty();
         let waited = self.changed.wait_while(self.shared(), is_due);
@@ -379,13 +388,13 @@ impl Team {
 /// The pause of a worker while the lead writes a checkpoint.
 pub(super) struct Pause<'t> {
     team: &'t Team,
-    /// The number of releases before it.
+    /// The number of releases before this pause.
     releases: u64,
 }
 
 impl Pause<'_> {
-    /// Gives the lead copies of states for its checkpoint. Waits while it has many: all of them
-    /// together may not fit into memory. Returns `false` if it needs no more.
+    /// Gives the lead copies of states for its checkpoint. Waits while the lead has many, because
+    /// all of them together may not fit into memory. Returns `false` if it needs no more.
     pub(super) fn give(&self, copies: Elsewhere) -> bool {
         let must_wait =
             |shared: &mut Shared| self.goes_on(shared) && shared.copies.jobs.len() > MOST_HANDED;
@@ -400,7 +409,7 @@ impl Pause<'_> {
         true
     }
 
-    /// Whether the checkpoint is being written.
+    /// Returns whether the checkpoint is still being written.
     fn goes_on(&self, shared: &Shared) -> bool {
         shared.releases == self.releases && !shared.is_abandoned
     }
@@ -441,7 +450,7 @@ impl Member {
         }
     }
 
-    /// The counter of all workers.
+    /// Returns a counter of all workers.
     pub(crate) fn counter(&self, counted: Counted) -> &AtomicU64 {
         match counted {
             Counted::Paths => &self.team.paths,
@@ -449,12 +458,12 @@ impl Member {
         }
     }
 
-    /// Number of workers.
+    /// Returns the number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.team.shared().workers
     }
 
-    /// Lets all workers but the lead leave. Returns `false` if the lead is alone already.
+    /// Makes all workers but the lead leave. Returns `false` if the lead is already alone.
     pub(crate) fn narrow(&self) -> bool {
         self.team.is_narrow.store(true, Ordering::Relaxed);
         if !self.is_lead {
@@ -465,7 +474,7 @@ impl Member {
         if !are_others(&mut shared) {
             return false;
         }
-        // One of them may be in a query that takes long.
+        // One of them may be in a long query.
         let waited = self
             .team
             .changed
@@ -474,7 +483,7 @@ impl Member {
         true
     }
 
-    /// Number of states of the other workers.
+    /// Returns the number of states of the other workers, if this is the lead.
     pub(crate) fn elsewhere(&self) -> usize {
         match self.is_lead {
             true => self.team.elsewhere.load(Ordering::Relaxed),
@@ -486,26 +495,26 @@ impl Member {
 /// How long a worker waits for jobs before it checks the clock and the stop flag.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Jobs that wait for the lead while workers hand over their states.
+/// Maximum number of jobs that wait for the lead before workers pause handing over their states.
 const MOST_HANDED: usize = 256;
 
-/// A state is given away if the work below it is expected to be this many times
-/// the cost of rematerialising it.
+/// A state is given away if the expected work below it is at least this many times the cost of
+/// rematerialising it.
 pub(super) const WORTH: f64 = 16.0;
 
-/// Dstates are given away for the first time after the instructions of a batch divided by this, in
-/// rounds: a shorter search ends before another worker has begun.
+/// Dstates are given away for the first time after a number of rounds that is the instructions of a
+/// batch divided by this: a shorter search ends before another worker has started.
 const FIRST_ROUNDS_PART: u64 = 10;
 
-/// Rounds between two checks whether idle workers want dstates: a round of a world is short. The
-/// number doubles if no dstate was worth giving.
+/// Number of rounds between two checks whether idle workers want dstates, because a round of a
+/// world is short. It doubles if no dstate was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The copies of all states of a worker may be larger than the memory that there is.
+    /// Copies of all states of a worker may be larger than the available memory.
     #[test]
     fn the_lead_gets_copies_of_a_paused_worker_in_parts() {
         let team = Team::new(2, Vec::new(), (0, 0));
