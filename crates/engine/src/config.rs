@@ -35,22 +35,22 @@ pub struct Limits {
 /// A host that is explored.
 #[derive(Clone, Debug)]
 pub struct WorldHost {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its programs, files and options.
+    /// The programs, files and options of the host.
     pub config: HostConfig,
-    /// When it starts.
+    /// When the host starts.
     pub start: StartTime,
-    /// How its processes must end; anything else is a finding.
+    /// How the processes of the host must end; anything else is a finding.
     pub expects: Vec<Expected>,
-    /// The trace that leads to its initial state, if its program sets it up (`netklee.h`).
+    /// The trace that leads to the host's initial state, if its program sets it up (`netklee.h`).
     pub begin: Option<Arc<Trace>>,
     /// The configuration of a live peer, if it is one; a live peer has no programs.
     pub peer: Option<Arc<PeerConfig>>,
 }
 
 impl WorldHost {
-    /// The host of a single program.
+    /// Creates the host of a single program.
     pub fn alone(config: HostConfig) -> WorldHost {
         WorldHost {
             name: "host".to_owned(),
@@ -62,7 +62,7 @@ impl WorldHost {
         }
     }
 
-    /// Whether its program sets it up.
+    /// Returns whether the program of the host sets it up (`netklee.h`).
     pub fn sets_itself_up(&self) -> bool {
         matches!(self.config.boot, Boot::Start(_))
     }
@@ -75,7 +75,7 @@ pub struct WorldConfig {
     pub network: Network,
     /// Invariants over all hosts, file by file.
     pub invariants: Vec<Arc<Invariants>>,
-    /// The state mapping.
+    /// The name of the state mapping.
     pub mapping: String,
 }
 
@@ -84,8 +84,8 @@ pub struct WorldConfig {
 pub struct ExplorerConfig {
     /// The hosts, in the order of the topology. A single program has one host.
     pub hosts: Vec<WorldHost>,
-    /// Another build of a single program, on the same host: its behaviour is
-    /// compared with that of each path.
+    /// Another build of a single program, on the same host: its behaviour is compared with that of
+    /// each path.
     pub against: Option<Box<HostConfig>>,
     /// The world between the hosts; `None` for a single program.
     pub world: Option<WorldConfig>,
@@ -117,7 +117,7 @@ pub struct ExplorerConfig {
     pub clock: Clock,
     /// The memory account of the run.
     pub memory: Arc<dyn MemoryAccount>,
-    /// The spill file.
+    /// The path of the spill file.
     pub spill: Option<PathBuf>,
     /// Answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,

@@ -1,20 +1,21 @@
-//! Delta encoding for the spill file: stores a block of bytes as its
-//! difference from an earlier block.
+//! Delta encoding for the spill file: stores a block of bytes as its difference from an earlier
+//! block.
 
-/// Bytes of a difference that are taken together.
+/// Granularity in which runs of different bytes are found.
 const RUN: usize = 8;
 
-/// A large block that is in a file as it is.
+/// A large block that is stored as it is.
 pub struct Base {
-    /// Where it is.
+    /// The offset of the block in the file.
     pub offset: u64,
-    /// The block.
+    /// The bytes of the block.
     pub bytes: Vec<u8>,
 }
 
 impl Base {
-    /// A block as its difference from this one: where this one is, and for each run of other bytes
-    /// its place, its length and the bytes. `None` if that would not be much shorter.
+    /// Encodes a block as its difference from this one: the offset of this one, and for each run of
+    /// different bytes its position, its length and the bytes. Returns `None` if that would not be
+    /// much shorter.
     pub fn delta(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         if bytes.len() != self.bytes.len() {
             return None;
@@ -42,7 +43,7 @@ impl Base {
     }
 }
 
-/// Where two slices differ first.
+/// Returns the position at which two slices first differ.
 fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
     const STEP: usize = 256;
     let (mut left, mut right) = (one.chunks(STEP), other.chunks(STEP));
@@ -55,8 +56,7 @@ fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
     pairs.position(|(a, b)| a != b).map(|at| from + at)
 }
 
-/// Applies a difference, without its first 8 bytes, to the block that it
-/// is from. `None` if it is damaged.
+/// Applies a delta, without its first 8 bytes, to its base. Returns `None` if it is damaged.
 pub fn apply_delta(base: &mut [u8], mut runs: &[u8]) -> Option<()> {
     while !runs.is_empty() {
         let (start, rest) = runs.split_first_chunk()?;

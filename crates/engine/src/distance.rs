@@ -5,19 +5,18 @@ use everett_ir::code::{Body, Callee, Code, FunctionId, Inst};
 use everett_vm::{Image, ImageId};
 use std::collections::VecDeque;
 
-/// The graph of segments and, on it, distances to what is not covered.
+/// The control-flow graph of segments, and the distance of each to code that is not covered.
 pub struct Distances {
     /// Segments from which each segment can be reached in one step.
     predecessors: Vec<Vec<u32>>,
-    /// Distance of each segment; `u32::MAX` if nothing new can be reached.
+    /// The distance of each segment; `u32::MAX` if no uncovered code can be reached.
     distances: Vec<u32>,
-    /// Segment that each instruction of a function belongs to, as (first pc,
-    /// segment), by program and function.
+    /// The first pc and the number of each segment, by program and function.
     by_function: Vec<Vec<Vec<(u32, u32)>>>,
 }
 
 impl Distances {
-    /// The graph of all programs of a run.
+    /// Creates the graph of all programs of a run.
     pub fn new(images: &[Image]) -> Distances {
         let count = images.iter().map(|image| image.program().segments.len());
         let count = count.sum();
@@ -36,7 +35,7 @@ impl Distances {
         distances
     }
 
-    /// The segment that an instruction belongs to.
+    /// Returns the segment that an instruction belongs to.
     pub fn segment_at(&self, image: ImageId, function: FunctionId, pc: u32) -> Option<u32> {
         let functions = self.by_function.get(usize::from(image.0))?;
         let starts = functions.get(function.0 as usize)?;
@@ -44,6 +43,7 @@ impl Distances {
         Some(starts.get(after.checked_sub(1)?)?.1)
     }
 
+    /// Adds the edges of a function.
     fn connect(&mut self, image: &Image, id: FunctionId, code: &Code) {
         let (first, number) = (image.first_segment(), image.number());
         let mut current = None;
@@ -89,8 +89,8 @@ impl Distances {
                     .into_iter()
                     .for_each(|target| self.edge_to(from, number, id, target));
             }
-            // Edge stubs after a jump carry no segment of their own; whatever follows
-            // belongs to whoever jumps there.
+            // Edge stubs after a jump have no segment of their own: what follows belongs to the
+            // code that jumps there.
             let falls = matches!(code.instructions.get(pc + 1), Some(Inst::Segment { .. }));
             if falls {
                 current = None;
@@ -111,7 +111,7 @@ impl Distances {
         }
     }
 
-    /// Computes all distances anew.
+    /// Computes all distances again.
     pub fn renew(&mut self, covered: &[u8]) {
         let mut queue = VecDeque::new();
         for (segment, distance) in self.distances.iter_mut().enumerate() {
@@ -133,7 +133,7 @@ impl Distances {
         }
     }
 
-    /// The least distance over the frames of a stack, where going back to a caller costs a step.
+    /// Returns the least distance over the frames of a stack; returning to a caller costs a step.
     pub fn of_stack<'s>(
         &self,
         image: ImageId,
@@ -152,7 +152,7 @@ impl Distances {
     }
 }
 
-/// Where the segments of each function of a program begin.
+/// Returns the first pc and the number of each segment, for each function of a program.
 fn starts_by_function(image: &Image) -> Vec<Vec<(u32, u32)>> {
     let program = image.program();
     let mut by_function: Vec<Vec<(u32, u32)>> = vec![Vec::new(); program.functions.len()];

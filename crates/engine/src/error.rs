@@ -9,10 +9,10 @@ use crate::search::UnknownSearcher;
 /// Why a search cannot continue from a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
-    /// It is of other programs or of another scenario.
+    /// The checkpoint is of other programs or of another scenario.
     #[error("the checkpoint is of another program or scenario")]
     Other,
-    /// It contradicts itself.
+    /// The checkpoint contradicts itself.
     #[error("the checkpoint is damaged")]
     Damaged,
 }

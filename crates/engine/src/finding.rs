@@ -17,9 +17,9 @@ use crate::weight::Weight;
 pub enum PathEnding {
     /// The program ended with this status.
     Exit(i32),
-    /// A signal ended it.
+    /// A signal ended the program.
     Signal(i32),
-    /// It ended in a finding of this kind.
+    /// The path ended in a finding of this kind.
     Bug(BugKind),
     /// All threads are blocked on events from outside.
     Idle,
@@ -27,62 +27,62 @@ pub enum PathEnding {
     Off,
     /// The program ended its path silently, or an assumption does not hold.
     Silent,
-    /// A limit of the search cut it off.
+    /// A limit of the search cut the path off.
     Cut(&'static str),
 }
 
 /// A path that ended.
 #[derive(Clone, Debug)]
 pub struct PathEnd {
-    /// How it ended.
+    /// How the path ended.
     pub ending: PathEnding,
-    /// Inputs and choices that lead there, if a test is wanted.
+    /// The inputs and choices that determine the path, if a test is wanted.
     pub trace: Option<Trace>,
-    /// Whether it was the first to execute some code.
+    /// Whether the path was the first to execute some code.
     pub covered_new: bool,
-    /// A digest of the answers that led there: it is the same on every machine and in every run.
+    /// A digest of the answers on the path. It is the same on every machine and in every run.
     pub digest: u64,
-    /// Its weight.
+    /// The weight of the path.
     pub weight: Weight,
-    /// Forks on the path.
+    /// The number of forks on the path.
     pub depth: u32,
-    /// Instructions on the path.
+    /// The number of instructions on the path.
     pub instructions: u64,
     /// The log of system calls, if it is kept.
     pub calls: Vec<String>,
-    /// Points between system calls at which another thread could have run, with their
-    /// source locations, if they are logged.
+    /// Points between system calls at which another thread could have run, with their source
+    /// locations, if they are logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// Its standard output and standard error, under the inputs of the trace.
+    /// The standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
-    /// Files that it changed, with their contents, if they are kept.
+    /// The files that the path changed, with their contents, if they are kept.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
 /// A finding: a path that ended in a bug.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Its kind.
+    /// The kind of the finding.
     pub kind: BugKind,
     /// A one-line description.
     pub message: String,
-    /// Its stack, innermost frame first.
+    /// The stack of the thread, innermost frame first.
     pub stack: Vec<SourceFrame>,
     /// Name, activity and stack of each thread, if there are several.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
-    /// Where the memory concerned was allocated.
+    /// The stack at which the memory concerned was allocated.
     pub allocated: Vec<SourceFrame>,
-    /// Where it was freed.
+    /// The stack at which that memory was freed.
     pub freed: Vec<SourceFrame>,
     /// Failures that were injected since the last start of the host: what failed, and where.
     pub failures: Vec<(String, Vec<SourceFrame>)>,
     /// The exposed data that a broken invariant has read.
     pub values: Vec<ShownValue>,
-    /// Inputs and choices that lead there.
+    /// The inputs and choices that determine the path.
     pub trace: Trace,
-    /// Virtual time at the host.
+    /// The virtual time at the host.
     pub clock_ns: u64,
-    /// Instructions on the path.
+    /// The number of instructions on the path.
     pub instructions: u64,
     /// Standard output and standard error of the path.
     pub output: [Vec<u8>; 2],
@@ -93,17 +93,17 @@ pub struct Finding {
 /// Data that a host exposes and that an invariant has read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShownValue {
-    /// The host.
+    /// The name of the host.
     pub host: String,
-    /// The state that it is exposed under.
+    /// The name of the state under which the data is exposed.
     pub state: String,
-    /// Its key there.
+    /// The key of the data in that state.
     pub key: String,
-    /// Its bytes.
+    /// The bytes of the data.
     pub bytes: Vec<u8>,
-    /// The stacks of the writes that set it, if they are known.
+    /// The stacks of the writes that set the data, if they are known.
     pub written: Vec<Vec<SourceFrame>>,
-    /// The stack at which it was exposed or sampled, if that is known.
+    /// The stack at which the data was exposed or sampled, if that is known.
     pub observed: Vec<SourceFrame>,
 }
 
@@ -116,16 +116,16 @@ pub struct Unsupported {
     pub what: String,
     /// The function that made the request.
     pub function: String,
-    /// Its file.
+    /// The file of that function.
     pub file: String,
-    /// The line there.
+    /// The line in that file.
     pub line: u32,
     /// The largest number of such requests on one path.
     pub count: u64,
 }
 
 impl Unsupported {
-    /// Whether both are the same request, apart from their counts.
+    /// Returns whether both are the same request, apart from their counts.
     pub fn is_same(&self, other: &Unsupported) -> bool {
         let key = |one: &Unsupported| {
             (
@@ -139,7 +139,7 @@ impl Unsupported {
     }
 }
 
-/// The finding of an uncaught signal.
+/// Creates the finding for an uncaught signal.
 pub fn uncaught_signal(signal: i32) -> Bug {
     let name = match signal {
         1 => "SIGHUP",
@@ -168,15 +168,15 @@ pub fn uncaught_signal(signal: i32) -> Bug {
 /// The key of a finding: name of the kind, file, line and function, for panics with its column.
 pub type FindingKey = (String, String, u32, String);
 
-/// Findings that were reported, and how many paths ended in each. Clones share them: workers of
-/// one search report a finding once.
+/// The findings that were reported, and how many paths ended in each. Clones share the index, so
+/// that workers of one search report a finding once.
 #[derive(Clone, Debug, Default)]
 pub struct FindingIndex {
     counts: Arc<Mutex<BTreeMap<FindingKey, u64>>>,
 }
 
 impl FindingIndex {
-    /// Counts a path; `true` if it is the first with this finding.
+    /// Counts a path. Returns `true` if it is the first with this finding.
     pub fn count(&mut self, key: FindingKey) -> bool {
         match self.counts().entry(key) {
             Entry::Vacant(entry) => {
@@ -190,7 +190,7 @@ impl FindingIndex {
         }
     }
 
-    /// Takes the counts. What was reported stays known.
+    /// Takes and resets the counts. Reported findings stay known.
     pub(crate) fn take_counts(&mut self) -> Vec<(FindingKey, u64)> {
         let mut counts = self.counts();
         let taken = counts.iter_mut();
@@ -198,27 +198,27 @@ impl FindingIndex {
         taken.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Adds how often it was counted in another search, or in another part of it.
+    /// Adds the count of a finding in another search, or in another part of this one.
     pub(crate) fn add(&mut self, key: FindingKey, count: u64) {
         *self.counts().entry(key).or_default() += count;
     }
 
-    /// Whether the finding was reported before.
+    /// Returns whether the finding was reported before.
     pub fn contains(&self, key: &FindingKey) -> bool {
         self.counts().contains_key(key)
     }
 
-    /// Number of distinct findings.
+    /// Returns the number of distinct findings.
     pub fn len(&self) -> usize {
         self.counts().len()
     }
 
-    /// Whether there is no finding.
+    /// Returns whether there is no finding.
     pub fn is_empty(&self) -> bool {
         self.counts().is_empty()
     }
 
-    /// All, with the number of paths that ended in each.
+    /// Returns all findings, with the number of paths that ended in each.
     pub fn all(&self) -> Vec<(FindingKey, u64)> {
         let counts = self.counts();
         let all = counts.iter().map(|(key, count)| (key.clone(), *count));
@@ -226,7 +226,7 @@ impl FindingIndex {
     }
 
     fn counts(&self) -> MutexGuard<'_, BTreeMap<FindingKey, u64>> {
-        // Every change is a single one, so what a panic leaves is whole.
+        // Every change is a single operation, so a panic leaves the map consistent.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -239,11 +239,11 @@ pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 pub struct WorldFinding {
     /// The finding itself.
     pub finding: Finding,
-    /// Its key: findings with equal keys count as the same.
+    /// The key of the finding: findings with equal keys count as the same.
     pub key: FindingKey,
-    /// The host that it is on.
+    /// The name of the host with the finding.
     pub host: String,
-    /// Inputs and choices of every host that lead there.
+    /// The inputs and choices that determine the path of every host.
     pub traces: BTreeMap<String, Trace>,
     /// The status of each host at that time, if one world is followed.
     pub host_status: Vec<HostStatus>,
@@ -252,7 +252,7 @@ pub struct WorldFinding {
 }
 
 impl WorldFinding {
-    /// A finding of a single program.
+    /// Creates the finding of a single program.
     pub fn alone(finding: Finding, host: &str) -> WorldFinding {
         let place = principal(&finding.stack).cloned().unwrap_or_default();
         let kind = finding.kind.name().to_owned();
@@ -270,22 +270,23 @@ impl WorldFinding {
 /// The status of a host.
 #[derive(Clone, Debug)]
 pub struct HostStatus {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its clock.
+    /// The clock of the host.
     pub clock_ns: u64,
-    /// Its activity, as text.
+    /// The activity of the host, as text.
     pub doing: String,
-    /// Its threads: name, activity and stack.
+    /// The threads of the host: name, activity and stack.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
-    /// Failures that were injected since its last start: what failed, and where.
+    /// Failures that were injected since the last start of the host: what failed, and where.
     pub failures: Vec<(String, Vec<SourceFrame>)>,
-    /// The log of its system calls, if it is kept.
+    /// The log of system calls, if it is kept.
     pub calls: Vec<String>,
     /// Files that are kept, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
-    /// Points between system calls that it has passed since its last start, if they are logged.
+    /// Points between system calls that the host has passed since its last start, if they are
+    /// logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// How often it was started before.
+    /// How often the host was started before.
     pub restarts: u32,
 }

@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 pub struct HistoryDigest(#[serde(with = "digits")] u128);
 
 impl HistoryDigest {
-    /// The history with one more event.
+    /// Returns the digest of the history with one more event.
     pub fn then(self, event: &impl Hash) -> HistoryDigest {
         let mut hasher = EventHasher(Digest128::new().then_u128(self.0));
         event.hash(&mut hasher);
@@ -20,7 +20,7 @@ impl HistoryDigest {
     }
 }
 
-/// A digest as hexadecimal digits: not every reader of JSON has numbers that large.
+/// Serialises a digest as hexadecimal digits: not every JSON reader supports numbers that large.
 pub(crate) mod digits {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -33,7 +33,7 @@ pub(crate) mod digits {
     }
 }
 
-/// Feeds an event into a digest; unlike the hashers of the standard library it never changes.
+/// Hashes an event into a digest. Unlike the hashers of the standard library, it never changes.
 struct EventHasher(Digest128);
 
 impl Hasher for EventHasher {
@@ -60,6 +60,6 @@ mod tests {
         assert_eq!(one.0, EXPECTED);
     }
 
-    /// A value that must never change: checkpoints hold such digests.
+    /// A value that must never change, because checkpoints contain such digests.
     const EXPECTED: u128 = 183_726_881_022_231_805_991_772_727_860_436_597_944;
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 /// A symbolic input of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
-    /// Its name, unique on the path.
+    /// The name of the input, unique on the path.
     pub name: Arc<str>,
-    /// Its bytes.
+    /// The array of its bytes.
     pub array: ArrayId,
-    /// How many.
+    /// The number of bytes.
     pub size: u32,
 }

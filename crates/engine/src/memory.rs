@@ -5,10 +5,10 @@ use std::fmt::Debug;
 
 /// The account of the memory that a run uses. Each run of a process can have its own.
 pub trait MemoryAccount: Debug + Send + Sync {
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     fn used(&self) -> u64;
 
-    /// The largest number of bytes in use so far.
+    /// Returns the largest number of bytes in use so far.
     fn peak(&self) -> u64 {
         self.used()
     }

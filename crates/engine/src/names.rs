@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 const BUCKETS: usize = 16;
 
-/// Names that were asked for, each with the number that the next one of the same name gets at the
-/// earliest: the name itself and all smaller numbers are taken. A clone is O(1).
+/// The names that were requested. Each has the first number that may be free: the name itself and
+/// all smaller numbers are taken. A clone is O(1).
 #[derive(Clone, Default)]
 pub struct Names {
     buckets: Arc<[Bucket; BUCKETS]>,
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// Whether an input has this name: it was asked for, or is one of the numbered ones.
+    /// Returns whether an input has this name: it was requested, or is a numbered one.
     fn is_taken(&self, name: &str) -> bool {
         let is_numbered = || {
             let (stem, digits) = name.rsplit_once('_')?;
@@ -47,7 +47,7 @@ impl Names {
         self.next_number(name).is_some() || is_numbered() == Some(true)
     }
 
-    /// Takes a name; makes it unique as KLEE does: `x`, `x_1`, `x_2`.
+    /// Takes a name and makes it unique as KLEE does: `x`, `x_1`, `x_2`.
     pub fn take(&mut self, name: &str) -> String {
         if !self.is_taken(name) {
             self.set_next_number(name, 1);

@@ -1,5 +1,5 @@
-//! What listeners see of a state when an event happens to it. Analyses build on this: they read the
-//! path condition and terms, query the solver, and prune states.
+//! The view of a state that listeners get when an event happens to it. Analyses build on this: they
+//! read the path condition and terms, query the solver, and prune states.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_linux::Packet;
@@ -17,11 +17,11 @@ use crate::worker::Worker;
 /// A listener's decision about a state.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// Continue to explore it.
+    /// Continue to explore the state.
     Yes,
-    /// Continue to explore it, but drop the packet that it sends. Only for packets.
+    /// Continue to explore the state, but drop the packet that it sends. Only for packets.
     Lose,
-    /// Drop it, and all worlds that contain it. Their weight counts as pruned.
+    /// Drop the state and all worlds that contain it. Their weight counts as pruned.
     Prune,
 }
 
@@ -37,33 +37,33 @@ impl<'v, 'a> StateView<'v, 'a> {
         StateView { id, state, worker }
     }
 
-    /// Its id. Ids of states of worlds are in the order of creation.
+    /// Returns the id of the state. Ids of states of worlds are in the order of creation.
     pub fn id(&self) -> StateId {
         self.id
     }
 
-    /// Its host.
+    /// Returns the host of the state.
     pub fn host(&self) -> HostIndex {
         let net = self.state.net.as_ref();
         net.map_or(HostIndex(0), |net| net.host)
     }
 
-    /// Its clock.
+    /// Returns the clock of the host.
     pub fn clock_ns(&self) -> u64 {
         self.state.clock_ns()
     }
 
-    /// Its path condition.
+    /// Returns the path condition.
     pub fn path_condition(&self) -> &Constraints {
         &self.state.path.constraints
     }
 
-    /// A model of its path condition.
+    /// Returns a model of the path condition.
     pub fn model(&self) -> &Model {
         &self.state.path.model
     }
 
-    /// The stack of its current thread, innermost frame first.
+    /// Returns the stack of the current thread, innermost frame first.
     pub fn stack(&self) -> Vec<SourceFrame> {
         let host = self.state.host.as_ref();
         host.map_or_else(Vec::new, |host| {
@@ -71,14 +71,14 @@ impl<'v, 'a> StateView<'v, 'a> {
         })
     }
 
-    /// The packets with payload that it has sent so far, if the listener keeps them
+    /// Returns the packets with payload that the host has sent so far, if the listener keeps them
     /// ([`crate::Listener::keeps_sent`]).
     pub fn sent(&self) -> impl Iterator<Item = &Packet> {
         let net = self.state.net.as_ref();
         net.into_iter().flat_map(|net| net.sent.iter())
     }
 
-    /// The packets with payload that were delivered to it so far.
+    /// Returns the packets with payload that were delivered to the host so far.
     pub fn received(&self) -> impl Iterator<Item = &Packet> {
         let net = self.state.net.as_ref();
         net.into_iter().flat_map(|net| {
@@ -98,30 +98,30 @@ impl<'v, 'a> StateView<'v, 'a> {
         })
     }
 
-    /// Whether it exposes data under this state and key.
+    /// Returns whether the host exposes data under this state and key.
     pub fn is_exposed(&self, state: &str, key: &str) -> bool {
         let data = self.state.sim().exposed(self.state.host.as_ref());
         let mut keys = data.keys();
         keys.any(|(of, name)| of == state && name == key)
     }
 
-    /// Its inputs: the array and the name of each, in the order of creation.
+    /// Returns the array and the name of each input, in the order of creation.
     pub fn inputs(&self) -> impl Iterator<Item = (ArrayId, &str)> {
         let inputs = self.state.path.inputs.iter();
         inputs.map(|input| (input.array, &*input.name))
     }
 
-    /// The pending trace that leads to it.
+    /// Returns the pending trace that leads to the state.
     pub fn trace(&self) -> Trace {
         self.state.path.pending_trace(&mut Sharing::default())
     }
 
-    /// The terms of the worker, to build conditions with.
+    /// Returns the worker's arena of terms, to build conditions.
     pub fn arena(&mut self) -> &mut Arena {
         &mut self.worker.arena
     }
 
-    /// Whether a condition can hold together with its path condition.
+    /// Checks whether a condition can hold together with the path condition.
     pub fn check(&mut self, condition: ExprId) -> Verdict {
         let path = &self.state.path;
         let (arena, solver) = (&mut self.worker.arena, &mut self.worker.solver);

@@ -17,7 +17,7 @@ use crate::path::Path;
 use crate::second::{Behaviour, Second};
 use crate::trace::{Trace, TraceEnd, digest};
 
-/// A behaviour under a model of the input.
+/// Evaluates a behaviour under a model of the inputs.
 fn under(behaviour: &Behaviour, arena: &mut Arena, model: &Model) -> Shown {
     let status = behaviour.status.map(|status| match status.term {
         Some(term) => arena.eval(term, model, &mut Default::default()),
@@ -32,14 +32,14 @@ fn under(behaviour: &Behaviour, arena: &mut Arena, model: &Model) -> Shown {
     Shown { end, output }
 }
 
-/// A behaviour on one input.
+/// A behaviour on concrete inputs.
 struct Shown {
     end: TraceEnd,
     output: [Vec<u8>; 2],
 }
 
 impl Shown {
-    /// How it ended, in words.
+    /// Describes how the program ended.
     fn describe(&self) -> String {
         match &self.end {
             TraceEnd {
@@ -63,7 +63,7 @@ impl Shown {
     }
 }
 
-/// A condition under which two things differ.
+/// The condition under which two values differ; for several conditions, if any of them holds.
 enum Differs {
     Never,
     Always,
@@ -143,6 +143,7 @@ impl Differs {
 /// The aspects in which two behaviours differ, each with its condition.
 type Aspects = Vec<(String, Differs)>;
 
+/// Compares two behaviours aspect by aspect. After a crash, only the end is compared.
 fn aspects(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Aspects {
     let is_same_end = match (&new.ending, &old.ending) {
         (PathEnding::Exit(_), PathEnding::Exit(_)) => true,
@@ -186,7 +187,7 @@ fn aspects(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Aspects {
     all
 }
 
-/// When two behaviours differ: `None` for never, else a condition.
+/// Returns the condition under which two behaviours differ; `None` if they never do.
 pub(crate) fn difference(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Option<ExprId> {
     let all = aspects(arena, new, old).into_iter();
     match all.fold(Differs::Never, |all, (_, one)| all.or(one)) {
@@ -205,14 +206,14 @@ pub(crate) fn difference(arena: &mut Arena, new: &Behaviour, old: &Behaviour) ->
 /// An input on which two builds behave differently.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// What differs.
+    /// The aspects that differ, in words.
     pub aspects: Vec<String>,
-    /// How the build under test ends and how the other one does.
+    /// How the build under test ends, and how the other one does.
     pub ends: [String; 2],
-    /// The trace of the build under test and that of the other one. Inputs with the same name have
+    /// The trace of the build under test, and that of the other one. Inputs with the same name have
     /// the same bytes in both.
     pub traces: [Trace; 2],
-    /// Standard output and standard error of each.
+    /// The standard output and standard error of each.
     pub output: [[Vec<u8>; 2]; 2],
 }
 
@@ -220,7 +221,8 @@ impl Difference {
     /// The kind under which differences are counted among the findings.
     pub const KIND: &str = "difference";
 
-    /// The difference of two behaviours at the end of the second path, under its model.
+    /// Returns the difference between two behaviours at the end of the second path, under its
+    /// model.
     pub(crate) fn of(
         arena: &mut Arena,
         path: &Path,

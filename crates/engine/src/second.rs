@@ -15,21 +15,21 @@ use crate::trace::{TraceChoice, TraceEnd};
 /// The externally visible behaviour of a program.
 #[derive(Clone)]
 pub(crate) struct Behaviour {
-    /// How it ended.
+    /// How the program ended.
     pub ending: PathEnding,
-    /// Its exit status, which may be symbolic.
+    /// The exit status, which may be symbolic.
     pub status: Option<Value>,
-    /// The same for traces, without what depends on the input.
+    /// How the program ended, as in a trace, without what depends on the inputs.
     pub end: TraceEnd,
-    /// What it wrote to standard output and standard error.
+    /// Standard output and standard error.
     pub output: [Bytes; 2],
-    /// What it left behind in files.
+    /// The files that the program changed.
     pub files: Vec<ChangedFile>,
 }
 
 impl Behaviour {
-    /// It came to its end by itself. What a program has written when it dies
-    /// depends on what its buffers hold.
+    /// Returns whether the program ended by itself. What a program has written when it crashes
+    /// depends on its buffers, so only orderly behaviour is compared in full.
     pub(crate) fn is_orderly(&self) -> bool {
         matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
     }
@@ -50,25 +50,26 @@ impl Behaviour {
     }
 }
 
-/// The second run of a path: what the first one did, and what of its environment is left.
+/// The second run of a path: what the first run did, and which of its choices are left to repeat.
 #[derive(Clone)]
 pub struct Second {
-    /// What the first program did.
+    /// The behaviour of the first run.
     pub(crate) first: Arc<Behaviour>,
-    /// Inputs that the first one made.
+    /// The number of inputs that the first run made.
     pub(crate) inputs: usize,
-    /// Choices that it made.
+    /// The number of choices that the first run made.
     pub(crate) choices: usize,
-    /// Instructions that it executed.
+    /// The number of instructions that the first run executed.
     pub(crate) instructions: u64,
-    /// Its choices that the second one has not come to, by what was asked.
+    /// The choices of the first run that the second one has not reached, by site.
     left: BTreeMap<ChoiceSite, VecDeque<u32>>,
-    /// Inputs that the second one has asked for.
+    /// The inputs that the second run has requested.
     pub(crate) asked: SharedList<Input>,
 }
 
 impl Second {
-    /// The second run after a path of the first, with the number of its inputs and its choices.
+    /// Creates the second run after a path of the first, with the number of its inputs and its
+    /// choices.
     pub(crate) fn after(
         (inputs, choices): (usize, &SharedList<TraceChoice>),
         first: Behaviour,
@@ -89,20 +90,20 @@ impl Second {
         }
     }
 
-    /// The choice that the first run has made where this is asked.
+    /// Returns the choice that the first run made at this site.
     pub(crate) fn choice(&self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let picked = self.left.get(site)?.front().copied();
         picked.filter(|picked| *picked < alternatives)
     }
 
-    /// Removes the choice that the second run has now made here.
+    /// Removes the choice that the second run has now made at this site.
     pub(crate) fn mark_chosen(&mut self, site: &ChoiceSite) {
         if let Some(queue) = self.left.get_mut(site) {
             queue.pop_front();
         }
     }
 
-    /// Records an input that the second run has asked for.
+    /// Records an input that the second run has requested.
     pub(crate) fn add_asked(&mut self, name: &str, array: ArrayId, size: u32) {
         self.asked.push(Input {
             name: name.into(),
@@ -111,7 +112,7 @@ impl Second {
         });
     }
 
-    /// The input of this name that the first run made.
+    /// Returns the input of this name that the first run made.
     pub(crate) fn input<'p>(&self, all: &'p SharedList<Input>, name: &str) -> Option<&'p Input> {
         let mut shared = all.iter().take(self.inputs);
         shared.find(|input| *input.name == *name)

@@ -9,42 +9,42 @@ use std::collections::BTreeMap;
 /// A frame of a stack as people read it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SourceFrame {
-    /// Name of the function.
+    /// The name of the function.
     pub function: String,
-    /// File, empty if unknown.
+    /// The file; empty if unknown.
     pub file: String,
-    /// Line, 0 if unknown.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// Column, 0 if unknown.
+    /// The column; 0 if unknown.
     pub column: u32,
-    /// The file is one of a library that came with the toolchain.
+    /// Whether the file belongs to a library of the toolchain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub library: bool,
 }
 
 impl SourceFrame {
-    /// It lies in a library that came with the toolchain, not in what the user wrote.
+    /// Returns whether the frame is in a library of the toolchain, not in the user's code.
     pub fn is_library(&self) -> bool {
         self.library || self.file.is_empty()
     }
 }
 
-/// What the queries of one source line cost.
+/// The cost of the queries of one source line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SolverLine {
-    /// Name of the function.
+    /// The name of the function.
     pub function: String,
-    /// File, empty if unknown.
+    /// The file; empty if unknown.
     pub file: String,
-    /// Line, 0 if unknown.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// Queries that no cheap layer answered.
+    /// The number of queries that no cheap layer answered.
     pub queries: u64,
-    /// Time that they took.
+    /// The time of these queries in seconds.
     pub seconds: f64,
 }
 
-/// The lines whose queries took longest, `most` at most, longest first.
+/// Returns the lines whose queries took longest, at most `most`, longest first.
 pub fn solver_lines(
     images: &[Image],
     statistics: &SolverStatistics,
@@ -79,7 +79,7 @@ pub fn solver_lines(
     lines
 }
 
-/// The frames of a stack, innermost first; functions that were inlined have frames of their own.
+/// Returns the frames of a stack, innermost first; inlined functions have frames of their own.
 pub fn describe(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     sites
         .iter()
@@ -121,8 +121,8 @@ fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
     frames
 }
 
-/// The location of an instruction, or of the nearest one before it that has one. What comes before
-/// all locations makes room on the stack, and has that of the first.
+/// Returns the location of an instruction, or of the nearest one before it that has a location.
+/// Instructions before all locations allocate stack slots, and get the first location.
 fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId> {
     let upto = (pc as usize + 1).min(locations.len());
     let (before, after) = locations.split_at(upto);
@@ -130,10 +130,10 @@ fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId
     nearest.find_map(|location| *location)
 }
 
-/// Longer stacks are described without their middle.
+/// Maximum number of frames that are described; the middle of longer stacks is left out.
 const MOST_FRAMES: usize = 200;
 
-/// As [`describe`], with the middle of a very deep stack left out.
+/// Returns the frames of a stack like [`describe`], without the middle of a very deep stack.
 pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     if sites.len() <= MOST_FRAMES {
         return describe(images, sites);
@@ -148,7 +148,7 @@ pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     frames
 }
 
-/// Removes the frames that clang invents to say why a sanitizer trapped, and returns that reason.
+/// Removes the frame in which clang encodes why a sanitizer trapped, and returns the reason.
 pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     let first = frames.first()?;
     let reason = first.function.strip_prefix("__clang_trap_msg$")?;
@@ -157,7 +157,7 @@ pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     Some(reason)
 }
 
-/// The names of the functions of a stack as they are linked, innermost first.
+/// Returns the linkage names of the functions of a stack, innermost first.
 fn names<'i>(images: &'i [Image], sites: &'i [CallSite]) -> impl Iterator<Item = &'i str> {
     sites.iter().map(|site| {
         let program = images[usize::from(site.image.0)].program();
@@ -165,15 +165,15 @@ fn names<'i>(images: &'i [Image], sites: &'i [CallSite]) -> impl Iterator<Item =
     })
 }
 
-/// Rust's runtime aborts because an allocation has failed. No program can
-/// handle that, wherever it allocates.
+/// Returns whether Rust's runtime aborts because an allocation has failed. A program cannot handle
+/// that, wherever it allocates.
 pub fn is_out_of_memory(images: &[Image], sites: &[CallSite]) -> bool {
-    // As both ways of mangling write them.
+    // Parts of names that both mangling schemes contain.
     const HANDLERS: &[&str] = &["18handle_alloc_error", "8rust_oom"];
     names(images, sites).any(|name| HANDLERS.iter().any(|part| name.contains(part)))
 }
 
-/// Where the `main` of a program ends, for what is noticed after it has returned.
+/// Returns the end of a program's `main`, for findings that are detected after it has returned.
 pub fn end_of_main(program: &Program) -> Option<SourceFrame> {
     let mut end: Option<SourceFrame> = None;
     for function in &program.functions {
@@ -200,11 +200,11 @@ pub fn end_of_main(program: &Program) -> Option<SourceFrame> {
     end
 }
 
-/// The kind of finding of an abort: the runtimes of C++ and Rust abort when an
-/// exception or a panic can go nowhere.
+/// Returns the kind of finding for an abort: the runtimes of C++ and Rust abort on uncaught
+/// exceptions and panics.
 pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
     let names = || names(images, sites);
-    // As both ways of mangling write `core::panicking` and `std::panicking`.
+    // `core::panicking` and `std::panicking` in both mangling schemes.
     const PANIC: &[&str] = &["4core9panicking", "3std9panicking", "rust_panic"];
     const TERMINATE: &[&str] = &[
         "_ZSt9terminatev",
@@ -220,7 +220,7 @@ pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
     }
 }
 
-/// The frame to name first: the innermost one in what the user wrote, else the innermost.
+/// Returns the frame to name first: the innermost one in the user's code, otherwise the innermost.
 pub fn principal(frames: &[SourceFrame]) -> Option<&SourceFrame> {
     frames
         .iter()

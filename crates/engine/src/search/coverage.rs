@@ -5,8 +5,8 @@ use super::Searcher;
 use crate::frontier::{Frontier, StateId, StateInfo};
 use crate::random::Random;
 
-/// Chooses at random, in proportion to a weight for each state. Sums over ranges of states are kept
-/// in a Fenwick tree, so that choosing and changing take logarithmic time.
+/// Picks states at random, in proportion to a weight for each state. A Fenwick tree holds sums over
+/// ranges of states, so that picking and changing take logarithmic time.
 #[derive(Default)]
 pub struct CoverageGuided {
     weights: Vec<f64>,
@@ -14,6 +14,8 @@ pub struct CoverageGuided {
     changes: u32,
 }
 
+/// Returns the weight of a state: large near code that was never executed, and soon after new
+/// coverage.
 fn weight(info: StateInfo) -> f64 {
     let near = if info.distance == u32::MAX {
         1e-4
@@ -36,7 +38,7 @@ impl CoverageGuided {
         self.weights[at] = weight;
         self.changes += 1;
         if self.changes > 1 << 20 {
-            // Rounding errors of many small changes are swept out now and then.
+            // Rebuilding the sums removes the rounding errors of many small changes.
             return self.rebuild();
         }
         let mut index = at + 1;
@@ -86,7 +88,7 @@ impl Searcher for CoverageGuided {
             }
             step /= 2;
         }
-        // Rounding can lead past the end or to a state that is gone.
+        // Rounding can lead past the end or to a state that was removed.
         match self.weights.get(at) {
             Some(weight) if *weight > 0.0 => Some(StateId(at as u32)),
             _ => frontier.random_leaf(random),

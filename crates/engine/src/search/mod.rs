@@ -13,24 +13,24 @@ use crate::random::Random;
 pub trait Searcher {
     /// A state has joined the frontier.
     fn added(&mut self, frontier: &Frontier, id: StateId);
-    /// A state has left it.
+    /// A state has left the frontier.
     fn removed(&mut self, id: StateId);
     /// A state was executed and has not ended.
     fn updated(&mut self, frontier: &Frontier, id: StateId);
-    /// The state to execute. There is at least one.
+    /// Returns the state to execute next. The frontier has at least one state.
     fn select(&mut self, frontier: &Frontier, random: &mut Random) -> Option<StateId>;
 }
 
-/// A way to search.
+/// A searcher of the table: its name, what it does, and its constructor.
 pub struct Row {
-    /// Its name.
+    /// The name of the searcher.
     pub name: &'static str,
-    /// What it does.
+    /// What the searcher does, for people.
     pub what: &'static str,
     make: fn() -> Box<dyn Searcher>,
 }
 
-/// All of them.
+/// All searchers.
 pub const SEARCHERS: &[Row] = &[
     Row {
         name: "dfs",
@@ -74,7 +74,7 @@ pub const SEARCHERS: &[Row] = &[
     },
 ];
 
-/// There is no searcher of that name.
+/// The error for an unknown searcher.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no searcher {name:?}; there are: {}", names().join(", "))]
 pub struct UnknownSearcher {
@@ -90,7 +90,7 @@ fn row(name: &String) -> Result<&'static Row, UnknownSearcher> {
     found.ok_or_else(|| UnknownSearcher { name: name.clone() })
 }
 
-/// The searcher for a list of names: one, or several that take turns.
+/// Creates the searcher for a list of names: one, or several that take turns.
 pub fn searcher(names: &[String]) -> Result<Box<dyn Searcher>, UnknownSearcher> {
     let make = |name: &String| Ok((row(name)?.make)());
     let mut members = names.iter().map(make).collect::<Result<Vec<_>, _>>()?;

@@ -1,5 +1,5 @@
-//! Searchers that pick the state with the least key, such as the fewest
-//! faults; among equals the oldest.
+//! Searchers that pick the state with the least key, such as the fewest faults; among equals, the
+//! state that was added first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::Searcher;
 use crate::frontier::{Frontier, StateId, StateInfo};
 use crate::random::Random;
 
-/// The state with the least key first.
+/// Picks the state with the least key.
 pub struct Ordered {
     key: fn(StateInfo) -> u64,
     queue: BTreeSet<(u64, u64, StateId)>,
@@ -16,7 +16,7 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    /// A searcher with this key.
+    /// Creates a searcher with this key.
     pub fn new(key: fn(StateInfo) -> u64) -> Ordered {
         Ordered {
             key,

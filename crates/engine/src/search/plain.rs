@@ -1,5 +1,5 @@
-//! Searchers that use only the age of states or a random number: DFS,
-//! BFS, random path, random state.
+//! Searchers that use only the age of states or a random number: DFS, BFS, random path, random
+//! state.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use super::Searcher;
 use crate::frontier::{Frontier, StateId};
 use crate::random::Random;
 
-/// The newest state first.
+/// Picks the newest state.
 #[derive(Default)]
 pub struct DepthFirst {
     stack: Vec<StateId>,
@@ -31,7 +31,7 @@ impl Searcher for DepthFirst {
     }
 }
 
-/// The state that waited longest first.
+/// Picks the state that has waited longest.
 #[derive(Default)]
 pub struct BreadthFirst {
     queue: VecDeque<StateId>,
@@ -58,8 +58,8 @@ impl Searcher for BreadthFirst {
     }
 }
 
-/// A random walk down the tree of forks: states high up are as likely as
-/// all that is below their sibling.
+/// Picks a state by a random walk down the tree of forks: both sides of a fork are equally likely,
+/// however many states are below each.
 pub struct RandomPath;
 
 impl Searcher for RandomPath {
@@ -74,7 +74,7 @@ impl Searcher for RandomPath {
     }
 }
 
-/// Any state, all alike.
+/// Picks a random state, each with equal probability.
 #[derive(Default)]
 pub struct RandomState {
     states: Vec<StateId>,

@@ -19,7 +19,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Paths that forked one from another, a choice each.
+/// Returns paths each of which forked from the one before, with one more choice.
 fn forked(count: u32) -> Vec<State> {
     let mut states = vec![State::starting(Path::default())];
     for number in 1..count {
@@ -178,7 +178,7 @@ fn a_damaged_file_is_an_error() {
         };
         assert!(spill.get(wrong).is_err());
     }
-    // A flipped bit in the record of one state is found out, and costs no other.
+    // A flipped bit in the record of one state is detected, and damages no other state.
     let mut byte = [0];
     spill
         .writer
