@@ -1,4 +1,4 @@
-//! A packet on its way to a host, with the time of its arrival.
+//! A packet in transit to a host, with the time of its arrival.
 
 use everett_expr::{Arena, Digest128};
 use everett_linux::{Errno, Packet, PacketKind};
@@ -11,35 +11,35 @@ use std::sync::Arc;
 /// A packet in transit to a host.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When it arrives.
+    /// The time of its arrival.
     pub at_ns: u64,
-    /// Its sender.
+    /// The host that sent it.
     pub from: HostIndex,
-    /// Its sequence number among the packets of that sender; breaks
-    /// ties between simultaneous arrivals.
+    /// The sequence number among the packets of that sender, which breaks ties between simultaneous
+    /// arrivals.
     pub number: u64,
     /// The packet.
     pub packet: Arc<Packet>,
-    /// Network faults were already decided for it.
+    /// Whether network faults were already decided for the packet.
     pub decided: bool,
-    /// It is held back until this many other packets have arrived, or until its time.
+    /// The number of other packets that must arrive before this one, unless its time comes first.
     pub held_behind: u32,
-    /// When it was held back, as the number of events before; later packets
-    /// are those that came after that.
+    /// When the packet was held back, as the number of earlier events of the inbox; later packets
+    /// are those pushed after that.
     pub held_since: Option<u64>,
-    /// How often TCP has retransmitted it.
+    /// How often TCP has retransmitted the packet.
     pub retransmissions: u32,
-    /// Host faults at this arrival were already decided.
+    /// Whether host faults at this arrival were already decided.
     pub host_faults_decided: bool,
-    /// What the sender knew about faults when it sent it.
+    /// The faults in the causal past of the sender when it sent the packet.
     pub known: Arc<FaultCounters>,
-    /// The race was decided: it arrives before the packets that it raced with.
+    /// Whether the packet has won a race: it arrives before the packets that it raced with.
     pub wins_race: bool,
 }
 
 impl Arrival {
-    /// Everything about it that the receiver can distinguish, its payload by content;
-    /// part of the receiver's history.
+    /// Returns everything that the receiver can distinguish about the packet, with its payload by
+    /// content. It is part of the receiver's history.
     pub fn content(&self, arena: &mut Arena) -> impl Hash + use<'_> {
         let packet = &self.packet;
         let room = match &packet.kind {
@@ -61,7 +61,7 @@ impl Arrival {
         (when, ends, what, (payload, frame), room, &*self.known)
     }
 
-    /// It does not belong to a TCP stream.
+    /// Returns whether the packet does not belong to a TCP stream.
     pub fn is_connectionless(&self) -> bool {
         matches!(
             self.packet.kind,
@@ -69,21 +69,21 @@ impl Arrival {
         )
     }
 
-    /// Both belong to the same direction of one TCP stream.
+    /// Returns whether both packets belong to the same direction of one TCP stream.
     pub(crate) fn is_same_stream(&self, other: &Arrival) -> bool {
         let ends = |one: &Arrival| (one.packet.from, one.packet.to);
         !self.is_connectionless() && ends(self) == ends(other)
     }
 
-    /// The order in which arrivals happen.
+    /// Returns the key by which arrivals are ordered.
     pub(crate) fn order(&self) -> (u64, u64, HostIndex, u64) {
-        // Of those that were held back until now, the one that has waited longest comes first.
+        // Of several packets that were held back until now, the one held back longest comes first.
         let since = self.held_since.unwrap_or(u64::MAX);
         (self.at_ns, since, self.from, self.number)
     }
 }
 
-/// The error that the sender of a TCP segment gets when it is never acknowledged.
+/// Returns the error that the sender of a TCP segment gets if it is never acknowledged.
 pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     let after_ns = match &arrival.packet.kind {
         PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
@@ -101,8 +101,8 @@ pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     })
 }
 
-/// How long TCP tries to reach a host that is gone: while connecting,
-/// and on an established connection.
+/// How long TCP tries to connect to a host that is gone.
 pub(crate) const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
 
+/// How long TCP retransmits to a host that is gone, on an established connection.
 pub(crate) const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;

@@ -5,16 +5,16 @@ use everett_vm::BugKind;
 /// How a process must end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Expects {
-    /// With this status, or any.
+    /// It must exit, with this status or any.
     Exit(Option<i32>),
-    /// By this signal, or any.
+    /// A signal must end it, this one or any.
     Signal(Option<i32>),
-    /// Not at all.
+    /// It must not end.
     Running,
 }
 
 impl Expects {
-    /// Whether a process that this signal kills ends as expected.
+    /// Returns whether a process that this signal kills ends as expected.
     pub fn is_signal(self, signal: i32) -> bool {
         matches!(self, Expects::Signal(wanted) if wanted.is_none_or(|wanted| wanted == signal))
     }
@@ -35,16 +35,16 @@ impl std::fmt::Display for Expects {
 /// How one of the processes that a host starts must end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
-    /// Its number; 0 is the host's first process.
+    /// The number of the process; 0 is the host's first process.
     pub number: usize,
-    /// Its name.
+    /// The name of the process.
     pub process: String,
-    /// How it must end.
+    /// How the process must end.
     pub ends: Expects,
 }
 
 impl Expected {
-    /// The process in messages: the host itself, or one of its further processes.
+    /// Returns the process in messages: the host itself, or one of its further processes.
     fn who(&self) -> String {
         match self.number {
             0 => "it".to_owned(),
@@ -52,20 +52,20 @@ impl Expected {
         }
     }
 
-    /// The finding if it is blocked forever instead of having ended.
+    /// Returns the finding for a process that is blocked forever instead of having ended.
     pub fn waits_for_ever(&self) -> (BugKind, String) {
         let message = format!("{} waits for ever, and should {}", self.who(), self.ends);
         (BugKind::Deadlock, message)
     }
 
-    /// The finding if it has ended in another way.
+    /// Returns the finding for a process that has ended in another way.
     pub fn ends_otherwise(&self) -> (BugKind, String) {
         let message = format!("{} does not {} as expected", self.who(), self.ends);
         (BugKind::Expectation, message)
     }
 }
 
-/// How the first process must end.
+/// Returns how the first process must end.
 pub fn first_expects(all: &[Expected]) -> Option<Expects> {
     let first = all.iter().find(|expected| expected.number == 0);
     first.map(|expected| expected.ends)

@@ -1,19 +1,19 @@
-//! Serialises bytes as hexadecimal digits, which are short and
-//! readable. For `#[serde(with = "...")]`.
+//! Serialises bytes as hexadecimal digits, which are short and readable. For `#[serde(with =
+//! "...")]`.
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// Writes bytes as digits.
+/// Serialises bytes as digits.
 pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
     let mut text = Vec::new();
     append(bytes, &mut text);
-    // Digits are text.
+    // Digits are always valid text.
     to.serialize_str(&String::from_utf8(text).unwrap_or_default())
 }
 
 /// Appends the digits of bytes to a text.
 pub fn append(bytes: &[u8], text: &mut Vec<u8>) {
-    // Without a table, so that the compiler can do many at a time.
+    // There is no table, so that the compiler can vectorise the loop.
     let digit = |number: u8| number + b'0' + u8::from(number > 9) * (b'a' - b'9' - 1);
     let start = text.len();
     text.resize(start + bytes.len() * 2, 0);
@@ -23,7 +23,7 @@ pub fn append(bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Reads bytes from digits.
+/// Deserialises bytes from digits.
 pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(from)?;
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -18,7 +18,7 @@ use crate::peer::{Peer, PeerConfig};
 use crate::start::Start;
 use crate::transit::{Delivery, Routed, deliver, packet_info, route};
 
-/// Observations that a host remembers; an invariant about more is not decided.
+/// Maximum number of observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;
 
 /// The environment that the hosts of a world share: network, faults and
@@ -29,26 +29,26 @@ pub struct Network {
     pub topology: Topology,
     /// Faults of packets and hosts.
     pub faults: Faults,
-    /// How often, at most, a packet overtakes another one in transit to a host.
+    /// How often a packet may overtake others in transit to the same host.
     pub orders: u32,
-    /// Events of one host after which it counts as a livelock.
+    /// Number of events of one host beyond which it counts as a livelock.
     pub max_events: Option<u64>,
 }
 
 impl Network {
-    /// How far a host may run ahead of the others: what they send later arrives after that.
+    /// Returns how far a host may run ahead of the others: what they send later arrives after that.
     pub fn lookahead_ns(&self) -> u64 {
         match self.orders {
             0 => crate::transit::least_latency_ns(&self.topology),
-            // Where the order of arrivals is explored, all packets of an instant must be known.
+            // If the order of arrivals is explored, all packets of an instant must be known.
             _ => 1,
         }
     }
 }
 
-/// The horizon of a host: the time before which nothing can still arrive. `others_ns` is the least
-/// clock of the other hosts; `barriers` are times that no host may pass yet, such as those of
-/// invariants and of hosts that have not started.
+/// Returns the horizon of a host: the time before which nothing can still arrive. `others_ns` is
+/// the least clock of the other hosts; `barriers` are times that no host may pass yet, such as
+/// those of invariants and of hosts that have not started.
 pub fn horizon_ns(
     others_ns: u64,
     lookahead_ns: u64,
@@ -60,9 +60,9 @@ pub fn horizon_ns(
 
 /// The context of a question of [`Machine::ask`].
 pub struct Questions<'q> {
-    /// Answers.
+    /// The oracle that answers.
     pub oracle: &'q mut dyn Oracle,
-    /// Terms.
+    /// The arena of terms.
     pub arena: &'q mut Arena,
     /// The kernel of the host, if it is on.
     pub host: Option<&'q Host>,
@@ -70,11 +70,11 @@ pub struct Questions<'q> {
 
 /// Why the programs of a host stopped running.
 pub enum Exit<S> {
-    /// The budget is used up, or there is something to send.
+    /// The budget is used up, or there are packets to send.
     Paused,
     /// Exposed data has changed.
     Exposed,
-    /// This system call is about to be made, and host faults can hit at it.
+    /// This system call is about to be made, and host faults can happen at it.
     AtCall(&'static str),
     /// The host has reached its horizon.
     Horizon,
@@ -84,80 +84,80 @@ pub enum Exit<S> {
     Stopped(S),
 }
 
-/// What runs the programs of a host: the vm on one path, or native processes.
+/// The machine that runs the programs of a host: the vm on one path, or native processes.
 pub trait Machine {
-    /// How programs end.
+    /// How the programs of a host end.
     type Stop;
-    /// Why a step cannot be completed: an open question of an explored
-    /// host, a failure of a native one.
+    /// Why a step cannot be completed: an open question of an explored host, or a failure of a
+    /// native one.
     type Error;
 
-    /// The kernel of the host, if it is on.
+    /// Returns the kernel of the host, if it is on.
     fn host(&self) -> Option<&Host>;
-    /// The same, to change it.
+    /// Returns the kernel of the host, to change it.
     fn host_mut(&mut self) -> Option<&mut Host>;
-    /// Boots the host with the disk that it had when it was powered
-    /// off, for the `restarts`-th time.
+    /// Boots the host with the disk that it had when it was powered off, for the `restarts`-th
+    /// time.
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32)
     -> Result<Exit<Self::Stop>, Self::Error>;
-    /// Runs the programs until the horizon of the kernel, or until one
-    /// of the other reasons of [`Exit`].
+    /// Runs the programs until the horizon of the kernel, or until one of the other reasons of
+    /// [`Exit`].
     fn run(&mut self) -> Result<Exit<Self::Stop>, Self::Error>;
-    /// Asks questions that no program asked.
+    /// Asks questions about the network and its faults, which no program asked.
     fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
     ) -> Result<T, Self::Error>;
-    /// The kernel receives a packet.
+    /// Delivers a packet to the kernel.
     fn receive(&mut self, packet: &Packet);
-    /// The host loses its power: all is gone but its disk.
+    /// Powers the host off: everything but its disk is lost.
     fn power_off(&mut self);
 }
 
 /// A host of a world without the machine that runs its programs. Cloning shares everything large.
 #[derive(Clone)]
 pub struct SimHost {
-    /// Its run state.
+    /// The run state of the host.
     pub run_state: RunState,
-    /// Packets in transit to it.
+    /// Packets in transit to the host.
     pub inbox: Inbox,
-    /// Faults that have happened in its causal past.
+    /// Faults that have happened in the host's causal past.
     pub counters: FaultCounters,
-    /// Packets that it has sent.
+    /// The number of packets that the host has sent.
     pub sent: u64,
-    /// Queues of the links that it sends on.
+    /// Queues of the links on which the host sends.
     pub links: LinkState,
-    /// Packets that it has sent and that are not in transit yet.
+    /// Packets that the host has sent and that are not in transit yet.
     pub unsent: Vec<Packet>,
-    /// Errors that the network reports about it to others.
+    /// Errors about this host that the network reports to other hosts.
     pub errors: Vec<Packet>,
-    /// When it boots, for the first time or again.
+    /// When the host boots, for the first time or again.
     pub start: Start,
-    /// The disk that it boots with after it was powered off.
+    /// The disk with which the host boots after it was powered off.
     pub disk: Option<Arc<Disk>>,
-    /// How often it was powered off.
+    /// How often the host was powered off to restart.
     pub restarts: u32,
-    /// When it was powered off last.
+    /// When the host was last powered off.
     pub off_since_ns: u64,
     /// How often a packet overtook another one in transit to this host.
     pub overtaken: u32,
-    /// Observations so far, where an invariant asks for them.
+    /// The observations so far, if an invariant needs them.
     pub observations: ObservationLog,
-    /// Whether it had more observations than it keeps.
+    /// Whether the host had more observations than it remembers.
     pub has_forgotten: bool,
     /// The data of the last observation.
     pub observed: ExposedData,
-    /// How often the data has changed.
+    /// How often the exposed data has changed.
     pub exposures: u64,
-    /// Whether its program sets the host up (`netklee.h`): until
-    /// then, it takes no part in the world.
+    /// Whether the host's program sets it up (`netklee.h`): until then, it takes no part in the
+    /// world.
     pub sets_itself_up: bool,
-    /// The live peer, if the host is one and not a machine of the world.
+    /// The live peer, if the host is one.
     pub peer: Option<Peer>,
 }
 
 impl SimHost {
-    /// A host that has not started; host faults can hit it at these times.
+    /// Creates a host that has not started; host faults can happen to it at these times.
     pub fn new(start: Start, fault_times: Vec<u64>, sets_itself_up: bool) -> SimHost {
         SimHost {
             run_state: RunState::Running,
@@ -181,41 +181,42 @@ impl SimHost {
         }
     }
 
-    /// The same host as a live peer, if it is one.
+    /// Makes the host a live peer, if a configuration is given.
     pub fn with_peer(self, peer: Option<&Arc<PeerConfig>>) -> SimHost {
         let Some(config) = peer else { return self };
         SimHost {
             peer: Some(Peer::new(config.clone())),
-            // No fault of a host can be carried out on it.
+            // No host fault can be applied to a live peer.
             inbox: Inbox::default(),
             ..self
         }
     }
 
-    /// The clock of a host whose kernel is this one.
+    /// Returns the clock of the host, which has this kernel.
     pub fn clock_ns(&self, host: Option<&Host>) -> u64 {
         let peer_ns = self.peer.as_ref().map_or(0, Peer::clock_ns);
         host.map_or(peer_ns, Host::clock_ns)
     }
 
-    /// Whether it is powered off.
+    /// Returns whether the host is powered off.
     pub fn is_off(&self) -> bool {
         matches!(self.run_state, RunState::Off(_))
     }
 
-    /// Whether its program is still setting it up: until then, no event reaches it.
+    /// Returns whether the host's program is still setting it up: until then, no event reaches the
+    /// host.
     pub fn is_setting_up(&self, host: Option<&Host>) -> bool {
         self.run_state == RunState::Running
             && self.sets_itself_up
             && host.is_none_or(|host| host.setup().is_before_start())
     }
 
-    /// The send time of the oldest packet that is not in transit yet.
+    /// Returns the send time of the oldest packet that is not in transit yet.
     pub fn unsent_ns(&self) -> Option<u64> {
         self.unsent.iter().map(|packet| packet.clock_ns).min()
     }
 
-    /// When its next event happens; `u64::MAX` for never.
+    /// Returns the time of the host's next event; `u64::MAX` for never.
     pub fn next_ns(&self, host: Option<&Host>) -> u64 {
         if let Some(sent_ns) = self.unsent_ns() {
             return sent_ns;
@@ -230,7 +231,7 @@ impl SimHost {
     }
 
     /// Takes the packets to put in transit: those that the host sent, unless they are held, and
-    /// errors of the network. The second value of each is whether the host sent it itself.
+    /// errors of the network. The second value of each says whether the host itself sent it.
     pub fn take_outgoing(&mut self, hold_own: bool) -> Vec<(Packet, bool)> {
         let own = if hold_own {
             Vec::new()
@@ -242,8 +243,8 @@ impl SimHost {
         own.chain(errors.map(|packet| (packet, false))).collect()
     }
 
-    /// Puts a packet in transit. Returns who receives it; a packet that cannot be
-    /// routed comes back to the own inbox.
+    /// Puts a packet in transit. Returns its receivers; a packet that cannot be routed comes back
+    /// to the sender's own inbox as an error.
     pub fn transmit(
         &mut self,
         topology: &Topology,
@@ -260,7 +261,7 @@ impl SimHost {
                 None
             }
             Routed::To(targets, mut arrival) => {
-                // No fault hits what the network itself reports.
+                // Faults do not happen to errors that the network itself reports.
                 arrival.decided |= !is_own;
                 arrival.host_faults_decided |= !is_own;
                 Some((targets, arrival))
@@ -268,8 +269,8 @@ impl SimHost {
         }
     }
 
-    /// Notifies the host that an earlier one blocks or continues at a time; `known`
-    /// are the faults that one knows of.
+    /// Notifies the host that an earlier one blocks or continues at a time; `known` are the faults
+    /// in that host's causal past.
     pub fn notify(
         &mut self,
         from: HostIndex,
@@ -282,8 +283,8 @@ impl SimHost {
         faults.learn(&mut self.counters, known);
     }
 
-    /// Takes the data that the host exposes, if it has changed. `share` may replace it
-    /// by equal data that others have.
+    /// Takes the exposed data of the host, and returns whether it has changed. `share` may replace
+    /// the data by an equal copy that others have.
     pub fn observe(
         &mut self,
         host: &mut Host,
@@ -313,12 +314,12 @@ impl SimHost {
         }
     }
 
-    /// The data that it exposes now.
+    /// Returns the data that the host exposes now.
     pub fn exposed(&self, host: Option<&Host>) -> ExposedData {
         host.map_or(&self.observed, Host::exposed).clone()
     }
 
-    /// The history of the data that it exposed.
+    /// Returns the history of the data that the host exposed.
     pub fn history(&self, host: Option<&Host>) -> History {
         History {
             observations: self.observations.clone(),
@@ -326,7 +327,7 @@ impl SimHost {
         }
     }
 
-    /// Visits all terms.
+    /// Visits all terms that the host refers to.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         let arriving = self.inbox.arrivals().iter().map(|arrival| &*arrival.packet);
         for packet in arriving.chain(&self.unsent) {
@@ -349,7 +350,7 @@ impl SimHost {
         }
     }
 
-    /// Powers the host off; it boots again if the fault says so.
+    /// Powers the host off; it boots again if `again` has a time and a disk.
     fn power_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
         self.off_since_ns = now_ns;
         let nothing = Observation::nothing(now_ns);
@@ -363,7 +364,7 @@ impl SimHost {
         }
     }
 
-    /// Applies a host fault. Returns `false` if none hits.
+    /// Applies a host fault. Returns `false` if there is none.
     fn apply<M: Machine>(
         &mut self,
         machine: &mut M,
@@ -395,32 +396,32 @@ impl SimHost {
 
 /// The result of a step of a host.
 pub enum Step<S> {
-    /// Nothing: the next event lies beyond the horizon, or there is none.
+    /// Nothing happened: the next event is beyond the horizon, or there is none.
     Blocked,
-    /// Time passed: the programs ran or a timeout came.
+    /// Time passed: the programs ran, or a timeout expired.
     Ran,
-    /// Exposed data has changed: [`SimHost::observe`] takes it.
+    /// The exposed data has changed; [`SimHost::observe`] takes it.
     Exposed,
-    /// This system call is about to be made, and no host fault hits at it.
+    /// This system call is about to be made, and no host fault happened at it.
     Called(&'static str),
     /// A packet arrived, with this outcome.
     Delivered(Arrival, Box<Delivery>),
     /// A packet arrived while the host was powered off.
     FoundOff(Arrival),
-    /// A host fault hit at this time.
+    /// A host fault happened at this time.
     Faulted(HostFault, u64),
-    /// It had more events than are allowed: a livelock.
+    /// The host had more events than are allowed: a livelock.
     Livelock(u64),
-    /// Its programs ended.
+    /// The programs of the host ended.
     Stopped(S),
-    /// A live peer was asked; this number of symbolic bytes from hosts got one value for it.
+    /// A live peer was asked; this number of symbolic bytes that hosts sent to it got one value.
     Asked(u64),
-    /// A live peer was asked, and there is no answer: why.
+    /// A live peer was asked and there is no answer, for this reason.
     Unanswered(String),
 }
 
 impl<S> Step<S> {
-    /// Faults of the scenario that hit in this step.
+    /// Returns the faults of the scenario that happened in this step.
     pub fn faults(&self) -> impl Iterator<Item = FaultIndex> + '_ {
         let (taken, marks) = match self {
             Step::Delivered(_, delivery) => {
@@ -434,9 +435,9 @@ impl<S> Step<S> {
     }
 }
 
-/// Advances a host by one event, not beyond its horizon. With `stop_at_waits`, it stops when the
-/// host blocks, because hosts that have not started wait for that. Returns what happened and when.
-/// On an error nothing has changed, and the same step can be tried again.
+/// Advances a host by one event, but not beyond its horizon. With `stop_at_waits`, it stops when
+/// the host blocks, because hosts that have not started wait for that. Returns what happened and
+/// when. After an error nothing has changed, and the same step can be tried again.
 pub fn step<M: Machine>(
     network: &Network,
     here: HostIndex,
@@ -457,7 +458,7 @@ pub fn step<M: Machine>(
     if !is_setting_up && sim.inbox.is_due(sim.run_state, clock_ns, horizon_ns) {
         let next_ns = sim.inbox.next_ns();
         if next_ns > horizon_ns {
-            // What others still send may arrive before it.
+            // Packets that others still send may arrive before it.
             return Ok((Step::Blocked, clock_ns));
         }
         let step = arrive(network, here, sim, machine)?;
@@ -575,8 +576,8 @@ fn run<M: Machine>(
     Ok((step, now_ns))
 }
 
-/// Runs the programs, and counts the timeouts that they waited for: their number
-/// must not depend on the horizon.
+/// Runs the programs, and counts the timeouts that they waited for, so that their number does not
+/// depend on the horizon.
 fn run_counted<M: Machine>(
     network: &Network,
     sim: &mut SimHost,

@@ -11,28 +11,28 @@ use crate::transit::retransmitted;
 /// What a host fault does to a host.
 #[derive(Clone, Debug)]
 pub enum HostFaultOutcome {
-    /// No fault hits.
+    /// No fault happens.
     None,
     /// The host pauses until this time.
     Pause(u64),
-    /// It is powered off for good.
+    /// The host is powered off for good.
     Off,
-    /// It is powered off, and boots again at this time with this disk.
+    /// The host is powered off, and boots again at this time with this disk.
     Restart(u64, Box<Disk>),
 }
 
 /// A decided host fault.
 pub struct HostFault {
-    /// What it does.
+    /// What the fault does to the host.
     pub effect: HostFaultOutcome,
-    /// The fault of the scenario, where one hits.
+    /// The fault of the scenario, if one happens.
     pub fault: Option<FaultIndex>,
-    /// Files that lose what was not synchronised.
+    /// Paths of files that lose data that was not synchronised.
     pub lost: Vec<Vec<u8>>,
 }
 
-/// Decides which host fault hits at a point of a host's life. Changes
-/// nothing while a question is open.
+/// Decides which host fault happens at a point of a host's execution. Changes nothing while a
+/// question is open.
 pub fn decide_host_fault(
     oracle: &mut dyn Oracle,
     faults: &Faults,
@@ -71,6 +71,7 @@ pub fn decide_host_fault(
     })
 }
 
+/// Returns what a fault does to a host at this time, with the disk that is left after a restart.
 fn effect_of(
     effect: HostFaultEffect,
     now_ns: u64,
@@ -90,7 +91,7 @@ fn effect_of(
     }
 }
 
-/// The choice between the host faults that can hit.
+/// Returns the site of the choice between the possible host faults.
 fn site(faults: &Faults, alternatives: &[Alternative<HostFaultEffect>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names = possible.map(|fault| faults.get(fault).name.as_str());
@@ -101,11 +102,11 @@ fn site(faults: &Faults, alternatives: &[Alternative<HostFaultEffect>]) -> Choic
 
 /// The outcome of an arrival at a host that is powered off.
 pub enum OffDelivery {
-    /// It is lost without notice.
+    /// The packet is lost without notice.
     Lost,
-    /// TCP retransmits it.
+    /// TCP retransmits the packet.
     Retransmitted(Arrival),
-    /// TCP gives up and its sender gets this error.
+    /// TCP gives up, and the sender gets this error.
     TimedOut(Packet),
 }
 

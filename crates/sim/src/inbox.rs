@@ -10,48 +10,48 @@ use crate::arrival::Arrival;
 /// The run state of a host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RunState {
-    /// It is runnable, or will boot at its start time.
+    /// The host is runnable, or will boot at its start time.
     Running,
     /// All threads are blocked until this time or until a packet arrives.
     Waiting(Option<u64>),
-    /// Its programs have ended; its kernel still answers packets.
+    /// The programs have ended; the kernel still answers packets.
     Ended,
-    /// It is powered off until this time, or for good.
+    /// The host is powered off until this time, or for good.
     Off(Option<u64>),
 }
 
-/// The inbox of a host: arrivals in order, and the times at which host
-/// faults can hit it. Cloning is O(1).
+/// The inbox of a host: arrivals in order, and the times at which host faults can happen to it.
+/// Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     arriving: Arc<Vec<Arrival>>,
     times: Arc<Vec<u64>>,
     times_passed: usize,
     clock: InboxClock,
-    /// Timeouts that the host waited for, as counted by its driver.
+    /// The number of timeouts that the host waited for, as counted by its driver.
     waits: u64,
 }
 
-/// The position of an inbox: its own events so far. The order of pushes between
-/// two of its events does not matter.
+/// The position of an inbox: the number of its own events so far. The order of pushes between two
+/// of its events does not matter.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct InboxClock {
-    /// Events that were removed: arrivals and fault times.
+    /// The number of events that were removed: arrivals and fault times.
     pub removed: u64,
-    /// Races that were decided.
+    /// The number of races that were decided.
     pub races: u64,
 }
 
 /// The next event of an inbox.
 pub enum NextEvent {
-    /// A time at which host faults can hit.
+    /// A time at which host faults can happen.
     Time(u64),
     /// A packet arrives.
     Packet(Arrival),
 }
 
 impl Inbox {
-    /// An empty inbox; host faults can hit at these times, in order.
+    /// Creates an empty inbox; host faults can happen at these times, in order.
     pub fn new(times: Vec<u64>) -> Inbox {
         Inbox {
             times: Arc::new(times),
@@ -82,7 +82,7 @@ impl Inbox {
         self.times.get(self.times_passed).copied()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn next(&self) -> Option<NextEvent> {
         let arrival = self.arriving.first();
         match (self.next_time(), arrival) {
@@ -94,7 +94,7 @@ impl Inbox {
         }
     }
 
-    /// When it happens; `u64::MAX` where there is none.
+    /// Returns the time of the next event; `u64::MAX` if there is none.
     pub fn next_ns(&self) -> u64 {
         let arrival = self.arriving.first().map(|next| next.at_ns);
         let time = self.next_time();
@@ -102,12 +102,13 @@ impl Inbox {
         next.unwrap_or(u64::MAX)
     }
 
-    /// Events so far: arrivals, fault times and timeouts that the host waited for.
+    /// Returns the number of events so far: arrivals, fault times and timeouts that the host waited
+    /// for.
     pub fn events(&self) -> u64 {
         self.clock.removed + self.waits
     }
 
-    /// Its position.
+    /// Returns the position of the inbox.
     pub fn clock(&self) -> InboxClock {
         self.clock
     }
@@ -117,17 +118,17 @@ impl Inbox {
         self.waits += waits;
     }
 
-    /// Timeouts that the host waited for.
+    /// Returns the number of timeouts that the host waited for.
     pub fn waits(&self) -> u64 {
         self.waits
     }
 
-    /// Sets how many timeouts the host waited for.
+    /// Sets the number of timeouts that the host waited for.
     pub fn set_waits(&mut self, waits: u64) {
         self.waits = waits;
     }
 
-    /// Packets in transit.
+    /// Returns the packets in transit.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arriving
     }
@@ -144,8 +145,8 @@ impl Inbox {
         }
     }
 
-    /// Packets that race with the next one: the first of each other sender that was sent
-    /// before the next one arrives. Packets that are held back do not race, and nothing
+    /// Returns the packets that race with the next one: the first of each other sender that was
+    /// sent before the next one arrives. Packets that are held back do not race, and nothing
     /// overtakes the winner of an earlier race.
     fn racing(&self) -> Vec<usize> {
         let Some(first) = self.arriving.first() else {
@@ -168,7 +169,7 @@ impl Inbox {
     }
 
     /// Decides which of the racing packets arrives first. Returns `true` if that is not the next
-    /// one by time: the winner keeps its time and those that it overtakes arrive after it, so
+    /// one by time: the winner keeps its time, and those that it overtakes arrive after it, so
     /// another event may come first. Changes nothing while the question is open.
     pub fn race(&mut self, oracle: &mut dyn Oracle) -> Result<bool, Interrupt> {
         let racing = match self.arriving.first() {
@@ -199,7 +200,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Marks that host faults at the next arrival are decided.
+    /// Marks the host faults at the next arrival as decided.
     pub fn mark_host_faults_decided(&mut self) {
         if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
             first.host_faults_decided = true;
@@ -225,7 +226,7 @@ impl Inbox {
         list.sort_by_key(Arrival::order);
     }
 
-    /// Whether the next event is due before the host itself acts, given its clock.
+    /// Returns whether the next event is due before the host itself acts, given its clock.
     pub fn is_due(&self, run_state: RunState, clock_ns: u64, horizon_ns: u64) -> bool {
         let next_ns = self.next_ns();
         if next_ns == u64::MAX {
@@ -240,7 +241,7 @@ impl Inbox {
         }
     }
 
-    /// When the next event of the host or its inbox happens; `u64::MAX` for never.
+    /// Returns the time of the next event of the host or its inbox; `u64::MAX` for never.
     pub fn next_event_ns(&self, run_state: RunState, clock_ns: u64) -> u64 {
         match run_state {
             RunState::Running => clock_ns,
@@ -260,7 +261,7 @@ mod tests {
     use everett_net::HostIndex;
     use everett_vm::{Buffer, Suspend};
 
-    /// Answers every choice with the same number, and counts them.
+    /// An oracle that answers every choice with the same number, and counts them.
     struct Picks(u32, u32);
 
     impl Oracle for Picks {
@@ -284,7 +285,7 @@ mod tests {
         fn commit(&mut self) {}
     }
 
-    /// A datagram of a host, sent and due at these times.
+    /// Returns a datagram of a host, sent and due at these times.
     fn datagram(from: u32, sent_ns: u64, at_ns: u64) -> Arrival {
         let address = |host: u32| ([10, 0, 0, host as u8], 7000).into();
         let packet = Packet {
@@ -314,14 +315,14 @@ mod tests {
         inbox
     }
 
-    /// Lets packets race; this one wins. `None` if there is no race.
+    /// Lets packets race, and this one win. Returns `None` if there is no race.
     fn race(inbox: &mut Inbox, picked: u32) -> Option<bool> {
         let mut oracle = Picks(picked, 0);
         let overtaken = inbox.race(&mut oracle).expect("it is answered");
         (oracle.1 == 1).then_some(overtaken)
     }
 
-    /// Senders of what arrives and when.
+    /// Returns the sender and the time of each arrival, in order.
     fn order(mut inbox: Inbox) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
         while let Some(NextEvent::Packet(arrival)) = inbox.next() {
@@ -345,7 +346,7 @@ mod tests {
             order(box_of_two.clone()),
             [(2, 18), (1, 19), (1, 19), (3, 30)]
         );
-        // It is decided that it is the first.
+        // It is already decided that this packet is the first.
         assert_eq!(race(&mut box_of_two, 1), None);
         let mut by_time = inbox(all);
         assert_eq!(race(&mut by_time, 0), Some(false));
@@ -366,7 +367,7 @@ mod tests {
     fn an_order_that_was_decided_stays() {
         let mut all = inbox([datagram(1, 0, 10), datagram(2, 8, 18)]);
         assert_eq!(race(&mut all, 1), Some(true));
-        // What comes before both may be overtaken by the winner, and not by the loser.
+        // A packet that is due before both may be overtaken by the winner, but not by the loser.
         all.push(datagram(3, 9, 12));
         assert_eq!(all.racing().len(), 1);
         assert_eq!(race(&mut all, 1), Some(true));
@@ -384,8 +385,8 @@ mod tests {
         assert_eq!(all.events(), 2);
     }
 
-    /// The order in which packets come whose numbers are these, each held back
-    /// behind so many of the later ones.
+    /// Returns the order in which four packets arrive, each of which is held back behind this
+    /// number of later ones.
     fn permuted(behind: [u32; 4]) -> Vec<u64> {
         let mut inbox =
             inbox((0..4).map(|number| datagram(1 + number as u32 % 2, number, 10 * number)));

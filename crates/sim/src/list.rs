@@ -5,30 +5,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Items of a block. A write copies at most one block and the list of blocks.
+/// Number of items of a block. A write copies at most one block and the list of blocks.
 pub const BLOCK: usize = 16;
 
 /// A growing list. A clone is O(1).
 #[derive(Clone)]
 pub struct SharedList<T> {
-    /// Blocks of `BLOCK` items each.
+    /// The full blocks, of `BLOCK` items each.
     full: Arc<Vec<Arc<Vec<T>>>>,
     /// The last block, with fewer items.
     last: Arc<Vec<T>>,
 }
 
 impl<T> SharedList<T> {
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.full.len() * BLOCK + self.last.len()
     }
 
-    /// Whether there are no items.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at a position.
+    /// Returns the item at a position.
     pub fn get(&self, at: usize) -> Option<&T> {
         self.full
             .get(at / BLOCK)
@@ -40,24 +40,25 @@ impl<T> SharedList<T> {
         (at / BLOCK).min(self.full.len()) * BLOCK
     }
 
-    /// All items.
+    /// Returns all items.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.blocks().flat_map(|block| block.iter())
     }
 
-    /// The parts that copies share; all but the last have `BLOCK` items.
+    /// Returns the blocks that copies share; all but the last have `BLOCK` items.
     pub fn blocks(&self) -> impl Iterator<Item = &Arc<Vec<T>>> {
         let last = (!self.last.is_empty()).then_some(&self.last);
         self.full.iter().chain(last)
     }
 
-    /// One of these parts.
+    /// Returns one of the blocks.
     pub fn block(&self, at: usize) -> Option<&Arc<Vec<T>>> {
         let last = (at == self.full.len() && !self.last.is_empty()).then_some(&self.last);
         self.full.get(at).or(last)
     }
 
-    /// The list with these blocks; `None` if they are not as [`SharedList::blocks`] returns them.
+    /// Creates a list from these blocks; `None` if they are not as [`SharedList::blocks`] returns
+    /// them.
     pub fn from_blocks(mut blocks: Vec<Arc<Vec<T>>>) -> Option<SharedList<T>> {
         let last = match blocks.last() {
             Some(last) if last.len() < BLOCK => blocks.pop().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! The message log of one world: what hosts sent each other and which faults
-//! hit, for message sequence charts.
+//! The message log of one world: what hosts sent each other and which faults happened, for message
+//! sequence charts.
 
 use everett_linux::{Packet, PacketKind};
 use everett_net::{DeliveryOutcome, Faults, HostIndex};
@@ -10,36 +10,36 @@ use crate::host::Step;
 use crate::host_faults::{HostFault, HostFaultOutcome};
 use crate::transit::Delivery;
 
-/// Bytes of a message that are shown.
+/// Maximum number of bytes of a message that are shown.
 const MAX_SHOWN: usize = 32;
 
-/// A packet that one host sent to another, or a fault that hit a host.
+/// A packet that one host sent to another, or a fault that happened to a host.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// When it was sent, on the sender's clock.
+    /// The send time, on the sender's clock.
     pub sent_ns: u64,
-    /// The sender.
+    /// The name of the sender.
     pub from: String,
-    /// The receiver; the same host for a host fault.
+    /// The name of the receiver; the same host for a host fault.
     pub to: String,
-    /// The packet as it was sent, with concrete bytes; none for a host fault.
+    /// The packet as it was sent, with concrete bytes; `None` for a host fault.
     pub packet: Option<Packet>,
-    /// What it is, for people.
+    /// A description of the packet or fault, for people.
     pub what: String,
-    /// The fault that hit it, if any.
+    /// The fault that happened to the packet, if any.
     pub outcome: Option<String>,
-    /// It was lost at least once.
+    /// Whether the packet was lost at least once.
     pub is_lost: bool,
-    /// When it arrived: never, once, or several times.
+    /// The times of its arrivals: none, one or several.
     pub arrived_ns: Vec<u64>,
-    /// The bytes that arrived, where they differ from those sent.
+    /// The bytes that arrived, if they differ from those sent.
     pub received: Option<Vec<u8>>,
-    /// Its sequence number at the sender.
+    /// The sequence number of the packet at its sender.
     number: u64,
 }
 
 impl Message {
-    /// The fault and the bytes that arrived where they differ, for people.
+    /// Describes the fault, and the bytes that arrived if they differ, for people.
     pub fn note(&self) -> Option<String> {
         let Some(received) = &self.received else {
             return self.outcome.clone();
@@ -68,7 +68,7 @@ pub struct MessageLog {
 }
 
 impl MessageLog {
-    /// An empty log between hosts of these names.
+    /// Creates an empty log between hosts of these names.
     pub fn between(names: Vec<String>) -> MessageLog {
         MessageLog {
             names,
@@ -76,7 +76,7 @@ impl MessageLog {
         }
     }
 
-    /// All messages, in the order of their senders' clocks.
+    /// Returns all messages, in the order of their senders' clocks.
     pub fn in_order(&self) -> Vec<Message> {
         let mut messages = self.list.clone();
         messages.sort_by_key(|message| message.sent_ns);
@@ -174,7 +174,7 @@ impl MessageLog {
         let marked = (!delivery.marks.is_empty()).then(|| "may be anything".to_owned());
         for new in [outcome, marked].into_iter().flatten() {
             message.outcome = match message.outcome.take() {
-                // A retransmission can be lost again, which is no news.
+                // A retransmission can be lost again, which is not logged twice.
                 Some(known) if known.contains(&new) => Some(known),
                 Some(known) => Some(format!("{known}; {new}")),
                 None => Some(new),
@@ -182,6 +182,7 @@ impl MessageLog {
         }
     }
 
+    /// Returns the logged message of an arrival.
     fn find(&mut self, arrival: &Arrival, to: HostIndex) -> Option<&mut Message> {
         let (from, to) = (self.name(arrival.from), self.name(to));
         let is_it =
@@ -284,7 +285,8 @@ mod tests {
         }
     }
 
-    /// What is told of a packet that is marked and, where that is so, arrives only the second time.
+    /// Returns the note on a packet with symbolic bytes; with `is_late`, it arrives only the second
+    /// time.
     fn told(sent: &[u8], received: &[u8], is_late: bool) -> Option<String> {
         let mut messages = MessageLog::between(vec!["a".to_owned(), "b".to_owned()]);
         let (arrival, to) = (arrival(sent), HostIndex(1));

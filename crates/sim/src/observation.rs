@@ -19,12 +19,12 @@ use crate::list::SharedList;
 pub struct Observation {
     /// The host's clock at the change.
     pub at_ns: u64,
-    /// All data that it exposes since then.
+    /// All data that the host exposes from then on.
     pub data: ExposedData,
 }
 
 impl Observation {
-    /// The host is powered off and exposes nothing.
+    /// Creates the observation of a host that is powered off and exposes nothing.
     pub fn nothing(at_ns: u64) -> Observation {
         let data = ExposedData::default();
         Observation { at_ns, data }
@@ -37,13 +37,13 @@ pub type ObservationLog = SharedList<Observation>;
 /// The history of the data that a host exposed, at the end of its world.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// Every change.
+    /// Every change of the data.
     pub observations: ObservationLog,
     /// The data at the end.
     pub last: ExposedData,
 }
 
-/// The data of all hosts after each change, in the order of clocks and, at equal times, of
+/// Returns the data of all hosts after each change, in the order of clocks and, at equal times, of
 /// host numbers; the end comes last.
 pub fn timeline(histories: &[&History]) -> Vec<Vec<ExposedData>> {
     let mut changes: Vec<(u64, usize, &ExposedData)> = Vec::new();
@@ -69,7 +69,7 @@ pub fn timeline(histories: &[&History]) -> Vec<Vec<ExposedData>> {
     all
 }
 
-/// The message of a finding: an invariant is broken when it is evaluated on this occasion.
+/// Returns the message of a finding: an invariant is broken when it is evaluated on this occasion.
 pub fn broken_message(invariant: &Invariant, when: When) -> String {
     let name = invariant.name();
     match when {
@@ -82,7 +82,7 @@ pub fn broken_message(invariant: &Invariant, when: When) -> String {
     }
 }
 
-/// The data of all hosts in the form in which invariants read it.
+/// Returns the data of all hosts in the form that invariants read.
 pub fn view<'d>(
     hosts: impl Iterator<Item = (&'d String, &'d ExposedData)>,
     arena: &mut Arena,
@@ -104,10 +104,10 @@ pub fn view<'d>(
     view
 }
 
-/// Known data of a host, by state and key.
+/// Concrete data of a host, by state and key.
 pub type KnownData = BTreeMap<(String, String), Vec<u8>>;
 
-/// The data that an invariant reads: number of the host, state and key.
+/// Returns the data that an invariant reads: number of the host, state and key.
 pub fn read_by(
     invariant: &Invariant,
     names: &[String],
@@ -123,12 +123,12 @@ pub fn read_by(
     }
     let reads = RefCell::default();
     let view = Recording { all, reads };
-    // An invariant that has no value has read something, too.
+    // An invariant that cannot be evaluated has read something, too.
     let _ = evaluate(invariant, &view, arena);
     view.reads.into_inner()
 }
 
-/// A view that remembers what is read.
+/// A view that records what is read.
 struct Recording {
     all: Exposed,
     reads: RefCell<BTreeSet<(usize, (String, String))>>,
@@ -150,9 +150,9 @@ impl View for Recording {
     }
 }
 
-/// The condition that an invariant held at no point of a timeline, and the errors of evaluating it
-/// at the last one. At earlier points the data that it reads may not exist yet, so an invariant
-/// that cannot be evaluated there did not hold.
+/// Returns the condition that an invariant held at no point of a timeline, and the errors of
+/// evaluating it at the last point. At earlier points, the data that it reads may not exist yet, so
+/// an invariant that cannot be evaluated there did not hold.
 pub fn never_held(
     invariant: &Invariant,
     names: &[String],
@@ -171,7 +171,7 @@ pub fn never_held(
         };
         let mut held = verdict.holds;
         if !is_last {
-            // An error counts as true, which is right for the last point only.
+            // An error counts as true, which is correct only for the last point.
             for failure in &verdict.failures {
                 let defined = arena.not(failure.when);
                 held = arena.and(held, defined);
@@ -271,7 +271,7 @@ mod tests {
         };
         assert_eq!(never(&[(1, 1), (2, 2), (3, 3)]), (Some(0), 0));
         assert_eq!(never(&[(1, 1), (3, 3)]), (Some(1), 0));
-        // There is nothing to look at, not even at the end.
+        // No data exists, not even at the end.
         assert_eq!(never(&[]), (Some(0), 1));
     }
 }

@@ -1,6 +1,6 @@
-//! The log of what a host received, in a form that can be stored. The log and the
-//! host's own answers determine its state, so a spilled state is rematerialised alone,
-//! without the states that sent to it.
+//! The log of what a host received, in a form that can be stored. The log and the host's own
+//! answers determine its state, so a spilled state is rematerialised alone, without the states that
+//! sent to it.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ExprId};
@@ -15,35 +15,35 @@ use crate::arrival::Arrival;
 use crate::host::SimHost;
 use crate::inbox::InboxClock;
 
-/// Something that a host received from another one.
+/// An item that a host received from another one.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The position of its inbox at that time.
+    /// The position of the receiver's inbox at that time.
     pub when: InboxClock,
     /// The received item.
     pub what: Incoming,
 }
 
-/// What a host can receive from another one.
+/// The kinds of items that a host can receive from another one.
 #[derive(Clone, Debug)]
 pub enum Incoming {
-    /// A packet is in transit to it.
+    /// A packet in transit to the host.
     Packet(Arrival),
     /// An earlier host blocks or continues (see [`crate::Start`]).
     Blocking {
-        /// That host.
+        /// The host that blocks or continues.
         from: HostIndex,
-        /// Whether it blocks or continues.
+        /// Whether that host blocks.
         is_blocked: bool,
-        /// The time of that.
+        /// The time at which it blocks or continues.
         now_ns: u64,
-        /// Faults that the host knows of.
+        /// Faults in the causal past of that host.
         known: Arc<FaultCounters>,
     },
 }
 
 impl Incoming {
-    /// All terms in it.
+    /// Returns all terms in the item.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         let packet = match self {
             Incoming::Packet(arrival) => Some(&arrival.packet),
@@ -54,7 +54,7 @@ impl Incoming {
 }
 
 impl SimHost {
-    /// Receives something from another host.
+    /// Receives an item from another host.
     pub fn receive(&mut self, incoming: &Incoming, faults: &Faults) {
         match incoming {
             Incoming::Packet(arrival) => self.inbox.push(arrival.clone()),
@@ -68,11 +68,11 @@ impl SimHost {
     }
 }
 
-/// Items of a log, with the terms that they share.
+/// Stored items of a log, with the terms that they share.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredReceived {
     items: Vec<StoredItem>,
-    /// Terms, in the form of [`codec`].
+    /// The terms, encoded with [`codec`].
     #[serde(with = "crate::hex")]
     terms: Vec<u8>,
 }
@@ -128,7 +128,7 @@ enum StoredKind {
 struct StoredFrame {
     hardware: Option<[HardwareAddress; 2]>,
     ethertype: u16,
-    /// Bytes of the IP header, whether what it carries is sound, and its ports.
+    /// The bytes of the IP header, whether what it carries is sound, and the ports.
     ip: Option<(Vec<u8>, bool, (u16, u16))>,
     payload: StoredBytes,
 }
@@ -137,8 +137,8 @@ struct StoredFrame {
 struct StoredBytes {
     #[serde(with = "crate::hex")]
     bytes: Vec<u8>,
-    /// Where a byte is symbolic: its place, the number of its term,
-    /// and which byte of how many it is.
+    /// The symbolic bytes: the position, the number of the term, and which byte of how many of that
+    /// term it is.
     symbolic: Vec<(u32, u32, u8, u8)>,
 }
 
@@ -158,7 +158,7 @@ impl StoredReceived {
         StoredReceived { items, terms }
     }
 
-    /// The items as they were.
+    /// Restores the items.
     pub fn restore(self, arena: &mut Arena) -> Result<Vec<Received>, DecodeError> {
         let roots = match self.terms.is_empty() {
             true => Vec::new(),
@@ -230,7 +230,7 @@ fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
 fn store_bytes(buffer: &Buffer, roots: &mut Vec<ExprId>) -> StoredBytes {
     let mut symbolic = Vec::new();
     for (at, term, index, of) in buffer.symbolic_bytes() {
-        // The bytes of a word lie beside each other.
+        // The bytes of a word are adjacent.
         if roots.last() != Some(&term) {
             roots.push(term);
         }
@@ -308,7 +308,7 @@ fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
 fn restore_bytes(stored: &StoredBytes, roots: &[ExprId]) -> Buffer {
     let mut buffer = Buffer::with_bytes(&stored.bytes, stored.bytes.len());
     for (at, root, index, of) in &stored.symbolic {
-        // Numbers from a file may be anything.
+        // The numbers come from a file, which may be damaged.
         if let Some(term) = roots.get(*root as usize) {
             buffer.set_symbolic(*at as usize, *term, *index, *of);
         }

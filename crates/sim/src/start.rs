@@ -1,5 +1,5 @@
-//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon
-//! as hosts before it are blocked.
+//! When a host starts: at a fixed time, or (`start = "blocked"`) as soon as the hosts before it are
+//! blocked.
 //!
 //! A host that blocks or continues notifies the hosts after it that have not started. A
 //! notification is delivered like a packet, so the initial state of the host depends on the paths
@@ -17,7 +17,7 @@ type Interval = (u64, u64);
 /// What a host that has not started knows about the hosts before it. Cloning is O(1).
 #[derive(Clone, Debug)]
 struct Awaited {
-    /// When each of them was blocked.
+    /// The intervals in which each of these hosts was blocked.
     hosts: Arc<Vec<Vec<Interval>>>,
 }
 
@@ -40,7 +40,8 @@ impl Awaited {
             (false, Some(last)) => last.1 = at_ns,
             (false, None) => {}
         }
-        // It cannot start before each of them has blocked once; earlier intervals do not matter.
+        // The host cannot start before each of them has blocked once; earlier intervals do not
+        // matter.
         let firsts = hosts.iter().map(|intervals| intervals.first());
         let firsts: Option<Vec<u64>> = firsts.map(|first| Some(first?.0)).collect();
         let earliest = firsts.and_then(|firsts| firsts.into_iter().max());
@@ -49,7 +50,8 @@ impl Awaited {
         }
     }
 
-    /// The first time at which all of them are blocked, as far as is known; `u64::MAX` for never.
+    /// Returns the first time at which all of these hosts are blocked, as far as is known;
+    /// `u64::MAX` for never.
     fn start_ns(&self) -> u64 {
         let waits = |at_ns: u64| {
             self.hosts.iter().all(|intervals| {
@@ -57,7 +59,7 @@ impl Awaited {
                 intervals.any(|(from, to)| (*from..*to).contains(&at_ns))
             })
         };
-        // One of them blocks exactly then.
+        // At that time, one of the hosts begins to be blocked.
         let begins = self.hosts.iter().flatten().map(|(from, _)| *from);
         if self.hosts.is_empty() {
             return 0;
@@ -72,16 +74,16 @@ impl Awaited {
 /// When a host starts, and whether the hosts after it know that it is blocked.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// When it boots or reboots next, as far as is known.
+    /// When the host boots or reboots next, as far as is known.
     pub at_ns: u64,
-    /// What it knows about the hosts that it waits for, until it has started.
+    /// What the host knows about the hosts that it waits for, until it has started.
     awaited: Option<Awaited>,
-    /// Whether its last notification said that it is blocked.
+    /// Whether the last notification said that the host is blocked.
     is_blocked: bool,
 }
 
 impl Start {
-    /// The start of a host: at a fixed time, or when hosts before it are blocked.
+    /// Creates the start of a host: at a fixed time, or when the hosts before it are blocked.
     pub fn new(start: StartTime) -> Start {
         let (at_ns, awaited) = match start {
             StartTime::At(at_ns) => (at_ns, None),
@@ -97,18 +99,18 @@ impl Start {
         }
     }
 
-    /// It has not started, and waits for the hosts before it to block.
+    /// Returns whether the host has not started, and waits for the hosts before it to block.
     pub fn is_awaiting(&self) -> bool {
         self.awaited.is_some()
     }
 
-    /// It has not started, and waits for this host, among others, to block.
+    /// Returns whether the host has not started, and waits for this host, among others, to block.
     pub fn awaits(&self, host: HostIndex) -> bool {
         let awaited = self.awaited.as_ref();
         awaited.is_some_and(|awaited| host.index() < awaited.hosts.len())
     }
 
-    /// The host starts.
+    /// Marks the host as started.
     pub fn begin(&mut self) {
         self.awaited = None;
     }
@@ -121,7 +123,7 @@ impl Start {
         }
     }
 
-    /// Whether the host is blocked now, if that has changed since the last call.
+    /// Returns whether the host is blocked now, if that has changed since the last call.
     pub fn notification(&mut self, run_state: RunState, host: Option<&Host>) -> Option<bool> {
         let waits = is_blocked(run_state, host);
         let was = std::mem::replace(&mut self.is_blocked, waits);
@@ -129,8 +131,8 @@ impl Start {
     }
 }
 
-/// A host is blocked if it waits for others or does nothing any more; a
-/// host that merely sleeps is not.
+/// Returns whether a host is blocked: it waits for others, or does nothing any more. A host that
+/// merely sleeps is not blocked.
 fn is_blocked(run_state: RunState, host: Option<&Host>) -> bool {
     match run_state {
         RunState::Running => false,
@@ -152,12 +154,12 @@ mod tests {
         assert_eq!(awaited.start_ns(), u64::MAX);
         awaited.note(other, true, 9);
         assert_eq!(awaited.start_ns(), 9);
-        // The first one went on before: it has to wait again.
+        // The first host continued before, so it has to block again.
         awaited.note(one, false, 9);
         assert_eq!(awaited.start_ns(), u64::MAX);
         awaited.note(one, true, 12);
         assert_eq!(awaited.start_ns(), 12);
-        // What happens later changes nothing.
+        // Later events change nothing.
         awaited.note(other, false, 13);
         assert_eq!(awaited.start_ns(), 12);
         assert_eq!(Awaited::new(0).start_ns(), 0);

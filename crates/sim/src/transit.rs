@@ -1,8 +1,8 @@
-//! Packets in transit: where they go, when they arrive, and what
-//! network faults do to them on arrival.
+//! Packets in transit: where they go, when they arrive, and what network faults do to them on
+//! arrival.
 //!
-//! Pure functions over the topology, the fault table and an [`Oracle`], so
-//! explored and native hosts share them.
+//! Pure functions over the topology, the fault table and an [`Oracle`], which explored and native
+//! hosts share.
 
 use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind, protocol};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 use crate::arrival::{Arrival, connection_timeout};
 use crate::inbox::RunState;
 
-/// Header bytes of a packet (Ethernet, IP and TCP or UDP), roughly.
+/// Approximate size of the headers of a packet (Ethernet, IP and TCP or UDP).
 const HEADER_BYTES: u64 = 54;
-/// First retransmission timeout of TCP.
+/// The first retransmission timeout of TCP.
 const RETRANSMIT_NS: u64 = 200_000_000;
-/// Longest time for which a packet is held back behind others.
+/// Maximum time for which a packet is held back behind others.
 const MAX_HELD_NS: u64 = 1_000_000_000;
 
-/// Where the network takes a packet.
+/// The route of a packet through the network.
 pub enum Routed {
     /// To these hosts.
     To(Vec<HostIndex>, Arrival),
@@ -89,6 +89,7 @@ fn is_by_hardware(packet: &Packet) -> bool {
     matches!(&packet.kind, PacketKind::Frame(frame) if frame.hardware.is_some())
 }
 
+/// Returns the ICMP error for a packet that cannot be routed.
 fn bounced(
     topology: &Topology,
     from: HostIndex,
@@ -127,7 +128,7 @@ fn bounced(
     }
 }
 
-/// The least latency between two hosts: the lookahead of the simulation.
+/// Returns the least latency between two hosts, which is the lookahead of the simulation.
 pub fn least_latency_ns(topology: &Topology) -> u64 {
     let latencies = topology.networks().iter().map(|network| network.latency_ns);
     latencies.min().unwrap_or(1).max(1)
@@ -135,20 +136,20 @@ pub fn least_latency_ns(topology: &Topology) -> u64 {
 
 /// The outcome of an arrival.
 pub struct Delivery {
-    /// The packet that the host receives now.
+    /// The packet that the host receives now, if it does.
     pub delivered: Option<Arc<Packet>>,
-    /// It arrives, or arrives again, later.
+    /// The arrival, or second arrival, of the packet at a later time.
     pub later: Option<Arrival>,
-    /// What its sender learns where it is lost for good.
+    /// The error that the sender gets if the packet is lost for good.
     pub bounce: Option<Packet>,
     /// The network fault that was chosen among the possible ones.
     pub taken: Option<Alternative<DeliveryOutcome>>,
-    /// Faults that made bytes of it symbolic.
+    /// Faults that made bytes of the packet symbolic.
     pub marks: Vec<FaultIndex>,
 }
 
-/// Decides which network faults hit an arrival and delivers it accordingly. Changes
-/// nothing while a question is open.
+/// Decides which network faults happen to an arrival, and delivers it accordingly. Changes nothing
+/// while a question is open.
 pub fn deliver(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
@@ -184,9 +185,9 @@ pub fn deliver(
         matches!(taken, Some(taken) if matches!(taken.effect, DeliveryOutcome::Duplicate { .. }));
     let again = |by_ns: u64, held_behind: u32| {
         Some(Arrival {
-            // A late packet has had its host fault; a duplicate may cause another one.
+            // Host faults at a late packet are already decided; a duplicate may cause another one.
             host_faults_decided: !is_twice,
-            // It may race again.
+            // The packet may race again.
             wins_race: false,
             at_ns: arrival.at_ns.saturating_add(by_ns),
             packet: packet.clone(),
@@ -212,7 +213,7 @@ pub fn deliver(
     })
 }
 
-/// The choice between the network faults that can hit a packet.
+/// Returns the site of the choice between the network faults that can happen to a packet.
 fn site(faults: &Faults, alternatives: &[Alternative<DeliveryOutcome>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names = possible.map(|fault| faults.get(fault).name.as_str());
@@ -221,8 +222,8 @@ fn site(faults: &Faults, alternatives: &[Alternative<DeliveryOutcome>]) -> Choic
     }
 }
 
-/// The retransmission of a lost TCP segment, with exponential backoff; `None` where
-/// TCP gives up, and for datagrams.
+/// Returns the retransmission of a lost TCP segment, with exponential backoff; `None` if TCP gives
+/// up, and for datagrams.
 pub(crate) fn retransmitted(arrival: &Arrival) -> Option<Arrival> {
     const MOST: u32 = 10;
     if arrival.is_connectionless() || arrival.retransmissions >= MOST {
@@ -246,9 +247,9 @@ fn payload_len(packet: &Packet) -> u64 {
     packet.payload().map_or(0, |bytes| bytes.len() as u64)
 }
 
-/// What filters of network faults see of a packet.
+/// Returns the properties of a packet that filters of faults match.
 pub fn packet_info(arrival: &Arrival, to: HostIndex, run_state: RunState) -> everett_net::Packet {
-    /// How much later than the receiver's timeout a "late" packet arrives.
+    /// How long after the receiver's timeout a "late" packet arrives.
     const PAST_TIMEOUT_NS: u64 = 1_000;
     let misses_by_ns = match run_state {
         RunState::Waiting(Some(until)) => until.checked_sub(arrival.at_ns),
@@ -277,7 +278,7 @@ pub fn packet_info(arrival: &Arrival, to: HostIndex, run_state: RunState) -> eve
     }
 }
 
-/// The packet with the bytes that faults made symbolic.
+/// Returns the packet with the bytes that faults made symbolic.
 fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
@@ -300,6 +301,7 @@ fn marked(
     Ok(packet)
 }
 
+/// Replaces bytes of a packet by a new symbolic input.
 fn make_symbolic(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,

@@ -6,43 +6,43 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Bytes that the peer's kernel takes without being told that they were read.
+/// Number of bytes that the peer's kernel accepts without having announced that they were read.
 pub const WINDOW: u64 = 1 << 18;
 
-/// How far a connection has come.
+/// The stage of a connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// One end has asked for it.
+    /// One end has requested the connection.
     Asked,
-    /// It is open.
+    /// The connection is open.
     Open,
-    /// It is over.
+    /// The connection is closed.
     Closed,
 }
 
 /// A connection. A sender of datagrams counts as one that is always open.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The end of the peer.
+    /// The address of the peer's end.
     pub local: SocketAddr,
-    /// The end of the host.
+    /// The address of the host's end.
     pub remote: SocketAddr,
-    /// How far it has come.
+    /// The stage of the connection.
     pub stage: Stage,
-    /// Bytes that the host still takes.
+    /// The number of bytes that the host still accepts.
     pub window: u64,
-    /// What the peer said and the host does not take yet.
+    /// Data of the peer that the host does not accept yet.
     unsent: VecDeque<Arc<[u8]>>,
-    /// Bytes of the host that it was not told of that they were read.
+    /// The number of received bytes that were not announced to the host as read.
     unannounced: u64,
     host_has_ended: bool,
     peer_has_ended: bool,
-    /// The host was told that the peer has ended.
+    /// Whether the host was notified that the peer has ended.
     has_told_end: bool,
 }
 
 impl Connection {
-    /// A connection between these ends.
+    /// Creates a connection between these ends.
     pub fn new(local: SocketAddr, remote: SocketAddr, stage: Stage, window: u64) -> Connection {
         Connection {
             local,
@@ -57,40 +57,41 @@ impl Connection {
         }
     }
 
-    /// It is not over.
+    /// Returns whether the connection is not closed.
     pub fn is_open(&self) -> bool {
         self.stage != Stage::Closed
     }
 
-    /// The peer can still say something.
+    /// Returns whether the host may still receive something from the peer.
     pub fn can_hear(&self) -> bool {
         self.is_open() && !self.peer_has_ended
     }
 
-    /// The host does not take what the peer said.
+    /// Returns whether the host does not accept earlier data of the peer.
     pub fn is_full(&self) -> bool {
         self.is_open() && !self.unsent.is_empty()
     }
 
-    /// Bytes of the host arrive: how many more it may send, once that is worth a packet.
+    /// Counts received bytes of the host. Returns how many more the host may send, once that is
+    /// worth a packet.
     pub fn received(&mut self, bytes: u64) -> Option<u64> {
         self.unannounced += bytes;
         let is_worth = self.unannounced >= WINDOW / 2;
         is_worth.then(|| std::mem::take(&mut self.unannounced))
     }
 
-    /// The peer says something.
+    /// Queues data of the peer.
     pub fn say(&mut self, bytes: &[u8]) {
         self.unsent.push_back(bytes.into());
     }
 
-    /// The host sends nothing more.
+    /// Marks that the host sends nothing more.
     pub fn host_ended(&mut self) {
         self.host_has_ended = true;
         self.close_if_over();
     }
 
-    /// The peer sends nothing more.
+    /// Marks that the peer sends nothing more.
     pub fn peer_ended(&mut self) {
         self.peer_has_ended = true;
     }
@@ -101,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// What can be sent now.
+    /// Returns the packets that can be sent now.
     pub fn flush(&mut self, is_udp: bool) -> Vec<PacketKind> {
         let mut kinds = Vec::new();
         if self.stage != Stage::Open {

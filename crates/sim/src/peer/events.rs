@@ -2,14 +2,14 @@
 
 use everett_expr::Digest128;
 
-/// A connection of a peer, by its number in the order in which the peer sees them. A
-/// sender of datagrams is one, too.
+/// A connection of a peer, by its number in the order in which the peer sees them. A sender of
+/// datagrams counts as a connection, too.
 pub type ConnectionId = u32;
 
-/// What hosts do to a peer.
+/// An act of a host towards a peer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HostAct {
-    /// A host connects, or the first datagram of a sender is about to come.
+    /// A host connects, or the first datagram of a sender follows.
     Open(ConnectionId),
     /// A host has accepted a connection of the peer.
     Accept(ConnectionId),
@@ -19,28 +19,28 @@ pub enum HostAct {
     Send(ConnectionId, Vec<u8>),
     /// A host sends nothing more on a connection.
     End(ConnectionId),
-    /// A host breaks a connection off.
+    /// A host resets a connection.
     Reset(ConnectionId),
 }
 
-/// What a peer does.
+/// An act of a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerAct {
-    /// It says nothing for as long as one waits for it.
+    /// The peer sends nothing within the time for which it was asked.
     Silence,
-    /// It has taken all that was sent; nothing is known of what it does then.
+    /// The peer has taken all that was sent; its next act is not known.
     Taken,
-    /// It accepts a connection.
+    /// The peer accepts a connection.
     Accept(ConnectionId),
-    /// It refuses a connection or datagrams.
+    /// The peer refuses a connection or datagrams.
     Refuse(ConnectionId),
-    /// It connects to a host.
+    /// The peer connects to a host.
     Open(ConnectionId),
-    /// It sends bytes of a stream, or a datagram.
+    /// The peer sends bytes of a stream, or a datagram.
     Send(ConnectionId, Vec<u8>),
-    /// It sends nothing more on a connection.
+    /// The peer sends nothing more on a connection.
     End(ConnectionId),
-    /// It breaks a connection off.
+    /// The peer resets a connection.
     Reset(ConnectionId),
 }
 
@@ -51,7 +51,7 @@ fn put(out: &mut Vec<u8>, tag: u8, connection: ConnectionId, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The next entry: its tag, connection and bytes, and what comes after it.
+/// Decodes the next entry: its tag, connection and bytes, and the remaining input.
 fn take(from: &[u8]) -> Option<(u8, ConnectionId, &[u8], &[u8])> {
     let (head, rest) = from.split_at_checked(9)?;
     let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
@@ -60,7 +60,7 @@ fn take(from: &[u8]) -> Option<(u8, ConnectionId, &[u8], &[u8])> {
 }
 
 impl HostAct {
-    /// The connection that it is about.
+    /// Returns the connection of the act.
     pub fn connection(&self) -> ConnectionId {
         match self {
             HostAct::Open(connection)
@@ -83,14 +83,14 @@ impl HostAct {
         }
     }
 
-    /// Several acts, encoded.
+    /// Encodes several acts.
     pub fn encode(acts: &[HostAct]) -> Vec<u8> {
         let mut out = Vec::new();
         acts.iter().for_each(|act| act.encode_to(&mut out));
         out
     }
 
-    /// The acts that were encoded; `None` if the bytes are damaged.
+    /// Decodes acts; `None` if the bytes are damaged.
     pub fn decode(mut from: &[u8]) -> Option<Vec<HostAct>> {
         let mut acts = Vec::new();
         while !from.is_empty() {
@@ -111,7 +111,7 @@ impl HostAct {
 }
 
 impl PeerAct {
-    /// The act, encoded.
+    /// Encodes the act.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
@@ -127,7 +127,7 @@ impl PeerAct {
         out
     }
 
-    /// The act that was encoded; `None` if the bytes are damaged.
+    /// Decodes an act; `None` if the bytes are damaged.
     pub fn decode(from: &[u8]) -> Option<PeerAct> {
         let (tag, connection, bytes, rest) = take(from)?;
         let act = match tag {
@@ -144,7 +144,7 @@ impl PeerAct {
         rest.is_empty().then_some(act)
     }
 
-    /// The act without its connection and with its bytes counted, for people.
+    /// Describes the act without its connection, for people.
     pub fn describe(&self) -> String {
         match self {
             PeerAct::Silence | PeerAct::Taken => "says nothing".to_owned(),
@@ -158,9 +158,8 @@ impl PeerAct {
     }
 }
 
-/// The digest that names a question: what the hosts did after the answer at `after`, and
-/// how often the peer was silent since. Where the order of what hosts do does not
-/// matter, all orders are one question.
+/// Returns the digest that identifies a question: what hosts did after the answer at `after`, and
+/// how often the peer was silent since. With `any_order`, all orders of the acts are one question.
 pub fn question_id(after: u128, acts: &[HostAct], silences: u32, any_order: bool) -> u128 {
     let digest = Digest128::new().then_u128(after).then_u64(silences.into());
     if !any_order {
@@ -173,7 +172,7 @@ pub fn question_id(after: u128, acts: &[HostAct], silences: u32, any_order: bool
     digest.then_u128(sum).finish()
 }
 
-/// Where a peer stands after an answer.
+/// Returns the position of a peer after an answer.
 pub fn position_after(question: u128, answer: &[u8]) -> u128 {
     Digest128::new()
         .then_u128(question)

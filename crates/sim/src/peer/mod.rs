@@ -1,11 +1,11 @@
-//! A live peer as a host of the world: what other hosts see of a real program that is
-//! not explored. It accepts connections and passes on the answers of the live program,
-//! which it gets through the oracle.
+//! A live peer as a host of the world: what other hosts see of a real program that is not explored.
+//! It accepts connections and passes on the answers of the live program, which it gets through the
+//! oracle.
 //!
-//! Its state is a value: the digest of all events so far identifies the state of the live
-//! program. The peer asks at virtual times, `think_ns` after hosts have sent something. So a
-//! host that keeps sending does not delay the answer, and the course of a world does not depend
-//! on the speed of the real machine.
+//! Its state is a value: the digest of all events so far identifies the state of the live program.
+//! The peer is asked at virtual times: `think_ns` after the last act of a host, and at once when a
+//! host connects or has sent [`FLUSH_BYTES`]. So the course of a world does not depend on the speed
+//! of the real machine.
 
 mod connection;
 mod events;
@@ -19,38 +19,39 @@ use std::sync::Arc;
 use connection::{Connection, Stage};
 pub use events::{ConnectionId, HostAct, PeerAct, position_after, question_id};
 
-/// Bytes that hosts may send before the peer is asked at once whether it takes them.
+/// Number of bytes that hosts may send before the peer is asked at once whether it takes them.
 pub const FLUSH_BYTES: usize = 1 << 20;
 
 /// How symbolic bytes that a host sends to a live peer are made concrete.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SymbolicBytes {
-    /// They get one of their values; the others are not explored.
+    /// The bytes get one of their values; the others are not explored.
     #[default]
     One,
-    /// They get all of their values, one after the other.
+    /// The bytes get all of their values, one after the other.
     All,
-    /// The path ends.
+    /// The path is cut off.
     Refuse,
 }
 
 /// The configuration of a live peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerConfig {
-    /// Its name.
+    /// The name of the peer.
     pub name: String,
-    /// Its addresses as hosts see them.
+    /// The addresses of the peer as hosts see them.
     pub addresses: Vec<IpAddr>,
-    /// Its port as hosts see it; for a client, the port of the host that it connects to.
+    /// The port of the peer as hosts see it; for a client, the port of the host that it connects
+    /// to.
     pub port: u16,
-    /// The host that it connects to, if it is a client.
+    /// The address of the host that the peer connects to, if it is a client.
     pub connects_to: Option<IpAddr>,
-    /// Whether it uses UDP instead of TCP.
+    /// Whether the peer uses UDP instead of TCP.
     pub is_udp: bool,
-    /// Virtual time after which it is asked what it does.
+    /// The virtual time after which the peer is asked what it does.
     pub think_ns: u64,
-    /// Number of consecutive silent answers after which it is asked
-    /// again only when a host has acted.
+    /// The number of consecutive silent answers after which the peer is asked again only when a
+    /// host has acted.
     pub silences: u32,
     /// Whether each connection has its own recording.
     pub is_independent: bool,
@@ -65,9 +66,9 @@ pub struct PeerConfig {
 struct Track {
     /// The position of the peer after its last answer.
     after: u128,
-    /// Acts of hosts since then; bytes may be symbolic.
+    /// Acts of hosts since the last answer; bytes may be symbolic.
     acts: Vec<PendingAct>,
-    /// Bytes in them.
+    /// The number of bytes in these acts.
     pending_bytes: usize,
     /// When the peer is asked next.
     ask_ns: Option<u64>,
@@ -86,24 +87,24 @@ enum PendingAct {
 #[derive(Clone, Debug)]
 pub struct Peer {
     config: Arc<PeerConfig>,
-    /// The time of its last event.
+    /// The time of the peer's last event.
     clock_ns: u64,
     connections: Arc<Vec<Connection>>,
     tracks: Arc<Vec<Track>>,
-    /// Symbolic bytes that got one value.
+    /// The number of symbolic bytes that got one value.
     concretised: u64,
 }
 
 /// What a peer did when it was asked.
 pub struct Acted {
-    /// What it sends.
+    /// The packets that the peer sends.
     pub packets: Vec<Packet>,
-    /// Symbolic bytes of hosts that got one value for it.
+    /// The number of symbolic bytes of hosts that got one value for the peer.
     pub concretised: u64,
 }
 
 impl Peer {
-    /// A peer before its first event.
+    /// Creates a peer before its first event.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
         Peer {
             config,
@@ -114,17 +115,17 @@ impl Peer {
         }
     }
 
-    /// The time of its last event.
+    /// Returns the time of the peer's last event.
     pub fn clock_ns(&self) -> u64 {
         self.clock_ns
     }
 
-    /// Symbolic bytes that got one value for it.
+    /// Returns the number of symbolic bytes that got one value for the peer.
     pub fn concretised(&self) -> u64 {
         self.concretised
     }
 
-    /// When it is asked next.
+    /// Returns when the peer is asked next.
     pub fn ask_ns(&self) -> Option<u64> {
         self.tracks.iter().filter_map(|track| track.ask_ns).min()
     }
@@ -138,7 +139,7 @@ impl Peer {
         }
     }
 
-    /// Visits all terms.
+    /// Visits all terms in pending acts of hosts.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for act in self.tracks.iter().flat_map(|track| &track.acts) {
             if let PendingAct::Send(_, bytes) = act {
@@ -155,7 +156,7 @@ impl Peer {
         &mut tracks[at]
     }
 
-    /// The recording of a connection, and its number there.
+    /// Returns the recording of a connection, and the number of the connection in it.
     fn place(&self, connection: usize) -> (usize, ConnectionId) {
         match self.config.is_independent {
             true => (connection, 0),
@@ -163,7 +164,7 @@ impl Peer {
         }
     }
 
-    /// A host did something: the peer is asked after a while.
+    /// Records an act of a host; the peer is asked after a while, or at once.
     fn note(
         &mut self,
         connection: usize,
@@ -184,8 +185,8 @@ impl Peer {
         track.ask_ns = Some(now_ns.saturating_add(think_ns));
     }
 
-    /// Cancels the next question while nobody could receive the answer, or while a
-    /// host does not take earlier data.
+    /// Cancels the next question while no host could receive the answer, or while a host does not
+    /// take earlier data.
     fn settle(&mut self, track: usize) {
         let connections = self.connections.iter().enumerate();
         let mut own = connections.filter(|(at, _)| self.place(*at).0 == track);
@@ -197,12 +198,12 @@ impl Peer {
         }
     }
 
-    /// A packet of a host arrives. Returns what the peer's kernel answers.
+    /// Receives a packet of a host. Returns what the peer's kernel answers.
     pub fn receive(&mut self, packet: &Packet, now_ns: u64) -> Vec<Packet> {
         self.clock_ns = self.clock_ns.max(now_ns);
         let mut out = Vec::new();
         if !self.config.addresses.contains(&packet.to.ip()) {
-            // What is sent to everybody is not for it: only its own connections are passed on.
+            // Multicasts are ignored: only the peer's own connections are passed on.
             return out;
         }
         match &packet.kind {
@@ -265,7 +266,7 @@ impl Peer {
         self.note(at, |number| PendingAct::Send(number, bytes.clone()), false);
     }
 
-    /// The connection between these ends, the latest one first.
+    /// Returns the latest open connection between these ends.
     fn find(&self, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
         let ends = |connection: &Connection| (connection.local, connection.remote);
         let found =
@@ -334,7 +335,7 @@ impl Peer {
         self.track_mut(track).ask_ns = Some(at_ns);
     }
 
-    /// Sends what the window of a host permits.
+    /// Sends as much as the window of a host permits.
     fn flush(&mut self, at: usize, out: &mut Vec<Packet>) {
         let (clock_ns, is_udp) = (self.clock_ns, self.config.is_udp);
         let connection = self.connection_mut(at);
@@ -349,7 +350,7 @@ impl Peer {
     }
 
     /// Asks the live peer what it does next, at the time when it is due. Changes nothing while a
-    /// question is open, or if there is no answer: then it says why.
+    /// question is open, or if there is no answer, for which it returns the reason.
     pub fn act(
         &mut self,
         oracle: &mut dyn Oracle,
@@ -394,7 +395,7 @@ impl Peer {
         }))
     }
 
-    /// The bytes that hosts sent, and how many of them got one of several values.
+    /// Returns the acts of hosts with concrete bytes, and how many bytes got one of several values.
     #[allow(clippy::type_complexity)]
     fn concrete_acts(
         &self,
@@ -424,7 +425,7 @@ impl Peer {
         if takes_one && concrete.is_ok() {
             oracle.set_forking(true);
         }
-        // Where all values are explored, none is lost.
+        // If all values are explored, none is lost.
         let (acts, symbolic) = concrete?;
         Ok(Ok((acts, if takes_one { symbolic } else { 0 })))
     }
@@ -436,7 +437,7 @@ impl Peer {
         let is_silent = *act == PeerAct::Silence;
         track.silences = if is_silent { track.silences + 1 } else { 0 };
         if any_order && is_silent {
-            // What comes later counts as if it had come before.
+            // Later acts count as if they had happened before.
             track.acts = acts.into_iter().map(PendingAct::Plain).collect();
             return;
         }
@@ -445,8 +446,8 @@ impl Peer {
         track.pending_bytes = 0;
     }
 
-    /// Checks an answer: a recording of another scenario may refer to
-    /// connections that do not exist.
+    /// Checks an answer: a recording of another scenario may refer to connections that do not
+    /// exist.
     fn check(&self, track: usize, act: &PeerAct) -> Result<(), String> {
         let number = match act {
             PeerAct::Silence | PeerAct::Taken | PeerAct::Open(_) => return Ok(()),
@@ -471,7 +472,7 @@ impl Peer {
         }
     }
 
-    /// Performs an act of the peer; returns its packets to hosts.
+    /// Performs an act of the peer. Returns its packets to hosts.
     fn perform(&mut self, track: usize, act: PeerAct) -> Vec<Packet> {
         let mut out = Vec::new();
         let clock_ns = self.clock_ns;
@@ -538,7 +539,7 @@ impl Peer {
         out
     }
 
-    /// Whether a host waits for its connection to be accepted.
+    /// Returns whether a host waits for its connection to be accepted.
     fn owes_answer(&self, track: usize) -> bool {
         let connections = self.connections.iter().enumerate();
         let mut own = connections.filter(|(at, _)| self.place(*at).0 == track);
@@ -546,9 +547,9 @@ impl Peer {
             && own.any(|(_, connection)| connection.stage == Stage::Asked)
     }
 
-    /// The peer connects to its host.
+    /// Connects the peer to its host.
     fn connect(&mut self, out: &mut Vec<Packet>) {
-        /// The first port that it connects from.
+        /// The first port from which the peer connects.
         const FIRST_PORT: u16 = 40_000;
         let Some((to, from)) = self
             .config
@@ -579,8 +580,8 @@ impl Peer {
     }
 }
 
-/// Acts with the values that their bytes have. Bytes of a stream that follow each other are one
-/// act: what the peer sees of them is the same.
+/// Makes the bytes of acts concrete. Consecutive bytes of a stream are joined to one act, because
+/// the peer sees no difference.
 fn concretise(
     acts: &[PendingAct],
     oracle: &mut dyn Oracle,

@@ -2,7 +2,7 @@ use super::*;
 use everett_expr::{ArrayId, ExprId};
 use everett_vm::{Buffer, ChoiceSite, OutsideAnswer, Suspend};
 
-/// Answers from a list, and keeps what it was asked.
+/// An oracle that answers from a list, and records what it was asked.
 #[derive(Default)]
 struct Script {
     answers: Vec<PeerAct>,
