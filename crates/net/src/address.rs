@@ -36,7 +36,7 @@ impl Prefix {
         (length <= bits(address)).then_some(Prefix { address, length })
     }
 
-    /// The prefix of full length that contains only this address.
+    /// Creates the prefix of full length that contains only this address.
     pub fn single(address: IpAddr) -> Prefix {
         Prefix {
             address,
@@ -55,17 +55,17 @@ impl Prefix {
         length: 0,
     };
 
-    /// The address, including its host bits.
+    /// Returns the address, including its host bits.
     pub fn address(self) -> IpAddr {
         self.address
     }
 
-    /// The prefix length in bits.
+    /// Returns the prefix length in bits.
     pub fn length(self) -> u8 {
         self.length
     }
 
-    /// The same prefix with the host bits cleared.
+    /// Returns the prefix with the host bits cleared.
     pub fn subnet(self) -> Prefix {
         Prefix {
             address: self.with_host_bits(0),
@@ -73,7 +73,7 @@ impl Prefix {
         }
     }
 
-    /// Whether the address lies in the subnet.
+    /// Returns whether the address is in the subnet.
     pub fn contains(self, address: IpAddr) -> bool {
         let mask = self.mask();
         match (self.address, address) {
@@ -84,18 +84,18 @@ impl Prefix {
         }
     }
 
-    /// Whether both subnets have an address in common.
+    /// Returns whether both subnets have an address in common.
     pub fn overlaps(self, other: Prefix) -> bool {
         self.contains(other.address) || other.contains(self.address)
     }
 
-    /// The broadcast address. IPv6 subnets and subnets of one or two addresses have none.
+    /// Returns the broadcast address. IPv6 subnets and subnets of one or two addresses have none.
     pub fn broadcast(self) -> Option<IpAddr> {
         let has_one = self.address.is_ipv4() && self.length < 31;
         has_one.then(|| self.with_host_bits(u128::MAX))
     }
 
-    /// The number of host addresses. The first has number 1.
+    /// Returns the number of host addresses. The first has number 1.
     pub fn capacity(self) -> u128 {
         let host_bits = u32::from(bits(self.address) - self.length);
         let all = 1u128.checked_shl(host_bits).unwrap_or(u128::MAX);
@@ -106,7 +106,7 @@ impl Prefix {
         }
     }
 
-    /// The host address with this number, from 1.
+    /// Returns the host address with this number, from 1.
     pub fn nth(self, index: u128) -> Option<IpAddr> {
         (1..=self.capacity())
             .contains(&index)
@@ -163,7 +163,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// Whether this is a loopback address.
+/// Returns whether this is a loopback address.
 pub fn is_loopback(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback(),
@@ -174,12 +174,12 @@ pub fn is_loopback(address: IpAddr) -> bool {
     }
 }
 
-/// Whether this is `0.0.0.0` or `::`, which as a destination means the host itself.
+/// Returns whether this is `0.0.0.0` or `::`, which as a destination means the host itself.
 pub fn is_unspecified(address: IpAddr) -> bool {
     canonical(address).is_unspecified()
 }
 
-/// Whether this is a multicast address or the limited broadcast address.
+/// Returns whether this is a multicast address or the limited broadcast address.
 pub fn is_multicast_or_broadcast(address: IpAddr) -> bool {
     match canonical(address) {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),

@@ -64,7 +64,7 @@ impl Topology {
     }
 }
 
-/// The automatic routes of these hosts and routers.
+/// Returns the automatic routes of these hosts and routers.
 fn automatic_routes(
     topology: &Topology,
     is_automatic: &dyn Fn(TopologyNode) -> bool,
@@ -83,7 +83,7 @@ fn automatic_routes(
     all
 }
 
-/// Addresses of the routers on a network, in router order.
+/// Returns the addresses of the routers on a network, in router order.
 fn gateways(
     topology: &Topology,
     network: NetworkIndex,
@@ -99,6 +99,7 @@ fn gateways(
     })
 }
 
+/// Returns a default route of each IP version, via the first router that a host can reach directly.
 fn default_routes(topology: &Topology, host: &Host) -> Vec<StaticRoute> {
     let mut routes = Vec::new();
     for to in [Prefix::ALL_V4, Prefix::ALL_V6] {
@@ -113,7 +114,7 @@ fn default_routes(topology: &Topology, host: &Host) -> Vec<StaticRoute> {
     routes
 }
 
-/// Breadth-first search over networks and routers, from one router.
+/// Returns the routes of a router, by breadth-first search over networks and routers.
 fn router_routes(topology: &Topology, start: RouterIndex) -> Vec<StaticRoute> {
     let router = &topology.routers[start.index()];
     let mut reached = vec![false; topology.networks.len()];
@@ -123,7 +124,7 @@ fn router_routes(topology: &Topology, start: RouterIndex) -> Vec<StaticRoute> {
     }
     for family in [Prefix::ALL_V4, Prefix::ALL_V6] {
         let mut reached = reached.clone();
-        // Routers to expand, each with the first hop to it.
+        // The routers to expand, each with the first hop to it.
         let mut queue = std::collections::VecDeque::new();
         for interface in &router.interfaces {
             let own = |via: IpAddr| interface.addresses.iter().any(|a| a.contains(via));

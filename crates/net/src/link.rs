@@ -5,9 +5,9 @@ use crate::topology::{Path, PortIndex, Topology};
 /// When a packet arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// At this time.
+    /// The packet arrives at this time.
     At(u64),
-    /// Never: the queue of this port was full.
+    /// The packet never arrives, because the queue of this port was full.
     Dropped(PortIndex),
 }
 
@@ -15,7 +15,7 @@ pub enum Arrival {
 /// hosts do not share queues at routers); with one per world, they share them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LinkState {
-    /// Sorted by port; only ports with a non-empty queue.
+    /// The queues, sorted by port; only ports with a non-empty queue.
     queues: Vec<Queue>,
 }
 
@@ -27,12 +27,12 @@ struct Queue {
 }
 
 impl LinkState {
-    /// Whether all queues are empty.
+    /// Returns whether all queues are empty.
     pub fn is_idle(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Number of packets in the queue of a port, including the one in transmission.
+    /// Returns the number of packets in the queue of a port, including the one in transmission.
     pub fn waiting(&self, port: PortIndex) -> usize {
         match self.position(port) {
             Ok(at) => self.queues[at].departures_ns.len(),
@@ -92,7 +92,7 @@ impl LinkState {
     }
 }
 
-/// Transmission time at a bandwidth, rounded up.
+/// Returns the transmission time at a bandwidth, rounded up.
 fn duration_ns(bytes: u64, bits_per_second: u64) -> u64 {
     let bits = u128::from(bytes) * 8;
     let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second.max(1)));
@@ -100,7 +100,7 @@ fn duration_ns(bytes: u64, bits_per_second: u64) -> u64 {
 }
 
 impl Topology {
-    /// The arrival time of a packet of this size (with headers) that is sent now.
+    /// Returns the arrival time of a packet of this size (with headers) that is sent now.
     pub fn arrival_ns(
         &self,
         path: &Path,

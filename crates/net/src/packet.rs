@@ -14,7 +14,7 @@ pub enum Protocol {
     Tcp,
     /// ICMP errors and echoes.
     Icmp,
-    /// What raw and packet sockets send otherwise.
+    /// Other packets of raw and packet sockets.
     Raw,
 }
 
@@ -22,7 +22,7 @@ impl Protocol {
     /// All protocols.
     pub const ALL: [Protocol; 4] = [Protocol::Udp, Protocol::Tcp, Protocol::Icmp, Protocol::Raw];
 
-    /// The name in scenario files.
+    /// Returns the name in scenario files.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Udp => "udp",
@@ -46,12 +46,12 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A packet from one host to one host.
+/// The metadata of a packet from one host to one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// The sender.
     pub from: HostIndex,
-    /// The receiver; for a multicast, one of them.
+    /// The receiver; for a multicast, one of the receivers.
     pub to: HostIndex,
     /// The protocol.
     pub protocol: Protocol,
@@ -63,7 +63,7 @@ pub struct Packet {
     pub size: u32,
     /// Send time on the world's clock.
     pub sent_ns: u64,
-    /// The additional delay after which the packet would just miss the receiver's time-out, if the
+    /// The additional delay after which the packet would just miss the receiver's timeout, if the
     /// receiver waits with one.
     pub misses_by_ns: Option<u64>,
 }

@@ -1,13 +1,13 @@
 //! Drawings of a topology: DOT for Graphviz, and SVG with a simple layout.
 //!
-//! In the SVG each network is a bar. The hosts whose first interface is on it hang below; routers
-//! stand beside, with lines to their networks.
+//! In the SVG, each network is a bar. The hosts whose first interface is on it are below the bar;
+//! routers are beside it, with lines to their networks.
 
 use std::fmt::Write as _;
 
 use crate::topology::{HostIndex, Interface, RouterIndex, Topology, TopologyNode};
 
-/// The topology in DOT.
+/// Draws the topology in DOT.
 pub fn dot(topology: &Topology) -> String {
     let mut out = String::from("graph topology {\n  node [fontname=\"sans-serif\"];\n");
     for (at, network) in topology.networks().iter().enumerate() {
@@ -55,11 +55,11 @@ fn xml_text(text: &str) -> String {
 const BOX_WIDTH: usize = 140;
 const BOX_HEIGHT: usize = 44;
 const GAP: usize = 20;
-/// Boxes per row.
+/// Number of boxes per row.
 const COLUMNS: usize = 6;
 const MARGIN: usize = 20;
 const BAR_HEIGHT: usize = 26;
-/// Longer labels are shown as tooltips.
+/// Maximum length of a label; longer ones are shown as tooltips.
 const MAX_LABEL_LENGTH: usize = 27;
 
 /// The top left corner of a box.
@@ -69,6 +69,7 @@ struct BoxPosition {
     y: usize,
 }
 
+/// The positions of all boxes in the drawing.
 struct Layout {
     /// Top left corner of the bar of each network.
     bars: Vec<BoxPosition>,
@@ -134,7 +135,7 @@ impl Layout {
     }
 }
 
-/// The topology as SVG.
+/// Draws the topology as SVG.
 pub fn svg(topology: &Topology) -> String {
     let layout = Layout::of(topology);
     let (width, height) = (layout.width, layout.height);

@@ -1,5 +1,6 @@
-//! Routing: the host behind an address, the path to it, or why it is unreachable. All pairs of
-//! hosts and addresses are computed when the topology is created; a lookup allocates nothing.
+//! Routing: the host behind an address, the path to it, or why it is unreachable. The routes of all
+//! pairs of hosts and addresses are computed when the topology is created; a lookup allocates
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +11,7 @@ use crate::topology::{
     TopologyNode, Unreachable,
 };
 
-/// A path with more routers than this is a routing loop.
+/// Maximum number of routers on a path; more is a routing loop.
 const MAX_HOPS: usize = 64;
 
 /// The route of a packet.
@@ -31,7 +32,7 @@ pub enum Route<'t> {
         network: NetworkIndex,
         /// The path, the same for all hosts.
         path: &'t Path,
-        /// All hosts on it, including the sender.
+        /// All hosts on the LAN, including the sender.
         hosts: &'t [HostIndex],
     },
     /// There is no route.
@@ -145,7 +146,7 @@ fn node_number(topology: &Topology, node: TopologyNode) -> usize {
     }
 }
 
-/// The routing table of a node: connected networks and its routes, longest prefixes first.
+/// Returns the routing table of a node: connected networks and its routes, longest prefixes first.
 fn routes(topology: &Topology, node: TopologyNode) -> Vec<RouteEntry> {
     let first = topology.first_ports[node_number(topology, node)];
     let mut entries = Vec::new();
@@ -188,7 +189,7 @@ fn path(topology: &Topology, hops: Vec<Hop>) -> Path {
 }
 
 impl Topology {
-    /// The route of a packet from a host to an address.
+    /// Returns the route of a packet from a host to an address.
     pub fn route(&self, from: HostIndex, destination: IpAddr) -> Route<'_> {
         let destination = canonical(destination);
         if let Some(number) = self.owner_number(destination) {
@@ -220,7 +221,7 @@ impl Topology {
         }
     }
 
-    /// The route to all hosts of the LAN of a port, for programs that select the interface
+    /// Returns the route to all hosts of the LAN of a port, for programs that select the interface
     /// themselves.
     pub fn multicast_route(&self, port: PortIndex) -> Route<'_> {
         let network = self.port(port).network;
@@ -231,8 +232,8 @@ impl Topology {
         }
     }
 
-    /// The outgoing port for multicast and broadcast: by an explicit route, else the first
-    /// interface.
+    /// Returns the outgoing port for multicast and broadcast: that of a matching route, otherwise
+    /// the first interface of the IP version.
     fn port_to_many(&self, from: HostIndex, destination: IpAddr) -> Option<PortIndex> {
         let first = self.first_ports[from.index()];
         let interfaces = &self.host(from).interfaces;
@@ -260,7 +261,7 @@ impl Topology {
         speaking.map(port)
     }
 
-    /// The source address for a destination, if the program did not bind one.
+    /// Returns the source address for a destination, if the program did not bind one.
     pub fn source_for(&self, from: HostIndex, destination: IpAddr) -> Option<IpAddr> {
         let destination = canonical(destination);
         let port = match self.route(from, destination) {

@@ -1,5 +1,5 @@
 //! The topology: hosts, networks and routers, and their validation. A [`Topology`] is immutable;
-//! what changes (queues, counters) is kept in values of its own.
+//! what changes (queues, counters) is in separate values.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,7 +14,7 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
-            /// As an index of a list.
+            /// Returns the number as an index into the list.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -42,22 +42,22 @@ index! {
 /// A LAN: its nodes reach each other directly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// Its name.
+    /// The name of the network.
     pub name: String,
-    /// Its subnets.
+    /// The subnets of the network.
     pub subnets: Vec<Prefix>,
-    /// Propagation latency. Not 0, so that a packet never arrives when it is sent.
+    /// The propagation latency. It is not 0, so that a packet never arrives at the time it is sent.
     pub latency_ns: u64,
-    /// Bandwidth of an interface; unlimited if `None`.
+    /// The bandwidth of an interface; unlimited if `None`.
     pub bandwidth_bits_per_s: Option<u64>,
-    /// Queue capacity of an interface in packets; packets beyond it are dropped.
+    /// The queue capacity of an interface in packets; packets beyond it are dropped.
     pub queue_packets: Option<u32>,
-    /// Maximal packet size.
+    /// The maximum packet size.
     pub mtu: u32,
 }
 
 impl Network {
-    /// A network with default values: 1 ms, unlimited bandwidth, MTU 1500.
+    /// Creates a network with default values: 1 ms latency, unlimited bandwidth, MTU 1500.
     pub fn new(name: impl Into<String>, subnets: Vec<Prefix>) -> Network {
         Network {
             name: name.into(),
@@ -73,13 +73,13 @@ impl Network {
 /// An interface of a host or router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// The name of the interface, such as `eth0`.
     pub name: String,
-    /// The network.
+    /// The network that the interface is on.
     pub network: NetworkIndex,
-    /// Its addresses with their subnets, the primary one of each family first.
+    /// The addresses with their subnets, the primary one of each family first.
     pub addresses: Vec<Prefix>,
-    /// Maximal packet size, if less than that of the network.
+    /// The maximum packet size, if less than that of the network.
     pub mtu: Option<u32>,
 }
 
@@ -95,24 +95,24 @@ pub struct StaticRoute {
 /// A machine that runs programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its other names.
+    /// The other names of the host.
     pub aliases: Vec<String>,
-    /// Its interfaces.
+    /// The interfaces of the host.
     pub interfaces: Vec<Interface>,
-    /// Its static routes.
+    /// The static routes of the host.
     pub routes: Vec<StaticRoute>,
 }
 
 /// A router: forwards packets between networks, and runs no programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Router {
-    /// Its name.
+    /// The name of the router.
     pub name: String,
-    /// Its interfaces.
+    /// The interfaces of the router.
     pub interfaces: Vec<Interface>,
-    /// Its static routes.
+    /// The static routes of the router.
     pub routes: Vec<StaticRoute>,
 }
 
@@ -132,16 +132,16 @@ pub enum TopologyNode {
 pub struct Port {
     /// The host or router.
     pub node: TopologyNode,
-    /// Index of the interface of that node.
+    /// The index of the interface among those of the node.
     pub interface: u32,
-    /// The network that it is on.
+    /// The network that the interface is on.
     pub network: NetworkIndex,
 }
 
 /// An error in a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct TopologyError {
-    /// The node it concerns.
+    /// The node that the error concerns.
     pub node: TopologyNode,
     /// The kind and name of that node.
     pub name: String,
@@ -184,7 +184,7 @@ pub enum TopologyErrorKind {
     /// Two networks have overlapping subnets.
     #[error("its subnet {subnet} overlaps with that of network {other}")]
     Overlap {
-        /// Its subnet.
+        /// The subnet of this network.
         subnet: Prefix,
         /// The other network.
         other: String,
@@ -241,11 +241,11 @@ pub enum TopologyErrorKind {
     TooMany(usize),
 }
 
-/// Maximal number of hosts.
+/// Maximum number of hosts.
 pub const MAX_HOSTS: usize = 1024;
 
-/// Hosts, networks and routers, in order, with all routes worked out. The default has
-/// none of them: a host on its own.
+/// Hosts, networks and routers, in order, with all routes precomputed. The default has none of
+/// them: a host on its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
     pub(crate) networks: Vec<Network>,
@@ -262,49 +262,49 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// All hosts.
+    /// Returns all hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// All networks.
+    /// Returns all networks.
     pub fn networks(&self) -> &[Network] {
         &self.networks
     }
 
-    /// All routers.
+    /// Returns all routers.
     pub fn routers(&self) -> &[Router] {
         &self.routers
     }
 
-    /// A host.
+    /// Returns a host.
     pub fn host(&self, host: HostIndex) -> &Host {
         &self.hosts[host.index()]
     }
 
-    /// A network.
+    /// Returns a network.
     pub fn network(&self, network: NetworkIndex) -> &Network {
         &self.networks[network.index()]
     }
 
-    /// A port.
+    /// Returns a port.
     pub fn port(&self, port: PortIndex) -> Port {
         self.ports[port.index()]
     }
 
-    /// The port of an interface of a host.
+    /// Returns the port of an interface of a host.
     pub fn port_of(&self, host: HostIndex, interface: usize) -> Option<PortIndex> {
         let has_it = interface < self.host(host).interfaces.len();
         has_it.then(|| PortIndex(self.first_ports[host.index()] + interface as u32))
     }
 
-    /// The interface of a port.
+    /// Returns the interface of a port.
     pub fn interface(&self, port: PortIndex) -> &Interface {
         let port = self.port(port);
         &self.node_interfaces(port.node)[port.interface as usize]
     }
 
-    /// Hosts on a network, in order.
+    /// Returns the hosts on a network, in order.
     pub fn hosts_on(&self, network: NetworkIndex) -> &[HostIndex] {
         &self.members[network.index()]
     }
@@ -319,13 +319,13 @@ impl Topology {
         Some(HostIndex(at as u32))
     }
 
-    /// Addresses of a host, first interface first.
+    /// Returns the addresses of a host, first interface first.
     pub fn addresses(&self, host: HostIndex) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.host(host).interfaces.iter();
         interfaces.flat_map(|interface| interface.addresses.iter().map(|prefix| prefix.address()))
     }
 
-    /// The owner of an address. Loopback addresses have none.
+    /// Returns the port that has an address. Loopback addresses belong to no port.
     pub fn owner(&self, address: IpAddr) -> Option<PortIndex> {
         self.owner_number(address).map(|at| self.owners[at].1)
     }
@@ -336,7 +336,7 @@ impl Topology {
         found.ok()
     }
 
-    /// The host that has an address.
+    /// Returns the host that has an address.
     pub fn host_of(&self, address: IpAddr) -> Option<HostIndex> {
         match self.port(self.owner(address)?).node {
             TopologyNode::Host(host) => Some(host),
@@ -344,7 +344,7 @@ impl Topology {
         }
     }
 
-    /// The content of `/etc/hosts` with all hosts; the same on each host.
+    /// Returns the content of `/etc/hosts` with all hosts; it is the same on each host.
     pub fn hosts_file(&self) -> String {
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
         for (at, host) in self.hosts.iter().enumerate() {
@@ -359,7 +359,7 @@ impl Topology {
         text
     }
 
-    /// The addresses that a resolver returns for a host name.
+    /// Returns the addresses that a resolver returns for a host name.
     pub fn resolve(&self, name: &str) -> Vec<IpAddr> {
         match self.host_by_name(name) {
             Some(host) => self.addresses(host).collect(),
@@ -367,7 +367,7 @@ impl Topology {
         }
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name_of(&self, node: TopologyNode) -> &str {
         match node {
             TopologyNode::Host(host) => &self.hosts[host.index()].name,
@@ -392,7 +392,7 @@ impl Topology {
         }
     }
 
-    /// Hosts, then routers.
+    /// Returns all hosts, then all routers.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = TopologyNode> + use<> {
         let (hosts, routers) = (self.hosts.len() as u32, self.routers.len() as u32);
         let hosts = (0..hosts).map(|at| TopologyNode::Host(HostIndex(at)));
@@ -404,6 +404,7 @@ impl Topology {
         TopologyError { node, name, kind }
     }
 
+    /// Checks the names of hosts and routers, and the number of hosts.
     pub(crate) fn check_names(&self, errors: &mut Vec<TopologyError>) {
         let mut taken = std::collections::BTreeSet::new();
         for node in self.nodes() {
@@ -427,6 +428,7 @@ impl Topology {
         }
     }
 
+    /// Checks the names, subnets and parameters of networks.
     pub(crate) fn check_networks(&self, errors: &mut Vec<TopologyError>) {
         for (at, network) in self.networks.iter().enumerate() {
             let node = TopologyNode::Network(NetworkIndex(at as u32));
@@ -454,6 +456,7 @@ impl Topology {
         }
     }
 
+    /// Checks the interfaces of hosts and routers, and their addresses.
     pub(crate) fn check_interfaces(&self, errors: &mut Vec<TopologyError>) {
         for node in self.nodes() {
             let interfaces = self.node_interfaces(node);
@@ -479,6 +482,7 @@ impl Topology {
         }
     }
 
+    /// Numbers the interfaces of all hosts and routers as ports.
     pub(crate) fn number_ports(&mut self) {
         self.members = vec![Vec::new(); self.networks.len()];
         for node in self.nodes() {
@@ -505,6 +509,7 @@ impl Topology {
         }
     }
 
+    /// Collects the owners of addresses; two owners of one address are an error.
     pub(crate) fn find_owners(&mut self, errors: &mut Vec<TopologyError>) {
         let mut owners = Vec::new();
         for at in 0..self.ports.len() as u32 {
@@ -525,6 +530,7 @@ impl Topology {
         self.owners = owners;
     }
 
+    /// Checks that static routes have distinct destinations and a gateway on a connected network.
     pub(crate) fn check_routes(&self, errors: &mut Vec<TopologyError>) {
         for node in self.nodes() {
             let routes = self.node_routes(node);
@@ -554,6 +560,7 @@ impl Topology {
     }
 }
 
+/// Returns why an interface on this network cannot have an address, if so.
 fn address_error(address: Prefix, network: &Network) -> Option<TopologyErrorKind> {
     let ip = address.address();
     let is_end = address.broadcast() == Some(ip)
@@ -588,7 +595,7 @@ pub(crate) struct Tables {
     pub(crate) routes: Vec<Vec<RouteEntry>>,
     /// All distinct paths. The first ones are those of one hop, from each port.
     pub(crate) paths: Vec<Path>,
-    /// By host, then by index of the address owner.
+    /// The route from each host to each owned address: by host, then by index of the owner.
     pub(crate) pair_routes: Vec<PairRoute>,
 }
 
@@ -628,7 +635,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Number of routers on the path, by which the time to live is decremented.
+    /// Returns the number of routers on the path, by which the time to live is decremented.
     pub fn routers(&self) -> usize {
         self.hops.len().saturating_sub(1)
     }

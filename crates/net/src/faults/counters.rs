@@ -1,17 +1,17 @@
-//! Fault counters: the faults that happened so far on a path, as far as a host knows. They are part
-//! of the host's state.
+//! Fault counters: the faults that have happened so far on a path, as far as a host knows. They are
+//! part of the host's state.
 
 use serde::{Deserialize, Serialize};
 
 use super::{FaultIndex, Scope};
 use crate::topology::HostIndex;
 
-/// How often each fault was possible and happened, on each host that this one has heard of. A host
+/// How often each fault was possible and has happened, on each host in the causal past. A host
 /// knows its own past and that of the messages it received, so the counters do not depend on how
 /// states are shared between worlds.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct FaultCounters {
-    /// Sorted by fault and host.
+    /// The counts, sorted by fault and host.
     counts: Vec<Count>,
     /// Decisions for the whole world, sorted.
     decided: Vec<(FaultIndex, bool)>,
@@ -26,20 +26,20 @@ struct Count {
 }
 
 impl FaultCounters {
-    /// How often a fault was possible on a host.
+    /// Returns how often a fault was possible on a host.
     pub fn seen(&self, fault: FaultIndex, host: HostIndex) -> u32 {
         self.find(fault, host).map_or(0, |at| self.counts[at].seen)
     }
 
-    /// How often a fault happened, on a host or on all hosts that this one has heard of.
+    /// Returns how often a fault has happened, on a host or on all hosts in the causal past.
     pub fn used(&self, fault: FaultIndex, scope: Scope, host: HostIndex) -> u32 {
         let all = self.counts.iter().filter(|count| count.fault == fault);
         let meant = all.filter(|count| scope != Scope::Host || count.host == host);
         meant.fold(0, |sum, count| sum.saturating_add(count.used))
     }
 
-    /// How often a fault has happened at least in a world of which all of these are true: on each
-    /// host as often as one of them knows.
+    /// Returns how often a fault has happened at least in a world with all of these causal pasts:
+    /// on each host, the largest of the known counts.
     pub fn used_together<'c>(
         fault: FaultIndex,
         known: impl IntoIterator<Item = &'c FaultCounters>,
@@ -47,35 +47,35 @@ impl FaultCounters {
         let known = known.into_iter().flat_map(|counters| &counters.counts);
         let known = known.filter(|count| count.fault == fault && count.used > 0);
         let mut used: Vec<(HostIndex, u32)> = known.map(|count| (count.host, count.used)).collect();
-        // The most of each host is its last.
+        // The largest count of each host is its last one.
         used.sort_unstable();
         let by_host = used.chunk_by(|one, other| one.0 == other.0);
         let most = by_host.filter_map(|counts| counts.last());
         most.fold(0, |sum, (_, used)| sum.saturating_add(*used))
     }
 
-    /// How often any fault was possible or happened, all in all: it grows
-    /// with everything that is counted.
+    /// Returns how often all faults were possible or happened, in total: a number that grows with
+    /// everything that is counted.
     pub fn total(&self) -> u64 {
         let all = self.counts.iter();
         all.map(|count| u64::from(count.seen) + u64::from(count.used))
             .sum()
     }
 
-    /// How often any fault happened.
+    /// Returns how often all faults have happened, in total.
     pub fn total_used(&self) -> u32 {
         let all = self.counts.iter();
         all.fold(0, |sum, count| sum.saturating_add(count.used))
     }
 
-    /// Whether a per-world fault happens in this world, if decided.
+    /// Returns whether a per-world fault happens in this world, if that is decided.
     pub fn decided(&self, fault: FaultIndex) -> Option<bool> {
         let found = self.decided.binary_search_by_key(&fault, |known| known.0);
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Merges how often faults happened on other hosts, for faults that are not
-    /// counted on each host separately.
+    /// Merges how often faults happened on other hosts, for faults that are not counted on each
+    /// host separately.
     pub(super) fn learn(
         &mut self,
         other: &FaultCounters,

@@ -8,7 +8,7 @@ use crate::topology::HostIndex;
 /// A set of hosts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostSet {
-    /// Sorted; `None` means all hosts.
+    /// The hosts, sorted; `None` means all hosts.
     hosts: Option<Vec<HostIndex>>,
 }
 
@@ -16,14 +16,14 @@ impl HostSet {
     /// All hosts.
     pub const ALL: HostSet = HostSet { hosts: None };
 
-    /// The set of these hosts.
+    /// Creates the set of these hosts.
     pub fn of(mut hosts: Vec<HostIndex>) -> HostSet {
         hosts.sort_unstable();
         hosts.dedup();
         HostSet { hosts: Some(hosts) }
     }
 
-    /// Whether the set contains a host.
+    /// Returns whether the set contains a host.
     pub fn contains(&self, host: HostIndex) -> bool {
         match &self.hosts {
             Some(hosts) => hosts.binary_search(&host).is_ok(),
@@ -31,7 +31,7 @@ impl HostSet {
         }
     }
 
-    /// The hosts in order; `None` means all.
+    /// Returns the hosts in order; `None` means all.
     pub fn hosts(&self) -> Option<&[HostIndex]> {
         self.hosts.as_deref()
     }
@@ -50,12 +50,12 @@ macro_rules! range {
         }
 
         impl $name {
-            /// Whether the set contains a number.
+            /// Returns whether the set contains a number.
             pub fn contains(&self, number: $number) -> bool {
                 self.0.contains(&number)
             }
 
-            /// Whether the set contains all numbers.
+            /// Returns whether the set contains all numbers.
             pub fn is_all(&self) -> bool {
                 *self == $name::default()
             }
@@ -81,7 +81,7 @@ range! {
 pub struct Ports(pub Vec<RangeInclusive<u16>>);
 
 impl Ports {
-    /// Whether the set contains a port.
+    /// Returns whether the set contains a port.
     pub fn contains(&self, port: u16) -> bool {
         self.0.is_empty() || self.0.iter().any(|range| range.contains(&port))
     }
@@ -100,7 +100,7 @@ pub struct Filter {
     pub source_ports: Ports,
     /// Destination ports.
     pub ports: Ports,
-    /// Index among the packets that match everything else, as counted by the host that is asked.
+    /// Indices among the packets that match everything else, as counted by the host that is asked.
     pub numbers: Numbers,
     /// Send times.
     pub times: Times,
@@ -109,7 +109,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a packet matches, apart from its index.
+    /// Returns whether a packet matches, apart from its index.
     pub fn fits(&self, packet: &Packet) -> bool {
         (self.protocols.is_empty() || self.protocols.contains(&packet.protocol))
             && self.from.contains(packet.from)

@@ -48,14 +48,14 @@ pub enum Value {
 pub struct Parameter {
     /// The key in a scenario.
     pub name: &'static str,
-    /// Its type and default.
+    /// The type of the parameter, with its default.
     pub kind: ParameterKind,
     /// Help text for users.
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// The default value.
+    /// Returns the default value.
     pub fn default(&self) -> Value {
         match self.kind {
             ParameterKind::Count(number) => Value::Count(number),
@@ -87,17 +87,19 @@ pub struct Kind {
     pub name: &'static str,
     /// Help text for users.
     pub help: &'static str,
-    /// What it applies to.
+    /// What the fault applies to.
     pub target: FaultTarget,
-    /// Its parameters.
+    /// The parameters of the fault.
     pub parameters: &'static [Parameter],
-    /// The default protocols of its filter. TCP hides most packet faults, so it is often excluded.
+    /// The default protocols of the fault's filter. TCP hides most packet faults, so it is often
+    /// excluded.
     pub protocols: &'static [Protocol],
     /// The default for [`Fault::always`].
     pub always: bool,
-    /// Whether it is decided once per world, for all hosts alike.
+    /// Whether the fault is decided once per world, for all hosts alike.
     pub per_world: bool,
-    /// Whether it puts a window of packets into all orders, which is a choice for each of them.
+    /// Whether the fault puts a window of packets into all orders, which is a choice at each
+    /// packet.
     pub permutes: bool,
     /// The outcome for a packet; `None` if the fault does not apply.
     pub(super) packet: fn(&Fault, &Packet) -> Option<DeliveryOutcome>,
@@ -324,7 +326,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// The bytes of a packet that a fault applies to: offset and length, clipped to the packet.
+/// Returns the bytes of a packet that a fault applies to: offset and length, clipped to the packet.
 pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     let size = u64::from(packet.size);
     let offset = fault.number("offset").min(size);
@@ -332,6 +334,8 @@ pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     (offset as u32, length as u32)
 }
 
+/// Returns the outcome of a partition for a packet: dropped, if it is between the two groups at
+/// that time.
 fn partition(fault: &Fault, packet: &Packet) -> Option<DeliveryOutcome> {
     let begin = fault.number("at");
     let end = begin.saturating_add(fault.number("heal"));

@@ -22,7 +22,7 @@ use crate::topology::HostIndex;
 pub struct FaultIndex(pub u16);
 
 impl FaultIndex {
-    /// As an index of a list.
+    /// Returns the number as an index into the list.
     pub fn index(self) -> usize {
         self.0.into()
     }
@@ -31,8 +31,9 @@ impl FaultIndex {
 /// The scope over which a fault is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// The whole world, on all hosts. A host knows of its causal past only, so it may take one too
-    /// many: such a world is not one of the scenario ([`Faults::world_bounds`]).
+    /// The whole world, on all hosts. A host knows only its causal past, so it may use a fault once
+    /// too often: such a combination of states is not a world of the scenario
+    /// ([`Faults::world_bounds`]).
     #[default]
     World,
     /// The causal past, on all hosts.
@@ -44,24 +45,24 @@ pub enum Scope {
 /// A fault of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
-    /// Its name.
+    /// The name of the fault.
     pub name: String,
-    /// The kind.
+    /// The kind of the fault.
     pub kind: &'static Kind,
     /// The values of the kind's parameters, in order.
     pub values: Vec<Value>,
-    /// When it is possible.
+    /// The packets, or points of a host, at which the fault is possible.
     pub filter: Filter,
-    /// Maximal number of occurrences.
+    /// The maximum number of occurrences.
     pub max_count: u32,
-    /// The scope of that limit.
+    /// The scope of `max_count`.
     pub scope: Scope,
-    /// Whether it happens whenever possible, instead of being an alternative.
+    /// Whether the fault happens whenever possible, instead of being an alternative.
     pub always: bool,
 }
 
 impl Fault {
-    /// A fault of this kind that is possible everywhere, once.
+    /// Creates a fault of this kind that is possible everywhere, once.
     pub fn new(name: impl Into<String>, kind: &'static Kind) -> Fault {
         let protocols = kind.protocols.to_vec();
         Fault {
@@ -78,7 +79,7 @@ impl Fault {
         }
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub fn value(&self, name: &str) -> Option<&Value> {
         let mut names = self.kind.parameters.iter();
         let at = names.position(|parameter| parameter.name == name)?;
@@ -93,13 +94,13 @@ impl Fault {
         slot.map(|slot| *slot = value).is_some()
     }
 
-    /// Whether it happens is asked for each packet or point of a host. Other faults happen wherever
-    /// they can, or are decided once for a world.
+    /// Returns whether the fault is a choice at each packet or point of a host. Other faults happen
+    /// wherever they can, or are decided once for a world.
     pub fn is_choice(&self) -> bool {
         !self.always && !self.kind.per_world && self.kind.target != FaultTarget::Bytes
     }
 
-    /// Whether it can happen on a host.
+    /// Returns whether the fault can happen on a host.
     fn can_hit(&self, host: HostIndex) -> bool {
         match self.kind.target {
             FaultTarget::Host => self.concerns("hosts", host),
@@ -118,7 +119,7 @@ impl Fault {
         matches!(self.value(name), Some(Value::Flag(true)))
     }
 
-    /// Whether the fault applies to a host.
+    /// Returns whether the parameter `name` is a set of hosts that contains a host.
     pub(crate) fn concerns(&self, name: &str, host: HostIndex) -> bool {
         matches!(self.value(name), Some(Value::Hosts(hosts)) if hosts.contains(host))
     }
@@ -158,7 +159,7 @@ pub enum DeliveryOutcome {
 /// The effect of a host fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostFaultEffect {
-    /// None: the host continues.
+    /// No effect: the host continues.
     Continue,
     /// The host crashes and stays down.
     Crash,
@@ -233,17 +234,17 @@ impl Faults {
         Faults { list }
     }
 
-    /// All faults.
+    /// Returns all faults.
     pub fn list(&self) -> &[Fault] {
         &self.list
     }
 
-    /// A fault by its index.
+    /// Returns a fault by its index.
     pub fn get(&self, fault: FaultIndex) -> &Fault {
         &self.list[fault.index()]
     }
 
-    /// Whether there are no faults.
+    /// Returns whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -254,8 +255,9 @@ impl Faults {
         numbered.filter(move |(_, fault)| fault.kind.target == target)
     }
 
-    /// The possible outcomes of a delivery. The first alternative is the default; if it is the only
-    /// one, there is nothing to choose. `at` is the host that asks, and whose counters are given.
+    /// Returns the possible outcomes of a delivery. The first alternative is the default; if it is
+    /// the only one, there is nothing to choose. `at` is the host that asks, whose counters are
+    /// given.
     ///
     /// Call [`Faults::record_packet`] with the alternative that was chosen.
     pub fn delivery_outcomes(
@@ -303,9 +305,9 @@ impl Faults {
         all
     }
 
-    /// Adds an alternative. Of faults with an equal effect, one without a bound is enough: nothing
-    /// is lost by counting it. Those with a bound are all alternatives, since each of them leaves
-    /// other faults for later.
+    /// Adds an alternative. Of faults with an equal effect, one without a bound is enough, because
+    /// counting it uses up nothing. Faults with a bound are all alternatives, because each of them
+    /// leaves other faults for later.
     fn add_alternative<E: PartialEq>(
         &self,
         all: &mut Vec<Alternative<E>>,
@@ -325,8 +327,8 @@ impl Faults {
         all.push(alternative);
     }
 
-    /// The ranges of a packet that become symbolic. This is not a choice: the bytes that were sent
-    /// are among the values.
+    /// Returns the ranges of a packet that become symbolic. This is not a choice: the bytes that
+    /// were sent are among the values.
     pub fn symbolic_ranges(
         &self,
         packet: &Packet,
@@ -348,6 +350,7 @@ impl Faults {
         marks
     }
 
+    /// Returns whether a fault can happen to a packet on a host with these counters.
     fn is_possible(
         &self,
         index: FaultIndex,
@@ -370,9 +373,9 @@ impl Faults {
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
     }
 
-    /// For the next packet that a fault can put into another order: the number of its window on
-    /// this host, and how many packets of the window come behind it. Each packet that is held back
-    /// behind some of those that come later, in all ways, makes all orders, each once.
+    /// Returns, for the next packet that a permutation applies to, the number of its window on this
+    /// host, and how many packets of the window follow it. Holding each packet back behind any
+    /// number of the following ones gives every order exactly once.
     fn window(
         &self,
         index: FaultIndex,
@@ -410,7 +413,7 @@ impl Faults {
         }
     }
 
-    /// The per-world faults: whether they happen is decided once, when a world starts.
+    /// Returns the per-world faults: whether they happen is decided once, when a world starts.
     /// [`FaultCounters::decide`] records the decision on each host.
     pub fn world_faults(&self) -> Vec<FaultIndex> {
         let packets = self.of(FaultTarget::Packet);
@@ -419,9 +422,9 @@ impl Faults {
         undecided.map(|(index, _)| index).collect()
     }
 
-    /// The bounds that hosts cannot keep by themselves: how often a fault may happen in a
-    /// world, where it can happen on several of so many hosts. A world is one of the scenario
-    /// only if its hosts keep them together.
+    /// Returns the bounds that hosts cannot keep by themselves: how often a fault may happen in a
+    /// world of this number of hosts, if it can happen on several of them. A combination of states
+    /// is a world of the scenario only if its hosts together keep the bounds.
     pub fn world_bounds(&self, hosts: usize) -> Vec<(FaultIndex, u32)> {
         let all = self.list.iter().zip((0..).map(FaultIndex));
         let bounded = all.filter(|(fault, _)| {
@@ -435,15 +438,15 @@ impl Faults {
             .collect()
     }
 
-    /// Merges the sender's counters into the receiver's when a message arrives. Not earlier: what a
-    /// host knows must not depend on the order in which hosts run.
+    /// Merges the sender's counters into the receiver's when a message arrives. Not earlier,
+    /// because what a host knows must not depend on the order in which hosts run.
     pub fn learn(&self, receiver: &mut FaultCounters, sender: &FaultCounters) {
-        // Occurrences on other hosts matter only if the fault is not
-        // counted on each host separately.
+        // Occurrences on other hosts matter only if the fault is not counted on each host
+        // separately.
         receiver.learn(sender, |fault| self.get(fault).scope != Scope::Host);
     }
 
-    /// The possible effects at a point of a host. The first alternative is the default.
+    /// Returns the possible effects at a point of a host. The first alternative is the default.
     ///
     /// Call [`Faults::record_host_fault`] with the alternative that was chosen.
     pub fn host_fault_effects(
@@ -492,20 +495,20 @@ impl Faults {
         }
     }
 
-    /// Whether a host fault may happen at some system call of a host. If not, there is nothing to
-    /// ask at calls.
+    /// Returns whether a host fault may happen at some system call of a host. If not, there is
+    /// nothing to ask at calls.
     pub fn has_call_faults(&self, host: HostIndex) -> bool {
         self.of(FaultTarget::Host)
             .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "call"))
     }
 
-    /// Whether a host fault may happen at some message to a host.
+    /// Returns whether a host fault may happen at some message to a host.
     pub fn has_message_faults(&self, host: HostIndex) -> bool {
         self.of(FaultTarget::Host)
             .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "message"))
     }
 
-    /// The times at which a host fault may happen on a host, in order.
+    /// Returns the times at which a host fault may happen on a host, in order.
     pub fn times(&self, host: HostIndex) -> Vec<u64> {
         let concerned = self.of(FaultTarget::Host);
         let mut times: Vec<u64> = concerned
@@ -518,10 +521,12 @@ impl Faults {
     }
 }
 
+/// Returns whether a host fault happens at this kind of point.
 fn happens_at(fault: &Fault, point: &str) -> bool {
     matches!(fault.value("on"), Some(Value::Word(word)) if *word == point)
 }
 
+/// Returns whether a host fault can happen at this event, apart from its counters.
 fn concerns(fault: &Fault, event: &HostEvent<'_>) -> bool {
     let fits = match event.point {
         HostFaultPoint::Call(name) => {
