@@ -21,7 +21,7 @@ use crate::weight::Weight;
 pub struct Position {
     /// The number of questions that were answered.
     pub answered: u64,
-    /// How often the host was powered off.
+    /// How often the host was powered off to restart.
     pub restarts: u32,
     /// Whether the host is on.
     pub is_on: bool,
