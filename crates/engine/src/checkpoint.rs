@@ -96,11 +96,13 @@ impl Explorer<'_> {
         self.unsaved
     }
 
+    /// Creates the file for the states of a checkpoint, with a copy beside it.
     fn writer_of_states(&self, path: &FilePath) -> io::Result<SpillWriter> {
         let number = self.spill.as_ref().map_or(1, |spill| spill.next_number());
         SpillWriter::create_twice(path, number, INDEX_MEMORY)
     }
 
+    /// Returns the checkpoint as plain data, with the counters of the search.
     fn saved(&self, path: &FilePath, left: Vec<Bundle>, world: Option<SavedWorld>) -> Saved {
         let mut files = self.older_files.clone();
         files.extend(path.file_name().map(PathBuf::from));

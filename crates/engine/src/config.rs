@@ -45,7 +45,7 @@ pub struct WorldHost {
     pub expects: Vec<Expected>,
     /// The trace that leads to the host's initial state, if its program sets it up (`netklee.h`).
     pub begin: Option<Arc<Trace>>,
-    /// The configuration of a live peer, if it is one; a live peer has no programs.
+    /// The configuration of the live peer, if the host is one; a live peer has no programs.
     pub peer: Option<Arc<PeerConfig>>,
 }
 
@@ -119,7 +119,7 @@ pub struct ExplorerConfig {
     pub memory: Arc<dyn MemoryAccount>,
     /// The path of the spill file.
     pub spill: Option<PathBuf>,
-    /// Answers for live peers.
+    /// The source of answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,
     /// The planned faults of each host: no other fault happens then. Empty if all faults are
     /// explored.

@@ -93,11 +93,16 @@ pub struct StateInfo {
     pub preemptions: u32,
 }
 
+/// The entry of a state.
 struct Entry {
+    /// Where the state is.
     stored: Stored,
+    /// The leaf of the state in the tree of forks.
     leaf: u32,
+    /// Properties by which searchers order the state.
     info: StateInfo,
     weight: Weight,
+    /// How often each fault that is bounded per world has happened on the state's host.
     used: FaultUse,
 }
 
@@ -109,7 +114,9 @@ struct ForkNode {
     children: [u32; 2],
 }
 
+/// No node.
 const NONE: u32 = u32::MAX;
+/// Marks a leaf, in place of its second child.
 const LEAF: u32 = u32::MAX - 1;
 
 /// The states that are still to be explored.
@@ -119,6 +126,7 @@ pub struct Frontier {
     /// Whether ids of removed states are reused. In worlds they are not, because a smaller id means
     /// an older state.
     reuse_ids: bool,
+    /// The tree of forks; unused nodes are in `free_nodes`.
     nodes: Vec<ForkNode>,
     free_nodes: Vec<u32>,
     root: u32,
@@ -175,6 +183,7 @@ impl Frontier {
         self.spilled
     }
 
+    /// Adds a node to the tree of forks, and returns its index.
     fn new_node(&mut self, node: ForkNode) -> u32 {
         match self.free_nodes.pop() {
             Some(index) => {
@@ -188,6 +197,7 @@ impl Frontier {
         }
     }
 
+    /// Adds an entry for a state whose leaf this is, and returns its id.
     fn new_entry(&mut self, stored: Stored, leaf: u32, info: StateInfo) -> StateId {
         self.len += 1;
         if matches!(stored, Stored::Spilled(_)) {
@@ -252,6 +262,7 @@ impl Frontier {
         (id, leaf)
     }
 
+    /// Adds a fork above two nodes of the tree.
     fn join(&mut self, one: u32, other: u32) -> u32 {
         let top = self.new_node(ForkNode {
             parent: NONE,

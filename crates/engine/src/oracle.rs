@@ -57,7 +57,7 @@ pub struct PathOracle<'a> {
     next: usize,
     /// The fork to make after a suspension, if there is one.
     pub fork: Option<Fork>,
-    /// Answers for live peers.
+    /// The source of answers for live peers.
     outside: Option<&'a dyn Outside>,
     /// Whether paths can be merged.
     merges: bool,
@@ -114,6 +114,7 @@ impl<'a> PathOracle<'a> {
         Some(answer)
     }
 
+    /// Records an answer to the current instruction.
     fn answer(&mut self, answer: Answer) {
         self.path.answer(answer);
         self.next = self.path.tape.len();
@@ -143,6 +144,7 @@ impl<'a> PathOracle<'a> {
         arena.eval(term, &self.path.model, self.scratch)
     }
 
+    /// Stops following the trace, and records how the program diverged from it.
     fn diverge(&mut self, message: String) {
         self.path.follow = None;
         self.path.diverged.get_or_insert(message);
@@ -196,6 +198,7 @@ impl<'a> PathOracle<'a> {
         Some((input.array, input.size))
     }
 
+    /// Records an input that the second of two builds requests.
     fn note_asked(&mut self, name: &str, array: ArrayId, size: u32) {
         if let Some(second) = &mut self.path.second {
             second.add_asked(name, array, size);

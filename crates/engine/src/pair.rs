@@ -98,6 +98,7 @@ impl Differs {
         Differs::unless_equal(arena, one, other)
     }
 
+    /// Compares two contents byte by byte.
     fn of_bytes(arena: &mut Arena, one: &Bytes, other: &Bytes) -> Differs {
         if one.len() != other.len() {
             return Differs::Always;
@@ -121,6 +122,7 @@ impl Differs {
         differs
     }
 
+    /// Compares mode, type and content of a file.
     fn of_files(arena: &mut Arena, one: &ChangedFile, other: &ChangedFile) -> Differs {
         if one.mode != other.mode {
             return Differs::Always;

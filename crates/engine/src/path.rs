@@ -19,19 +19,20 @@ use crate::weight::Weight;
 /// An answer to a question of the current instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// To `branch` and `assume`.
+    /// The answer to `branch` and `assume`.
     Bool(bool),
-    /// To `concretize`.
+    /// The answer to `concretize`.
     Value(u64),
-    /// To `narrow`, if the answer is a range of values.
+    /// The answer to `narrow`, if it is a range of values.
     Range(u64, u64),
-    /// To `choose`.
+    /// The answer to `choose`: the picked alternative.
     Choice(u32),
-    /// To `input`.
+    /// The answer to `input`.
     Input(ArrayId),
-    /// To `outside`, by the index of the answer on the path.
+    /// The answer to `outside`, by its index among the path's answers of the live peer.
     Outside(usize),
-    /// To `open_merge` and `close_merge`: a digest of the merged paths, or 0 if none were merged.
+    /// The answer to `open_merge` and `close_merge`: a digest of the merged paths, or 0 if none
+    /// were merged.
     Merge(u64),
 }
 
@@ -375,6 +376,7 @@ impl Hasher for PlaceHasher {
 type Storages = SmallVec<[usize; 2]>;
 
 impl<'p> Sharing<'p> {
+    /// Returns the inputs of a path with their values, block by block; known blocks are shared.
     fn inputs(&mut self, path: &'p Path) -> SharedList<TraceInput> {
         let blocks = path.inputs.blocks().enumerate().map(|(at, block)| {
             let origin = path.origin.as_ref();

@@ -18,12 +18,16 @@ use crate::statistics::{Statistics, WorldStatistics};
 pub struct Saved {
     /// Files of states beside the spill file, in the order of their numbers.
     pub files: Vec<PathBuf>,
+    /// The lists of states of a program that are left.
     pub(crate) left: Vec<Bundle>,
+    /// The worlds that are left.
     pub(crate) world: Option<SavedWorld>,
     pub(crate) statistics: Statistics,
     /// Coverage of segments: one digit each, `1` if it was executed.
     pub(crate) covered: String,
+    /// Findings, with the number of paths that ended in each.
     pub(crate) findings: Vec<(FindingKey, u64)>,
+    /// Names of limits that say what is missing from the results.
     pub(crate) limits: Vec<String>,
     pub(crate) warnings: Vec<String>,
     #[serde(default)]
@@ -33,7 +37,9 @@ pub struct Saved {
 /// The remaining worlds of a search.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SavedWorld {
+    /// Names of the hosts.
     pub(crate) hosts: Vec<String>,
+    /// The name of the state mapping.
     pub(crate) mapping: String,
     /// The states, the oldest first.
     pub(crate) states: Vec<SavedState>,
@@ -46,6 +52,7 @@ pub(crate) struct SavedWorld {
     /// The number of the next world that has not begun; `None` if all have.
     #[serde(default)]
     pub(crate) next_world: Option<u64>,
+    /// The number of worlds that have begun.
     #[serde(default)]
     pub(crate) begun: u64,
     /// Whether invariants were being evaluated when the search was saved.
@@ -65,11 +72,17 @@ pub(crate) struct SavedState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StateFacts {
     pub(crate) host: HostIndex,
+    /// The time of the state's next event.
     pub(crate) next_ns: u64,
+    /// Whether the host waits for the hosts before it to block.
     pub(crate) is_awaiting: bool,
+    /// The digest of the state's history.
     pub(crate) history: HistoryDigest,
+    /// The key under which equal states are merged.
     pub(crate) identity: Identity,
+    /// Whether the state was the first to execute some code.
     pub(crate) covered_new: bool,
+    /// Whether the host is on, and its programs have not ended.
     #[serde(default)]
     pub(crate) is_waiting: bool,
     /// How often the faults that are bounded per world have happened on the host.

@@ -34,6 +34,7 @@ impl Behaviour {
         matches!(self.ending, PathEnding::Exit(_) | PathEnding::Idle)
     }
 
+    /// Visits all terms in the exit status, the output and the files.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.status
             .and_then(|it| it.term)

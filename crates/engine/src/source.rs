@@ -87,6 +87,7 @@ pub fn describe(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
         .collect()
 }
 
+/// Returns the frames of an instruction: its function, and the functions it is inlined into.
 fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
     let function = &program.functions[site.function.0 as usize];
     let everett_ir::code::Body::Code(code) = &function.body else {

@@ -126,6 +126,7 @@ type Lists = [Vec<u64>; LISTS];
 /// The state that was spilled last, from which the next one is stored as a difference.
 struct Last {
     id: SpillId,
+    /// The number of records before it in its chain of differences.
     chain: u32,
     lists: Lists,
 }
@@ -136,12 +137,15 @@ pub struct SpillWriter {
     /// A copy of the file, if there is one: states share blocks, so one damaged block may cost many
     /// states.
     copy: Option<File>,
+    /// The number of the file.
     number: u16,
     /// The length of the file.
     written: u64,
     /// Data that is to be appended to the file.
     buffer: Vec<u8>,
+    /// Offsets of blocks by digest.
     known: Known,
+    /// The state that was spilled last.
     last: Option<Last>,
     /// Large blocks as candidates for the base of a delta, the newest last.
     bases: Vec<Base>,
@@ -330,6 +334,7 @@ impl SpillWriter {
         written.and(ids)
     }
 
+    /// Writes the blocks and the record of a state that comes from another search.
     fn put_stored_state(&mut self, state: &StoredWorldState) -> io::Result<SpillId> {
         let mut places = Places::default();
         let received = state.received.iter();
@@ -355,6 +360,7 @@ impl SpillWriter {
         self.put_record(record, state.weight.halvings)
     }
 
+    /// Writes the blocks and the record of a state, except those blocks that are in the file.
     fn put_state<'p>(
         &mut self,
         state: &'p State,
@@ -480,6 +486,7 @@ impl SpillWriter {
         Ok(offsets)
     }
 
+    /// Writes a block, unless the file has it, and returns its offset.
     fn put_block(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let delta = self.bases.iter().rev().find_map(|base| base.delta(bytes));
         let is_whole = delta.is_none();
@@ -619,6 +626,7 @@ impl SpillFile {
         from_json(&self.whole_block(file, offset)?)
     }
 
+    /// Reads a block, and applies it to its base if it is a delta.
     fn whole_block(&self, file: u16, offset: u64) -> io::Result<Vec<u8>> {
         let (bytes, is_delta) = self.stored_block(file, offset)?;
         if !is_delta {
@@ -645,6 +653,7 @@ impl SpillFile {
         })
     }
 
+    /// Reads a record or a list and checks its checksum.
     fn parse<T: DeserializeOwned>(
         &self,
         file: u16,
@@ -659,6 +668,7 @@ impl SpillFile {
     }
 }
 
+/// Reads bytes within the file and checks their checksum.
 fn read_checked(
     (source, written): (&File, u64),
     offset: u64,
@@ -701,6 +711,7 @@ fn as_inputs(inputs: &Vec<TraceInput>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Decodes the inputs that `as_inputs` encoded.
 fn inputs_from(bytes: &[u8]) -> io::Result<Vec<TraceInput>> {
     let (len, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     let sizes = rest.split_at_checked(u32::from_le_bytes(*len) as usize);
@@ -717,6 +728,7 @@ fn inputs_from(bytes: &[u8]) -> io::Result<Vec<TraceInput>> {
     inputs.collect()
 }
 
+/// Returns the length of the common prefix of two lists.
 fn in_common(one: &[u64], other: &[u64]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()

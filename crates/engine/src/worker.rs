@@ -32,14 +32,20 @@ pub enum RunFor {
 
 /// The worker: the context in which states run.
 pub struct Worker<'a> {
+    /// The programs.
     pub images: &'a [Image],
+    /// Settings of the vm.
     pub vm: VmOptions,
+    /// The terms of all states of this worker.
     pub arena: Arena,
     pub solver: Solver,
+    /// Interned call stacks.
     pub stacks: StackTable,
+    /// The code that was executed.
     pub coverage: Coverage,
+    /// Reusable memory for evaluating terms.
     pub scratch: EvalScratch,
-    /// Answers for live peers.
+    /// The source of answers for live peers.
     pub outside: Option<Arc<dyn Outside>>,
     /// The planned faults of each host, if faults are planned.
     pub plans: Vec<Plan>,
@@ -187,7 +193,9 @@ const MOST_FRAMES: usize = 16;
 
 /// The location of a finding.
 pub struct Place {
+    /// The stack, innermost frame first.
     stack: Vec<SourceFrame>,
+    /// Where the memory concerned was allocated.
     allocated: Vec<SourceFrame>,
     message: String,
     /// Whether it is an abort of Rust's runtime because an allocation failed, which can happen

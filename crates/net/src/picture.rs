@@ -81,6 +81,7 @@ struct Layout {
 }
 
 impl Layout {
+    /// Computes the layout of a topology.
     fn of(topology: &Topology) -> Layout {
         let mut at_home: Vec<Vec<usize>> = vec![Vec::new(); topology.networks().len()];
         let mut homeless = Vec::new();
@@ -169,6 +170,7 @@ pub fn svg(topology: &Topology) -> String {
     out
 }
 
+/// Draws the lines between nodes and networks.
 fn lines(topology: &Topology, layout: &Layout, out: &mut String) {
     let mut line = |x1: usize, y1: usize, x2: usize, y2: usize| {
         let _ = writeln!(
@@ -195,6 +197,7 @@ fn lines(topology: &Topology, layout: &Layout, out: &mut String) {
     }
 }
 
+/// Draws the bar of a network.
 fn bar(corner: BoxPosition, width: usize, label: &str, out: &mut String) {
     let BoxPosition { x, y } = corner;
     let _ = writeln!(
@@ -205,6 +208,7 @@ fn bar(corner: BoxPosition, width: usize, label: &str, out: &mut String) {
     let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\">{label}</text>");
 }
 
+/// Draws the box of a host or router with its name and addresses.
 fn labelled_box(corner: BoxPosition, fill: &str, name: &str, below: &str, out: &mut String) {
     let BoxPosition { x, y } = corner;
     let _ = writeln!(

@@ -126,6 +126,7 @@ impl Tables {
         Err(Unreachable::HostUnreachable)
     }
 
+    /// Returns the routing table entry of a node for an address, which has the longest prefix.
     fn entry(
         &self,
         topology: &Topology,
@@ -175,6 +176,7 @@ fn routes(topology: &Topology, node: TopologyNode) -> Vec<RouteEntry> {
     entries
 }
 
+/// Creates the path over these hops, with its latency and MTU.
 fn path(topology: &Topology, hops: Vec<Hop>) -> Path {
     let latency = |hop: &Hop| topology.network(hop.network).latency_ns;
     let mtu = |hop: &Hop| {

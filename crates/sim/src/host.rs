@@ -306,6 +306,7 @@ impl SimHost {
         true
     }
 
+    /// Adds an observation to the log, up to the maximum.
     fn remember(&mut self, observation: Observation) {
         if self.observations.len() < MAX_OBSERVATIONS {
             self.observations.push(observation);
@@ -685,6 +686,7 @@ fn arrive_packet<M: Machine>(
     Ok(Step::Delivered(arrival, Box::new(delivery)))
 }
 
+/// Decides which host fault happens at a point of the host's execution.
 fn ask_host_fault<M: Machine>(
     network: &Network,
     host: HostIndex,

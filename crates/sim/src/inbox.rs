@@ -24,9 +24,13 @@ pub enum RunState {
 /// Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
+    /// Packets in transit, in the order of their arrival.
     arriving: Arc<Vec<Arrival>>,
+    /// Times at which host faults can happen, in order.
     times: Arc<Vec<u64>>,
+    /// The number of these times that have passed.
     times_passed: usize,
+    /// The position of the inbox.
     clock: InboxClock,
     /// The number of timeouts that the host waited for, as counted by its driver.
     waits: u64,

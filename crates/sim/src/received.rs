@@ -172,6 +172,7 @@ impl StoredReceived {
     }
 }
 
+/// Stores an item; `roots` collects its terms.
 fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
     let arrival = match what {
         Incoming::Packet(arrival) => arrival,
@@ -227,6 +228,7 @@ fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
     }))
 }
 
+/// Stores bytes; `roots` collects the terms of symbolic ones.
 fn store_bytes(buffer: &Buffer, roots: &mut Vec<ExprId>) -> StoredBytes {
     let mut symbolic = Vec::new();
     for (at, term, index, of) in buffer.symbolic_bytes() {
@@ -242,6 +244,7 @@ fn store_bytes(buffer: &Buffer, roots: &mut Vec<ExprId>) -> StoredBytes {
     }
 }
 
+/// Restores an item with these terms.
 fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
     let stored = match what {
         StoredIncoming::Packet(stored) => *stored,
@@ -305,6 +308,7 @@ fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
     })
 }
 
+/// Restores bytes with these terms.
 fn restore_bytes(stored: &StoredBytes, roots: &[ExprId]) -> Buffer {
     let mut buffer = Buffer::with_bytes(&stored.bytes, stored.bytes.len());
     for (at, root, index, of) in &stored.symbolic {

@@ -154,6 +154,7 @@ impl Explorer<'_> {
         self.note_injected(state);
     }
 
+    /// Records which failures were injected into the host of a state.
     fn note_injected(&mut self, state: &State) {
         let Some(host) = &state.host else {
             return;
@@ -189,6 +190,7 @@ impl Explorer<'_> {
         refused.collect()
     }
 
+    /// Records a request that a kernel refused, and warns of it the first time.
     pub(crate) fn note_refusal(&mut self, refusal: &Refusal) {
         let key = (
             refusal.call.clone(),
@@ -243,10 +245,12 @@ impl Explorer<'_> {
         }
     }
 
+    /// Returns whether a test is made for a path that ends without a finding.
     pub(super) fn wants_test(&self, state: &State) -> bool {
         self.config.all_tests || state.covered_new
     }
 
+    /// Replaces the exit of a path by a finding if its host leaks memory and that is checked.
     pub(crate) fn check_leaks(&self, state: &State, ending: Ending) -> Ending {
         let Ending::Exit(_) = &ending else {
             return ending;

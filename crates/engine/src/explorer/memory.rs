@@ -264,6 +264,7 @@ impl Explorer<'_> {
         self.take_from_backlog_up_to(usize::MAX);
     }
 
+    /// Moves states from the backlog to the frontier until that has `most` states.
     fn take_from_backlog_up_to(&mut self, most: usize) {
         while self.frontier.len() < most
             && let Some(bundle) = self.backlog.pop_front()

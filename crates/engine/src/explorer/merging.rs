@@ -44,6 +44,7 @@ struct Region {
     closed: Vec<State>,
     /// States that do not reach the close without a choice or an end, before that choice or end.
     left: Vec<State>,
+    /// The number of instructions on all paths.
     instructions: u64,
 }
 
@@ -53,7 +54,9 @@ struct Group {
     state: Box<State>,
     /// The condition under which a path belongs to the group, added since the region was opened.
     condition: ExprId,
+    /// The number of merged states.
     members: u32,
+    /// A digest of the answers on all merged paths.
     digest: u64,
 }
 

@@ -154,7 +154,7 @@ pub enum Start {
     States(Vec<Trace>),
     /// At the checkpoint of an earlier search; its files are beside the spill file.
     Saved(Box<Saved>),
-    /// With these worlds, of which each host is given as a pending trace.
+    /// With these worlds, each with the stored state of every host.
     Pending(Vec<PendingWorld>),
     /// With these worlds of another search, which are validated before they are used.
     Worlds(Vec<Worlds>),
@@ -189,11 +189,15 @@ pub struct Explorer<'a> {
     pub(crate) frontier: Frontier,
     pub(crate) searcher: Box<dyn Searcher>,
     pub(crate) random: Random,
+    /// Distances to uncovered code, for the coverage searcher.
     distances: Distances,
+    /// Whether coverage has grown since the distances were computed.
     pub(crate) distances_stale: bool,
+    /// The number of executed instructions when the distances were computed; 0 if they never were.
     instructions_at_renewal: u64,
     pub(crate) findings: FindingIndex,
     pub(crate) statistics: Statistics,
+    /// Names of the limits that were reached.
     pub(crate) limits_hit: Vec<&'static str>,
     /// Requests that kernels refused, by call, request and location, with the largest count on one
     /// path.
@@ -214,6 +218,7 @@ pub struct Explorer<'a> {
     named_losses: usize,
     /// Counts calls of `out_of_time`, which reads the clock only at some of them.
     ticks: u64,
+    /// The estimated time to close the run.
     closing: Closing,
     /// Rounds until memory is checked again.
     rounds_left: u64,
@@ -223,6 +228,7 @@ pub struct Explorer<'a> {
     memory_floor: u64,
     /// Memory that was left up to the limit at the last check, for this worker.
     room: u64,
+    /// The number of bytes allocated when memory was last checked.
     made_at_check: u64,
     /// The state mapping and the network between hosts.
     pub(crate) world: World,
@@ -338,6 +344,7 @@ impl<'a> Explorer<'a> {
         self.config.world.is_some()
     }
 
+    /// Adds a state of a program at the start of a path.
     pub(crate) fn add_path(&mut self, path: Path) {
         let state = Stored::Live(Box::new(State::starting(path)));
         let id = self.frontier.add_root(state, StateInfo::default());
@@ -384,6 +391,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Calls the listener's tick, and pauses the other workers meanwhile if it writes a checkpoint.
     fn tick(&mut self, listener: &mut dyn Listener) {
         let is_held = self.member.is_some() && listener.is_saving_due();
         if is_held && !self.hold_team(listener) {
@@ -406,6 +414,7 @@ impl<'a> Explorer<'a> {
         Stopped::Limit(limit)
     }
 
+    /// Returns the limit that the search has reached, if any.
     fn limit_reached(&self) -> Option<&'static str> {
         if self.is_late() {
             Some("max-time")
@@ -418,6 +427,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Records a limit that was reached.
     pub(crate) fn note_limit(&mut self, limit: &'static str) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
@@ -438,6 +448,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Records a warning for the user, once.
     pub(crate) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
@@ -508,6 +519,7 @@ impl<'a> Explorer<'a> {
         self.note_lost(u64::from(bundle.count), &error);
     }
 
+    /// Describes a position in a file of states.
     fn place_of_spilled(&self, (number, offset): (u16, u64)) -> String {
         let older = usize::from(number).checked_sub(1);
         let file = older.and_then(|at| self.older_files.get(at));
@@ -525,6 +537,7 @@ impl<'a> Explorer<'a> {
         self.note_limit(LOST);
     }
 
+    /// Returns whether the search has to stop because of its time limit.
     pub(crate) fn is_late(&self) -> bool {
         let deadline = self.deadline();
         deadline.is_some_and(|end| self.config.clock.now() >= end)
@@ -585,6 +598,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Returns whether a path has more forks than the limit.
     pub(crate) fn is_over_depth(&self, state: &State) -> bool {
         let limit = self.config.limits.max_depth;
         limit.is_some_and(|limit| state.path.depth > limit)
@@ -608,6 +622,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Computes the distances to uncovered code again, if coverage has grown and enough was
+    /// executed.
     fn renew_distances(&mut self) {
         // Every renewal walks the whole program, so it is not done for each new segment.
         let executed = self.statistics.instructions;

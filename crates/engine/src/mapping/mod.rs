@@ -34,9 +34,9 @@ pub struct MemberId(pub u32);
 /// The id of a dstate. Ids are in the order of creation and are not reused.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DstateId {
-    /// Creation number; also the generation of the slot.
+    /// The creation number of the dstate; also the generation of the slot.
     serial: u64,
-    /// Its slot in the table.
+    /// The slot of the dstate in the table.
     slot: u32,
 }
 

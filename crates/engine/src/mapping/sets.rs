@@ -35,7 +35,7 @@ impl Activity {
 /// A set of states of one host, and the dstates in which the host has exactly these states.
 #[derive(Clone, Debug)]
 pub(super) struct StateSet {
-    /// The host.
+    /// The host of the states.
     pub host: HostIndex,
     /// The states, in order; shared with the copies of dstates that are handed out.
     pub members: Arc<Vec<MemberId>>,
@@ -183,6 +183,7 @@ impl Sets {
         (known != id && is_same()).then_some(known)
     }
 
+    /// Removes a set from the index.
     fn unregister(&mut self, id: SetId) {
         let digest = self.get(id).digest;
         if self.index.get(&digest) == Some(&id) {

@@ -27,6 +27,7 @@ fn weight(info: StateInfo) -> f64 {
 }
 
 impl CoverageGuided {
+    /// Sets the weight of a state and updates the sums.
     fn set(&mut self, id: StateId, weight: f64) {
         let at = id.0 as usize;
         if self.weights.len() <= at {
@@ -48,6 +49,7 @@ impl CoverageGuided {
         }
     }
 
+    /// Computes all sums from the weights.
     fn rebuild(&mut self) {
         self.changes = 0;
         let count = self.weights.len();

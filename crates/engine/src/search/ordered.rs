@@ -1,5 +1,5 @@
 //! Searchers that pick the state with the least key, such as the fewest faults; among equals, the
-//! state that was added first.
+//! state that has waited longest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

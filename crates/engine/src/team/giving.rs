@@ -52,7 +52,7 @@ impl Explorer<'_> {
                     let is_worth = team.is_worth(halvings, state.instructions());
                     is_worth.then_some((halvings, id))
                 }
-                // It has to be rematerialised anyway.
+                // A spilled state has to be rematerialised anyway.
                 Stored::Spilled(spilled) => Some((spilled.at.halvings, id)),
                 Stored::Running => None,
             })
@@ -219,7 +219,7 @@ impl Explorer<'_> {
         for (halvings, id) in heaviest {
             let replay = match self.frontier.get(id) {
                 Some(Stored::Live(state)) => state.instructions(),
-                // It has to be rematerialised anyway.
+                // A spilled state has to be rematerialised anyway.
                 Some(Stored::Spilled(_)) => 0,
                 Some(Stored::Running) | None => continue,
             };

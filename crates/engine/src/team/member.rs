@@ -67,11 +67,15 @@ impl Elsewhere {
 pub(crate) struct Report {
     pub(super) statistics: Statistics,
     pub(super) worlds: WorldStatistics,
+    /// Faults that have happened in some world.
     pub(super) fired: Vec<FaultIndex>,
+    /// All limits that the worker has reached.
     pub(super) limits: Vec<&'static str>,
+    /// All warnings of the worker.
     pub(super) warnings: Vec<String>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) solver: SolverStatistics,
+    /// Events for the listener of the lead.
     pub(super) events: Vec<Event>,
     /// The number of states that the worker gave up because there was no time for them.
     pub(super) unsaved: u64,
@@ -91,7 +95,9 @@ pub(crate) enum Phase {
 /// The data of a team behind its lock.
 pub(crate) struct Shared {
     pub(super) phase: Phase,
+    /// Jobs that wait for a worker.
     pub(super) jobs: Vec<Job>,
+    /// Reports that the lead has not merged yet.
     pub(super) reports: Vec<Report>,
     /// The number of workers, including the lead.
     pub(super) workers: usize,
@@ -118,6 +124,7 @@ pub(crate) struct Shared {
 /// The data that the workers of a team share.
 pub(crate) struct Team {
     pub(super) shared: Mutex<Shared>,
+    /// Notified of every change of the shared data.
     pub(super) changed: Condvar,
     /// The number of workers that wait while there are no jobs for them.
     pub(super) wanted: AtomicUsize,
@@ -163,6 +170,7 @@ pub(crate) enum Counted {
 pub(crate) struct Member {
     pub(super) team: Arc<Team>,
     pub(super) is_lead: bool,
+    /// Events for the listener of the lead, until the next report.
     pub(super) events: Arc<Mutex<Vec<Event>>>,
     /// The number of states in the last report to the team.
     pub(super) told: usize,
@@ -170,6 +178,7 @@ pub(crate) struct Member {
     pub(super) growth: usize,
     /// Whether the coverage has grown here since the last exchange.
     pub(crate) has_grown: bool,
+    /// The number of rounds of this worker's search.
     pub(super) rounds: u32,
     /// The round of the next check whether idle workers want dstates.
     pub(super) look_at: u32,
@@ -224,10 +233,12 @@ impl Team {
         }
     }
 
+    /// Locks the shared data.
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
         lock(&self.shared)
     }
 
+    /// Changes the phase of all workers, and wakes them.
     pub(super) fn set_phase(&self, shared: &mut Shared, phase: Phase) {
         shared.phase = phase;
         self.attention

@@ -52,6 +52,7 @@ impl<'e> Explorer<'e> {
         self.visit_worlds(lists, None, must_know, visit);
     }
 
+    /// Visits every feasible world; `own` is a state that is being executed.
     fn visit_worlds(
         &mut self,
         states: &[Vec<StateId>],

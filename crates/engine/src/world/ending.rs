@@ -67,6 +67,7 @@ impl Explorer<'_> {
         true
     }
 
+    /// Returns the dstates of a state, as they are now.
     fn dstates_with(&self, id: StateId) -> Vec<Dstate> {
         let table = &self.world.table;
         let dstates = table.dstates_of(id).into_iter();
@@ -199,6 +200,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Reports a finding if a process has not ended as expected in some world of a dstate.
     fn check_expected(
         &mut self,
         id: StateId,

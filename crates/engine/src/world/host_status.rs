@@ -42,6 +42,7 @@ impl Explorer<'_> {
         self.world.host_status = all.into_values().collect();
     }
 
+    /// Returns what a host is doing, without its files.
     fn status_of(&self, host: HostIndex, state: &State) -> HostStatus {
         let doing = match (&state.net().ending, state.sim().run_state, &state.host) {
             (Some(Ending::Exit(status)), _, _) if status.term.is_none() => {

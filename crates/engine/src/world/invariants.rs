@@ -303,6 +303,7 @@ impl Explorer<'_> {
         broken
     }
 
+    /// Evaluates an invariant on exposed data. Returns the condition under which it is broken.
     fn broken(&mut self, invariant: &Invariant, shown: &[&ExposedData]) -> Option<ExprId> {
         let names = self.host_names();
         let view = view(

@@ -27,6 +27,7 @@ pub struct Explored<'m, 'a> {
 }
 
 impl Explored<'_, '_> {
+    /// Runs or boots the host, and translates why it stopped.
     fn execute(&mut self, disk: Option<&Disk>) -> Result<Exit<Ending>, Option<Fork>> {
         let config = &self.config.config;
         let (exit, fork) = self

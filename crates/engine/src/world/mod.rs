@@ -77,6 +77,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Puts a state into the queue at a time, and marks it quiescent if it has no next event.
     pub(crate) fn enqueue_at(&mut self, id: StateId, next_ns: u64, is_awaiting: bool) {
         self.dequeue(id);
         let host = self.world.table.host(id);

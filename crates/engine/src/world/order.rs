@@ -22,6 +22,7 @@ pub(super) enum By {
 
 /// The search order.
 pub struct SearchOrder {
+    /// What determines the next state.
     pub(super) by: By,
     /// The dstate that runs to its end, and the number of steps that are left for it.
     pub(super) under_way: Option<(DstateId, u32)>,

@@ -139,6 +139,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Advances a state that is being rematerialised by one step towards its target.
     fn step_again(
         &mut self,
         state: &mut State,

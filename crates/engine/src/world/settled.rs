@@ -141,6 +141,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Reports a world to the listener, with the trace and the changed files of each host.
     fn report_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {
         let (mut traces, mut saved) = (BTreeMap::new(), SavedFiles::new());
         for id in chosen {

@@ -78,6 +78,7 @@ impl Explorer<'_> {
         }
     }
 
+    /// Stores dstates with their states; states in the spill file are read from it.
     fn part_of(&self, dstates: &[DstateId]) -> io::Result<WorldPart> {
         let table = &self.world.table;
         let members = dstates.iter().flat_map(|id| table.members(*id));

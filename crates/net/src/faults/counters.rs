@@ -114,6 +114,7 @@ impl FaultCounters {
         found.ok()
     }
 
+    /// Returns the counts of a fault on a host; creates them if necessary.
     fn entry(&mut self, fault: FaultIndex, host: HostIndex) -> &mut Count {
         let key = (fault, host);
         let found = self

@@ -1,4 +1,4 @@
-//! Events between hosts and a live peer, and their text form in traces and recordings.
+//! Events between hosts and a live peer, and their encoding in traces and recordings.
 
 use everett_expr::Digest128;
 
@@ -44,6 +44,7 @@ pub enum PeerAct {
     Reset(ConnectionId),
 }
 
+/// Encodes an entry: its tag, connection and bytes.
 fn put(out: &mut Vec<u8>, tag: u8, connection: ConnectionId, bytes: &[u8]) {
     out.push(tag);
     out.extend_from_slice(&connection.to_le_bytes());

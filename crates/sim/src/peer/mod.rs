@@ -148,6 +148,7 @@ impl Peer {
         }
     }
 
+    /// Returns a recording, to change it; creates it if necessary.
     fn track_mut(&mut self, at: usize) -> &mut Track {
         let tracks = Arc::make_mut(&mut self.tracks);
         if tracks.len() <= at {
@@ -230,6 +231,7 @@ impl Peer {
         connections.len() - 1
     }
 
+    /// Handles a request for a connection: passes it on, or refuses it.
     fn syn_arrives(&mut self, packet: &Packet, window: u64, out: &mut Vec<Packet>) {
         let is_served = self.config.connects_to.is_none() && !self.config.is_udp;
         if !is_served || packet.to.port() != self.config.port {
@@ -240,6 +242,7 @@ impl Peer {
         self.note(at, |number| PendingAct::Plain(HostAct::Open(number)), true);
     }
 
+    /// Passes a datagram on to the peer, or answers that its port is closed.
     fn datagram_arrives(
         &mut self,
         packet: &Packet,
@@ -274,6 +277,7 @@ impl Peer {
         self.connections.iter().rposition(found)
     }
 
+    /// Handles a TCP segment of a host.
     fn segment_arrives(&mut self, packet: &Packet, out: &mut Vec<Packet>) {
         let Some(at) = self.find(packet.to, packet.from) else {
             let wants_answer =
@@ -330,6 +334,7 @@ impl Peer {
         &mut Arc::make_mut(&mut self.connections)[at]
     }
 
+    /// Schedules the next question of a recording.
     fn ask_later(&mut self, track: usize) {
         let at_ns = self.clock_ns.saturating_add(self.config.think_ns);
         self.track_mut(track).ask_ns = Some(at_ns);
@@ -465,6 +470,7 @@ impl Peer {
         }
     }
 
+    /// Returns the index of a connection, given its recording and its number there.
     fn connection_of(&self, track: usize, number: ConnectionId) -> usize {
         match self.config.is_independent {
             true => track,
@@ -617,6 +623,7 @@ fn concretise(
     Ok((concrete, concretised))
 }
 
+/// Appends bytes to the last act if that sends on the same connection.
 fn join(acts: &mut Vec<HostAct>, number: ConnectionId, bytes: &[u8]) {
     match acts.last_mut() {
         Some(HostAct::Send(last, before)) if *last == number => before.extend_from_slice(bytes),

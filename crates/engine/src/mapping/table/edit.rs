@@ -199,11 +199,13 @@ impl Table {
         id(slot, &self.dstates[slot])
     }
 
+    /// Returns the entry of a dstate, unless its slot was reused.
     pub(super) fn entry(&self, id: DstateId) -> Option<&DstateEntry> {
         let entry = self.dstates.get(id.slot);
         entry.filter(|entry| entry.serial == id.serial)
     }
 
+    /// Adds a dstate with these sets, one of each host in order.
     pub(in crate::mapping) fn add_dstate(&mut self, sets: Vec<SetId>) {
         let entry = DstateEntry {
             serial: self.next_serial,
@@ -354,6 +356,7 @@ impl Table {
         gone
     }
 
+    /// Removes states that are in no dstate.
     pub(super) fn forget(&mut self, gone: &[MemberId]) {
         for state in gone {
             self.states.remove(*state);

@@ -85,6 +85,7 @@ pub struct Table {
     states: MemberMap<StateEntry>,
     sets: Sets,
     dstates: Slab<DstateEntry>,
+    /// The creation number of the next dstate.
     next_serial: u64,
     /// The dstate that was created last.
     newest: Option<DstateId>,
