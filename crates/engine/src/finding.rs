@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::source::{SourceFrame, principal};
+use crate::source::SourceFrame;
 use crate::trace::Trace;
 use crate::weight::Weight;
 
@@ -253,11 +253,9 @@ pub struct WorldFinding {
 
 impl WorldFinding {
     /// Creates the finding of a single program.
-    pub fn alone(finding: Finding, host: &str) -> WorldFinding {
-        let place = principal(&finding.stack).cloned().unwrap_or_default();
-        let kind = finding.kind.name().to_owned();
+    pub fn alone(finding: Finding, host: &str, key: FindingKey) -> WorldFinding {
         WorldFinding {
-            key: (kind, place.file, place.line, place.function),
+            key,
             traces: BTreeMap::from([(host.to_owned(), finding.trace.clone())]),
             finding,
             host: host.to_owned(),

@@ -177,6 +177,7 @@ pub(crate) fn native_config(
         random_schedule: None,
         race_skips: 0,
         replaced: Vec::new(),
+        counts_lines: false,
     })
 }
 

@@ -327,6 +327,6 @@ fn as_told(found: &JobFinding) -> WorldFinding {
     };
     WorldFinding {
         traces: found.trace.hosts.clone(),
-        ..WorldFinding::alone(finding, &entry.host)
+        ..WorldFinding::alone(finding, &entry.host, found.key.clone())
     }
 }

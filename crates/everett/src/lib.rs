@@ -97,8 +97,8 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
-    ExploreLimits, InjectedFault, PlannedFault, PlannedHost, PlannedKind, PlannedLimits,
-    PlannedRun, PlannedWorld, Possible,
+    ExploreLimits, InjectedFault, KeptResults, PlannedFault, PlannedHost, PlannedKind,
+    PlannedLimits, PlannedRun, PlannedWorld, Possible,
 };
 pub use plans::HostPlans;
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};

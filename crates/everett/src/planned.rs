@@ -57,6 +57,15 @@ pub struct ExploreLimits {
     pub instructions: u64,
 }
 
+/// What runs keep beside their ends and outputs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeptResults {
+    /// Digests of the files that hosts change.
+    pub files: bool,
+    /// The source lines that hosts execute, by the debug information of their programs.
+    pub lines: bool,
+}
+
 /// A native world that is run with planned faults.
 pub struct PlannedWorld {
     spec: RunSpec,
@@ -133,6 +142,13 @@ impl PlannedRun {
         limited.or(wrong)
     }
 
+    /// The source lines that were executed, as `FILE:LINE`, if they are kept.
+    pub fn lines(&self) -> Vec<String> {
+        let all = self.seen.hosts.values().flat_map(|run| &run.lines);
+        let all: BTreeSet<String> = all.map(|(file, line)| format!("{file}:{line}")).collect();
+        all.into_iter().collect()
+    }
+
     /// A host did not come to its end.
     pub fn hangs(&self) -> bool {
         let hangs = |run: &NativeRun| matches!(run.end, NativeEnd::Hang);
@@ -167,7 +183,7 @@ impl PlannedWorld {
         scenario: &Path,
         calls: &BTreeSet<String>,
         limits: PlannedLimits,
-        keeps_files: bool,
+        kept: KeptResults,
     ) -> Result<PlannedWorld> {
         let session = Session::new();
         let mut spec = RunSpec::new([scenario]);
@@ -194,7 +210,8 @@ impl PlannedWorld {
                 bail!(Usage, "fault searches of worlds have no live peers");
             }
             host.config.finds_panics = true;
-            host.config.keeps_files = keeps_files;
+            host.config.keeps_files = kept.files;
+            host.config.counts_lines = kept.lines;
             host.config.max_memory = limits.memory;
         }
         Ok(PlannedWorld {

@@ -190,8 +190,8 @@ impl Reader<'_> {
                 return Err(self.fail(span, message));
             }
         }
-        if config.impact.coverage > 0.0 || config.impact.script.is_some() {
-            let message = "impacts by coverage or a script are not for injector model";
+        if config.impact.script.is_some() {
+            let message = "an impact by a script is not for injector model";
             let span = place("impact").unwrap_or(0..0);
             return Err(self.fail(span, message.to_owned()));
         }

@@ -2,8 +2,8 @@
 //! planned faults, in this process.
 
 use everett::{
-    ExploreLimits, HostPlans, NativeLimit, PlannedFault, PlannedKind, PlannedLimits, PlannedRun,
-    PlannedWorld, Possible, Session, Summary,
+    ExploreLimits, HostPlans, KeptResults, NativeLimit, PlannedFault, PlannedKind, PlannedLimits,
+    PlannedRun, PlannedWorld, Possible, Session, Summary,
 };
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(crate) struct Worlds {
     /// Calls that may fail.
     calls: BTreeSet<String>,
     limits: PlannedLimits,
-    keeps_files: bool,
+    kept: KeptResults,
     most_output: usize,
     /// Names of the hosts, and of the faults of the scenario.
     hosts: Vec<String>,
@@ -36,14 +36,17 @@ impl Worlds {
     pub(crate) fn new(config: &SearchConfig, calls: BTreeSet<String>) -> Result<Worlds> {
         let scenario = config.folder.join(&config.scenario);
         let limits = limits_of(&config.limits);
-        let keeps_files = config.impact.files > 0.0;
+        let kept = KeptResults {
+            files: config.impact.files > 0.0,
+            lines: config.impact.coverage > 0.0,
+        };
         // Mistakes of the scenario are told before the search begins.
-        let first = PlannedWorld::of(&scenario, &calls, limits, keeps_files)?;
+        let first = PlannedWorld::of(&scenario, &calls, limits, kept)?;
         Ok(Worlds {
             scenario,
             calls,
             limits,
-            keeps_files,
+            kept,
             most_output: usize::try_from(config.limits.output).unwrap_or(usize::MAX),
             hosts: first.hosts().map(str::to_owned).collect(),
             faults: first.faults(),
@@ -56,7 +59,7 @@ impl Worlds {
         let ready = idle().pop();
         let world = match ready {
             Some(world) => world,
-            None => PlannedWorld::of(&self.scenario, &self.calls, self.limits, self.keeps_files)?,
+            None => PlannedWorld::of(&self.scenario, &self.calls, self.limits, self.kept)?,
         };
         let done = work(&world);
         idle().push(world);
@@ -190,7 +193,7 @@ impl Worlds {
             injected: injected.collect(),
             crashes,
             files,
-            coverage: Vec::new(),
+            coverage: run.lines(),
             measured: None,
             isolation: Isolation::Model,
             seconds: 0.0,
@@ -234,7 +237,7 @@ fn plans(faults: &[WorldFault]) -> HostPlans {
 pub(crate) fn possible(scenario: &Path) -> Result<BTreeMap<Possible, u64>> {
     let all = BTreeSet::from(["*".to_owned()]);
     let limits = limits_of(&Limits::default());
-    Ok(PlannedWorld::of(scenario, &all, limits, false)?.possible()?)
+    Ok(PlannedWorld::of(scenario, &all, limits, KeptResults::default())?.possible()?)
 }
 
 fn limits_of(limits: &Limits) -> PlannedLimits {

@@ -15,6 +15,7 @@ mod intrinsic;
 mod locations;
 mod memory;
 mod moves;
+mod optimised;
 mod print;
 mod shape;
 #[cfg(test)]
@@ -32,12 +33,12 @@ use crate::address;
 use crate::code::{
     self, Assembly, Body, Code, ExternalId, FunctionId, GlobalId, Program, SegmentId,
 };
-use crate::debug::FileId;
 use crate::library::LibraryFolders;
 use crate::module::{Alias, Function, Instruction, InstructionKind, Linkage, Module, Value};
 use fold::{Addresses, Folder};
 use globals::Layout;
 use intrinsic::Intrinsic;
+use optimised::Optimised;
 use shape::{Part, PartKind, Shape};
 
 /// Options for lowering.
@@ -100,6 +101,8 @@ pub(crate) struct Context<'a> {
     /// By global of the module.
     global_ids: Vec<Option<GlobalId>>,
     pointer_shape: Rc<Shape>,
+    /// The functions that the compiler optimised.
+    optimised: Optimised,
 }
 
 impl Context<'_> {
@@ -173,6 +176,7 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
         roles: Vec::new(),
         global_ids: layout.ids.clone(),
         pointer_shape: Rc::new(pointer_shape()),
+        optimised: Optimised::of(module),
     };
     let names = assign_functions(&mut cx, options);
     layout.fill(&mut cx.folder)?;
@@ -187,7 +191,7 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
         library: LibraryFolders::of(module),
         ..Program::default()
     };
-    program.optimised_file = optimised_file(module, &program.library);
+    program.optimised_file = cx.optimised.file(module, &program.library);
     program.functions = lower_functions(&mut cx, names, &locations.functions);
     number_branches(&mut program);
     add_symbols(&mut cx, &mut program);
@@ -213,27 +217,6 @@ fn number_branches(program: &mut Program) {
             }
         }
     }
-}
-
-/// A file of the user that the compiler optimised. Rust says so for what it compiles at once; C
-/// says it of all that is linked as bitcode, but then marks the functions that are not optimised.
-fn optimised_file(module: &Module, library: &LibraryFolders) -> Option<String> {
-    let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
-    let units = module.debug.units.iter().filter(|unit| unit.optimised);
-    let units: Vec<String> = units.filter_map(|unit| path(unit.file)).collect();
-    let functions = module.functions.iter().filter(|function| {
-        let attributes = module.attributes(function.attributes);
-        !function.is_declaration() && !attributes.is_some_and(|list| list.function.optnone)
-    });
-    let files = functions.filter_map(|function| {
-        let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
-        path(subprogram.file)
-    });
-    // The name of a unit of Rust is its file with a number behind it.
-    let is_optimised = |file: &String| units.iter().any(|unit| unit.starts_with(file.as_str()));
-    files
-        .filter(|file| !library.contains(file))
-        .find(is_optimised)
 }
 
 /// Assigns every function its role and address; returns all names, those of the module first.

@@ -362,6 +362,7 @@ pub struct FunctionAttributes {
     pub noinline: bool,
     /// Unoptimised code: nothing is computed that the source does not request.
     pub optnone: bool,
+    pub minsize: bool,
     pub strictfp: bool,
     pub willreturn: bool,
     pub cold: bool,

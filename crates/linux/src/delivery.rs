@@ -137,6 +137,7 @@ impl Kernel<'_, '_> {
                 break;
             };
             let signal = self.store_overrun(signal);
+            self.vm.order_by_all_objects(false);
             self.run_handler(&signal, action, None)?;
         }
         self.discard_ignored();

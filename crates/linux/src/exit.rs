@@ -118,8 +118,12 @@ impl HostState {
         process.state_change = None;
         let (parent, exit_signal) = (process.parent, process.exit_signal);
         let descriptors = std::mem::take(&mut process.descriptors);
+        // Nobody is left who could see that a standard stream is closed.
+        let is_last = self.processes.len() == 1;
         for (_, descriptor) in descriptors.iter() {
-            self.close(pid, descriptor.description);
+            if !is_last || !self.files.is_standard_stream(descriptor.description) {
+                self.close(pid, descriptor.description);
+            }
         }
         self.return_break(memory);
         self.announce_exit(pid);

@@ -54,6 +54,7 @@ impl HostState {
             About::Arguments => return strings(&process.execution.args),
             About::Environment => return strings(&process.execution.env),
             About::Name => format!("{}\n", self.name_of(process.pid)),
+            About::ControlGroup => "0::/\n".to_owned(),
             About::Transfers => "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\n\
                                  write_bytes: 0\ncancelled_write_bytes: 0\n"
                 .to_owned(),

@@ -146,7 +146,7 @@ impl Kernel<'_, '_> {
         if unmapped {
             return Err(Errno::EFAULT.into());
         }
-        Ok(self.vm.check_range(address, len, write)?)
+        Ok(self.vm.check_kernel_range(address, len, write)?)
     }
 
     /// A copy of guest memory, symbolic bytes included.
@@ -205,18 +205,27 @@ impl Kernel<'_, '_> {
         self.write_buffer(address, &Buffer::with_bytes(bytes, bytes.len()))
     }
 
-    /// Concrete bytes of guest memory. Symbolic bytes are
-    /// concretized, with one path for each value.
+    /// Concrete bytes of guest memory. Symbolic bytes are concretized, with one path for each
+    /// value. Uninitialised bytes count as zero: a structure has fields that the call ignores, or
+    /// only hands back.
     pub fn read_bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Stop> {
         let buffer = self.read_buffer(address, len)?;
         let mut bytes = buffer.bytes().to_vec();
         for (at, byte) in bytes.iter_mut().enumerate() {
             if buffer.has_symbolic(at, 1) {
                 let value = buffer.byte(self.vm.arena, at);
+                let value = self.vm.zero_uninitialised(value);
                 *byte = self.vm.concretize(value)? as u8;
             }
         }
         Ok(bytes)
+    }
+
+    /// A concrete 64-bit number in guest memory that the call only hands back.
+    pub fn read_cookie(&mut self, address: u64) -> Result<u64, Stop> {
+        let value = self.read_value(address, 8)?;
+        let value = self.vm.zero_uninitialised(value);
+        Ok(self.vm.concretize(value)?)
     }
 
     /// A concrete 64-bit number in guest memory.

@@ -50,6 +50,7 @@ mod native;
 mod native_files;
 mod numbers;
 mod objects;
+mod ordering;
 mod outcome;
 mod owners;
 mod packets;

@@ -11,8 +11,11 @@ use crate::kernel::{Kernel, Stop};
 const MAX_FILE: u64 = 1 << 32;
 /// The largest file of ext4.
 const MAX_FILE_OF_LINUX: u64 = 1 << 44;
-/// Bytes written to files between two counts of what all files hold.
+/// Bytes written to files between two counts of what all files hold, at most: a large limit would
+/// be exceeded by more.
 const BETWEEN_COUNTS: u64 = 1 << 20;
+/// The part of the limit that files may hold beyond it, because they are not counted at each write.
+const INEXACT_PART: u64 = 64;
 
 /// Says that memory was refused.
 pub(crate) const NO_MEMORY: &str =
@@ -76,7 +79,7 @@ impl Kernel<'_, '_> {
         let touched = more.saturating_add(PAGE_SIZE).next_multiple_of(PAGE_SIZE);
         let touched = touched.saturating_add(offset / PAGE_SIZE * ENTRY);
         let uncounted = self.host.uncounted_writes.saturating_add(touched);
-        if uncounted <= BETWEEN_COUNTS.min(most) {
+        if uncounted <= BETWEEN_COUNTS.min(most / INEXACT_PART) {
             self.host.uncounted_writes = uncounted;
             return Ok(());
         }

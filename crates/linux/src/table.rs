@@ -122,7 +122,12 @@ impl Kernel<'_, '_> {
         let raw = call.args;
         let args = self.concrete_arguments(row, call)?;
         let entry = call.entry;
-        (row.handler)(self, &Call { raw, args, entry })
+        let ordering = self.ordering_of(row, &args);
+        let answer = (row.handler)(self, &Call { raw, args, entry });
+        if answer.is_ok() {
+            self.order_threads(&ordering);
+        }
+        answer
     }
 
     /// The arguments that the row demands to be concrete; the others are 0.

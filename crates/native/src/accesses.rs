@@ -18,6 +18,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use crate::operands::{
     Accesses, LONGEST, MemoryOperand, instruction_at, is_atomic, shared_accesses,
 };
+use crate::points::library_folders;
 use crate::priorities::Order;
 use crate::tracee::Tracee;
 
@@ -128,19 +129,7 @@ impl Candidates {
         let bytes = std::fs::read(program).ok()?;
         let file = object::File::parse(&*bytes).ok()?;
         let loader = addr2line::Loader::new(program).ok()?;
-        let functions = file
-            .symbols()
-            .filter(|symbol| symbol.kind() == SymbolKind::Text);
-        let functions = functions.filter_map(|symbol| {
-            let address = symbol.address();
-            let loader = &loader;
-            let file = move || {
-                let location = loader.find_location(address).ok()??;
-                location.file.map(str::to_owned)
-            };
-            Some((symbol.name().ok()?, file))
-        });
-        let folders = LibraryFolders::by_functions(functions);
+        let folders = library_folders(&file, &loader);
         let own = code_of_program(&file, &folders).ok()?;
         let mut addresses = BTreeSet::new();
         for (start, len, _) in loader.find_location_range(0, u64::MAX).ok()? {

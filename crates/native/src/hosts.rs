@@ -330,7 +330,6 @@ fn boot_all<'c>(
     let mut all = Vec::with_capacity(hosts.len());
     let memory = MemoryAccount::hosts(hosts.len());
     let mut world_faults = Vec::new();
-    let max_calls = hosts.iter().map(|host| host.config.max_calls).max();
     for ((host, guide), at) in hosts.iter().zip(guides).zip(0..) {
         let mut oracle = NativeOracle::new(guide.source);
         if at == 0 {
@@ -367,7 +366,7 @@ fn boot_all<'c>(
                 peer,
                 is_on: false,
                 set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
-                max_calls: max_calls.unwrap_or(0),
+                max_calls: host.config.max_calls,
             },
             sim: SimHost { counters, ..sim },
             end: None,

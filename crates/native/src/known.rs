@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::allocations::Allocator;
+use crate::line_coverage::CoverableLines;
 
 /// What is known of a program.
 #[derive(Default, Debug)]
@@ -50,17 +51,32 @@ impl KnownProgram {
 
 /// What is known of the programs of a host. Clones share it.
 #[derive(Clone, Default, Debug)]
-pub struct KnownPrograms(Arc<Mutex<BTreeMap<PathBuf, Arc<KnownProgram>>>>);
+pub struct KnownPrograms {
+    programs: Shared<KnownProgram>,
+    lines: Shared<CoverableLines>,
+}
+
+/// What is known of some kind, by program.
+type Shared<T> = Arc<Mutex<BTreeMap<PathBuf, Arc<T>>>>;
 
 impl KnownPrograms {
     /// What is known of a program, whose file must not change while this lives.
     pub(crate) fn get(&self, program: &Path) -> std::io::Result<Arc<KnownProgram>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(program) {
             return Ok(known.clone());
         }
         let known = Arc::new(KnownProgram::of(program)?);
         all.insert(program.to_owned(), known.clone());
         Ok(known)
+    }
+
+    /// The lines of a program that can be covered.
+    pub(crate) fn lines(&self, program: &Path) -> Arc<CoverableLines> {
+        let mut all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = all.entry(program.to_owned());
+        lines
+            .or_insert_with(|| Arc::new(CoverableLines::of(program)))
+            .clone()
     }
 }

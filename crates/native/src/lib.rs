@@ -20,6 +20,7 @@ mod jumps;
 mod known;
 mod leaks;
 mod libraries;
+mod line_coverage;
 mod machine;
 mod memory_account;
 mod namespace;
@@ -50,6 +51,7 @@ pub use events::{Event, EventKind};
 pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use known::KnownPrograms;
 pub use libraries::libraries;
+pub use line_coverage::SourceLine;
 pub use machine::{
     Deadline, NativeConfig, NativeEnd, NativeLimit, NativeRun, SentPacket, run, run_watched,
 };

@@ -35,6 +35,7 @@ use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
 use crate::known::KnownPrograms;
+use crate::line_coverage::{LineCoverage, SourceLine};
 use crate::memory_account::MemoryAccount;
 use crate::operands::HeldWrite;
 use crate::oracle::{NativeOracle, Source};
@@ -84,6 +85,8 @@ pub struct NativeConfig {
     pub race_skips: u32,
     /// Functions that are not executed, by image number.
     pub replaced: Vec<Vec<Replaced>>,
+    /// Count the source lines that are executed.
+    pub counts_lines: bool,
 }
 
 /// Says whether the time of a run is over: this crate has no clock.
@@ -175,6 +178,8 @@ pub struct NativeRun {
     pub is_of_child: bool,
     /// The call stacks at which planned faults of calls and allocations happened, in order.
     pub injected: Vec<NativeStack>,
+    /// The source lines that were executed, if they are counted.
+    pub lines: BTreeSet<SourceLine>,
     /// Failures of calls and allocations that were injected, as the model words them.
     pub failures: BTreeSet<String>,
     /// Virtual time at the end.
@@ -311,6 +316,8 @@ pub(crate) struct NativeMachine<'c> {
     panics: Panics,
     /// Functions that are not executed.
     replacements: Replacements,
+    /// Lines that are covered, if they are counted.
+    line_coverage: LineCoverage,
     /// Racing accesses that are watched, in the first program.
     races: Races,
     /// Passes files into processes.

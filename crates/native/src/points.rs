@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use everett_ir::library::LibraryFolders;
 use everett_linux::TaskName;
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSymbol, SymbolKind};
 
 /// A preemption point of a trace, as the vm passed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,6 +53,24 @@ pub struct Lines {
 
 /// Functions that check accesses, by the beginnings of their names.
 const CHECKS: [&str; 2] = ["__asan_load", "__asan_store"];
+
+/// Returns the folders of the libraries that a native program was linked with.
+pub(crate) fn library_folders(
+    program: &object::File<'_>,
+    loader: &addr2line::Loader,
+) -> LibraryFolders {
+    let functions = program
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text);
+    LibraryFolders::by_functions(functions.filter_map(|symbol| {
+        let address = symbol.address();
+        let file = move || {
+            let location = loader.find_location(address).ok()??;
+            location.file.map(str::to_owned)
+        };
+        Some((symbol.name().ok()?, file))
+    }))
+}
 
 /// The last part of a path.
 fn name_of(file: &str) -> &str {

@@ -386,14 +386,35 @@ impl Vm<'_> {
 
     /// Checks that `len` bytes at a concrete address are accessible, for operations on ranges.
     pub fn check_range(&mut self, address: u64, len: u64, write: bool) -> Result<(), Interrupt> {
+        self.check_range_for(address, len, write, false)
+    }
+
+    /// Checks a range that the kernel accesses for a system call of the program.
+    pub fn check_kernel_range(
+        &mut self,
+        address: u64,
+        len: u64,
+        write: bool,
+    ) -> Result<(), Interrupt> {
+        self.check_range_for(address, len, write, true)
+    }
+
+    fn check_range_for(
+        &mut self,
+        address: u64,
+        len: u64,
+        write: bool,
+        by_kernel: bool,
+    ) -> Result<(), Interrupt> {
         if len > 0 {
             self.checked(address, len, write)?;
-            if self.races_enabled() {
+            if self.checks_races() {
                 self.check_race(Access {
                     pointer: Value::concrete(address),
                     len,
                     write,
                     atomic: false,
+                    by_kernel,
                 })?;
             }
             if write && self.options.log_writes {

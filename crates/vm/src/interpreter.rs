@@ -227,7 +227,8 @@ impl<'a> Vm<'a> {
                             pointer,
                             len: u64::from(bytes),
                             write: false,
-                            atomic
+                            atomic,
+                            by_kernel: false,
                         }));
                     }
                     let address = pointer.bits.wrapping_add(offset as i64 as u64);
@@ -262,7 +263,8 @@ impl<'a> Vm<'a> {
                             pointer,
                             len: u64::from(bytes),
                             write: true,
-                            atomic
+                            atomic,
+                            by_kernel: false,
                         }));
                     }
                     let value = self.fit(at.read(src), usize::from(bytes));
@@ -467,6 +469,7 @@ impl<'a> Vm<'a> {
             len: u64::from(bytes),
             write: true,
             atomic: true,
+            by_kernel: false,
         })
     }
 

@@ -22,12 +22,19 @@ pub(crate) struct Access {
     pub write: bool,
     /// Whether it is atomic.
     pub atomic: bool,
+    /// Whether the kernel makes it for the program.
+    pub by_kernel: bool,
 }
 
 impl Vm<'_> {
     /// Whether the loop that checks every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
-        self.points != PreemptionPoints::None || self.races_enabled() || self.options.log_writes
+        self.points != PreemptionPoints::None || self.records_accesses()
+    }
+
+    /// Whether accesses are recorded, for races or as a log.
+    pub(crate) fn records_accesses(&self) -> bool {
+        self.checks_races() || self.options.log_writes
     }
 
     /// Yields once before an access that is a preemption point.
@@ -45,7 +52,7 @@ impl Vm<'_> {
             self.thread.passed_preemption_point = true;
             return Err(Interrupt::PreemptionPoint);
         }
-        if self.races_enabled() {
+        if self.checks_races() {
             self.check_race(access)?;
         }
         if self.options.log_writes && access.write && access.pointer.term.is_none() {
@@ -78,7 +85,7 @@ impl Vm<'_> {
             return Err(Interrupt::PreemptionPoint);
         }
         if let Callee::Assembly(index) = call.callee
-            && self.races_enabled()
+            && self.checks_races()
             && self.is_atomic(index)
             && let Some(pointer) = args.first()
         {
@@ -87,6 +94,7 @@ impl Vm<'_> {
                 len: 1,
                 write: true,
                 atomic: true,
+                by_kernel: false,
             })?;
         }
         Ok(())

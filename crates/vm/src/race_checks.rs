@@ -9,9 +9,14 @@ use crate::races::{GRANULE, MAX_GRANULES, RecordedAccess};
 use crate::stacks::StackId;
 use crate::vm::{Interrupt, Vm};
 
+/// Numbers of kernel objects begin here, among those of granules: no address is so high.
+const KERNEL_OBJECTS: u64 = 1 << 62;
+/// Stands for all kernel objects.
+const ALL_OBJECTS: u64 = KERNEL_OBJECTS - 1;
+
 impl Vm<'_> {
     /// Whether race detection is on and the process has more than one thread.
-    pub(crate) fn races_enabled(&self) -> bool {
+    pub fn checks_races(&self) -> bool {
         self.options.check_races && !self.alone
     }
 
@@ -20,6 +25,27 @@ impl Vm<'_> {
         if self.options.check_races {
             let parent = self.thread.number;
             Arc::make_mut(&mut self.memory.races).fork(parent, child);
+        }
+    }
+
+    /// Orders the running thread after all that used a kernel object before it, and before all
+    /// that use it later.
+    pub fn order_by_object(&mut self, object: u64) {
+        if self.checks_races() {
+            let thread = self.thread.number;
+            let races = Arc::make_mut(&mut self.memory.races);
+            races.synchronise(thread, KERNEL_OBJECTS + object, true);
+            races.release(thread, ALL_OBJECTS);
+        }
+    }
+
+    /// Orders the running thread after all that used any kernel object before it. `releases`
+    /// tells whether others that do the same later are ordered after it.
+    pub fn order_by_all_objects(&mut self, releases: bool) {
+        if self.checks_races() {
+            let thread = self.thread.number;
+            let races = Arc::make_mut(&mut self.memory.races);
+            races.synchronise(thread, ALL_OBJECTS, releases);
         }
     }
 
@@ -33,7 +59,8 @@ impl Vm<'_> {
         let thread = self.thread.number;
         let end = address.saturating_add(access.len);
         let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
-        let is_library = self.is_in_library();
+        // The kernel accesses what the program gave to the library.
+        let is_library = !access.by_kernel && self.is_in_library();
         let is_constant = |object: &crate::memory::Object| object.kind == ObjectKind::Constant;
         if self.memory.near(address).is_none_or(is_constant) {
             return Ok(());

@@ -94,6 +94,13 @@ impl Races {
         }
     }
 
+    /// Records what orders later threads, but not this one.
+    pub(crate) fn release(&mut self, thread: u32, granule: u64) {
+        let clock = self.clocks.entry(thread).or_default();
+        self.released.entry(granule).or_default().join(clock);
+        clock.advance(thread);
+    }
+
     /// Records a plain access and returns an earlier access that it races with.
     pub(crate) fn access(&mut self, granule: u64, new: RecordedAccess) -> Option<RecordedAccess> {
         let clock = self.clocks.entry(new.thread).or_default();

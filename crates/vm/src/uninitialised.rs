@@ -62,6 +62,28 @@ impl Vm<'_> {
         }
     }
 
+    /// A value with zeros for uninitialised bytes, for a reader that may ignore or copy them.
+    pub fn zero_uninitialised(&mut self, value: Value) -> Value {
+        match value.term {
+            Some(term) if self.options.check_uninitialised => {
+                let shadow = shadow(self.arena, term);
+                Value::of_term(self.arena, shadow.value)
+            }
+            _ => value,
+        }
+    }
+
+    /// The lowest bits of a value: what is above them does not matter.
+    pub fn low_bits(&mut self, value: Value, bits: u32) -> Value {
+        match value.term {
+            Some(term) if self.arena.width(term) > bits => {
+                let term = self.arena.extract(term, 0, bits);
+                Value::of_term(self.arena, term)
+            }
+            _ => value,
+        }
+    }
+
     /// A term that a decision may depend on: reports it if it depends on uninitialised
     /// memory, and returns it without.
     ///

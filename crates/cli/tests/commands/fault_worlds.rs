@@ -462,7 +462,7 @@ fn scenarios_are_explored_with_symbolic_inputs() {
         "out/{}/findings/0001",
         explored[1]["folder"].as_str().unwrap()
     );
-    expect(everett(&folder).args(["replay", &finding]), 1);
+    expect(everett(&folder).args(["replay", &finding]), 0);
     // Only worlds can be explored.
     fs::write(
         folder.join("real.toml"),
@@ -474,4 +474,32 @@ fn scenarios_are_explored_with_symbolic_inputs() {
         2,
     );
     assert!(text(&refused).contains("only worlds can be explored"));
+}
+
+#[test]
+fn lines_of_worlds_are_covered() {
+    let folder = folder("fault-worlds-covered");
+    build(&folder, "recovers", RECOVERS, &["-g"]);
+    fs::write(folder.join("world.toml"), RECOVERING_WORLD).expect("written");
+    let search = format!("{RECOVERING_SEARCH}[impact]\ncoverage = 1\n");
+    fs::write(folder.join("search.toml"), search).expect("written");
+    for jobs in ["1", "2"] {
+        let out = format!("out-{jobs}");
+        let run = ["faults", "run", "search.toml", "--search", "exhaustive"];
+        expect(
+            everett(&folder)
+                .args(run)
+                .args(["--jobs", jobs, "--out", &out]),
+            0,
+        );
+        let summary = summary(&folder.join(&out));
+        // Without faults all lines but the three of the recovery and that of a short input; with
+        // them two of these more: the condition, and the return. The program ends there.
+        assert_eq!(summary["lines_covered"][1], 11, "{summary}");
+        assert_eq!(summary["lines_covered"][0], 9, "{summary}");
+        let first = outcome(&summary, "host node function write errno EIO number 1");
+        assert_eq!(first["impact"], 2.0, "{summary}");
+        let second = outcome(&summary, "host node function write errno EIO number 2");
+        assert_eq!(second["impact"], 0.0, "{summary}");
+    }
 }

@@ -278,14 +278,16 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) -> bool {
         let place = self.worker.place_of(state, bug);
-        let first = self.findings.count(place.key(bug));
+        let key = place.key(bug);
+        let first = self.findings.count(key.clone());
         if !first && !self.config.all_findings {
             return false;
         }
         let files = self.changed_files(state);
         let finding = self.worker.finding(state, bug, place, trace, output);
         let finding = Finding { files, ..finding };
-        listener.finding(&WorldFinding::alone(finding, &self.config.hosts[0].name));
+        let host = &self.config.hosts[0].name;
+        listener.finding(&WorldFinding::alone(finding, host, key));
         first
     }
 

@@ -207,8 +207,7 @@ impl<'a> Body<'a, '_> {
         }
         self.code.parameter_registers = self.code.registers;
         self.code.by_value = self.copied_parameters();
-        let attributes = self.cx.module.attributes(function.attributes);
-        self.code.optimised = !attributes.is_some_and(|list| list.function.optnone);
+        self.code.optimised = self.cx.optimised.contains(self.cx.module, function);
         if let Type::Function {
             result, varargs, ..
         } = self.cx.module.types[function.ty]

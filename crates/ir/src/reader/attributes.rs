@@ -165,6 +165,7 @@ fn set_flag(group: &mut Group, attribute: u64) {
         kind::NAKED => function.naked = true,
         kind::NOINLINE => function.noinline = true,
         kind::OPTNONE => function.optnone = true,
+        kind::MINSIZE => function.minsize = true,
         kind::NORETURN => function.noreturn = true,
         kind::NOUNWIND => function.nounwind = true,
         kind::RETURNS_TWICE => function.returns_twice = true,

@@ -188,6 +188,7 @@ pub mod metadata {
 pub mod attributes {
     pub const ALIGN: u64 = 1;
     pub const BYVAL: u64 = 3;
+    pub const MINSIZE: u64 = 6;
     pub const NAKED: u64 = 7;
     pub const NEST: u64 = 8;
     pub const NOALIAS: u64 = 9;

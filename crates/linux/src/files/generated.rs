@@ -5,6 +5,8 @@
 pub enum About {
     /// `cmdline`.
     Arguments,
+    /// `cgroup`.
+    ControlGroup,
     /// `comm`.
     Name,
     /// `environ`.
@@ -25,7 +27,8 @@ pub enum About {
 
 impl About {
     /// All of them: name, kind and permission bits.
-    pub const ALL: [(&'static str, About, u32); 9] = [
+    pub const ALL: [(&'static str, About, u32); 10] = [
+        ("cgroup", About::ControlGroup, 0o444),
         ("cmdline", About::Arguments, 0o444),
         ("comm", About::Name, 0o644),
         ("environ", About::Environment, 0o400),

@@ -109,6 +109,12 @@ impl Files {
         DescriptionId(index as u32)
     }
 
+    /// Returns whether an open file is the standard input or an output stream of the host.
+    pub(crate) fn is_standard_stream(&self, id: DescriptionId) -> bool {
+        let description = self.description(id);
+        description.is_some_and(|one| matches!(one.target, Target::Stdin(_) | Target::Output(_)))
+    }
+
     /// The open file description with this id.
     pub fn description(&self, id: DescriptionId) -> Option<&Description> {
         self.descriptions.get(id.0 as usize)?.as_ref()

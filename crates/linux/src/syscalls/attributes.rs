@@ -356,11 +356,12 @@ impl Kernel<'_, '_> {
             return Ok(times);
         }
         for (time, at) in times.iter_mut().zip([0, 16]) {
-            let seconds = self.read_u64(address.wrapping_add(at))? as i64;
+            // Seconds do not matter beside the special values, and need not be initialised.
             *time = match self.read_u64(address.wrapping_add(at + 8))? {
                 NOW => Time::Now,
                 KEPT => Time::Kept,
                 rest if rest < SECOND_NS as u64 => {
+                    let seconds = self.read_u64(address.wrapping_add(at))? as i64;
                     let whole = seconds.saturating_mul(SECOND_NS);
                     Time::At(whole.saturating_add(rest as i64))
                 }

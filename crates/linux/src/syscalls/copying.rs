@@ -54,7 +54,11 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SEALED: u32 = 1;
     /// The longest name, without the kernel's prefix.
     const NAME_MAX: usize = 249;
+    const HUGE_PAGES: u64 = 4;
     let flags = call.args[1];
+    if flags & HUGE_PAGES != 0 {
+        kernel.refuse("memfd_create", "memfd_create with MFD_HUGETLB");
+    }
     if flags & !KNOWN != 0 || flags & (NO_EXECUTE | EXECUTABLE) == NO_EXECUTE | EXECUTABLE {
         return Err(Errno::EINVAL.into());
     }

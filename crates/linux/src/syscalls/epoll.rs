@@ -77,7 +77,7 @@ fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if command != REMOVE {
         let bytes = kernel.read_value(call.args[3], 4)?;
         events = kernel.vm.concretize(bytes)? as u32;
-        data = kernel.read_u64(call.args[3].wrapping_add(4))?;
+        data = kernel.read_cookie(call.args[3].wrapping_add(4))?;
     }
     let (own, own_description) = kernel.description(call.int(0))?;
     let (descriptor, description) = kernel.description(call.int(2))?;

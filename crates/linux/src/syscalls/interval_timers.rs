@@ -173,7 +173,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let event = match call.args[1] {
         0 => None,
         address => {
-            let value = kernel.read_u64(address)?;
+            let value = kernel.read_cookie(address)?;
             let rest = kernel.read_bytes(address.wrapping_add(8), 12)?;
             let word = |at: usize| {
                 let bytes = rest[4 * at..4 * at + 4].first_chunk();

@@ -7,8 +7,8 @@ use crate::bytes::Bytes;
 use crate::capabilities::SYS_CHROOT;
 use crate::errno::Errno;
 use crate::files::{
-    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, Target, WRITE,
-    Walk,
+    About, Dentry, Description, Device, FsCredentials, Generated, Inode, InodeKind, OpenFlags,
+    READ, Target, WRITE, Walk,
 };
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -480,13 +480,37 @@ impl Kernel<'_, '_> {
             self.open_or_create(base, &path, flags, mode)?
         } else {
             let follow = !flags.has(OpenFlags::NO_FOLLOW);
-            let id = self.resolve(base, &path, follow)?;
-            self.open_existing(id, flags)?
+            let found = self.resolve(base, &path, follow);
+            if let Err(Errno::ENOENT) = found {
+                self.refuse_kernel_file(&path);
+            }
+            self.open_existing(found?, flags)?
         };
         const DROPPED: u32 =
             OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE | OpenFlags::TERMINAL;
         self.install(to, Description::new(target, flags.0 & !DROPPED));
         Ok(Value::concrete(to as u64))
+    }
+
+    /// Notes that a file was not found that a real kernel may have: the model has few of those.
+    fn refuse_kernel_file(&mut self, path: &[u8]) {
+        /// Folders in which programs, not the kernel, create what they look for, and those of
+        /// which a real machine need not have more than the model.
+        const OTHERS: &[&[u8]] = &[
+            b"/dev/shm/",
+            b"/dev/mqueue/",
+            b"/dev/pts/",
+            b"/dev/disk/",
+            b"/sys/fs/cgroup/",
+        ];
+        let is_below = |folders: &[&[u8]]| folders.iter().any(|folder| path.starts_with(folder));
+        let of_process = path.strip_prefix(b"/proc/");
+        let of_process =
+            of_process.is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+        if is_below(&[b"/proc/", b"/sys/", b"/dev/"]) && !is_below(OTHERS) && !of_process {
+            let path = String::from_utf8_lossy(path).into_owned();
+            self.refuse("open", format!("the file {path}"));
+        }
     }
 
     fn open_or_create(
@@ -571,6 +595,11 @@ impl Kernel<'_, '_> {
 
     /// Opens an existing file. Nothing changes if it cannot be opened.
     fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
+        let kind = &self.host.files.tree.get(id).kind;
+        if let InodeKind::Generated(Generated::Process(_, About::Mappings)) = kind {
+            let what = "what is no mapping of the program's own in /proc/PID/maps";
+            self.refuse("open", what);
+        }
         let inode = self.host.files.tree.get(id);
         let is_directory = inode.is_directory();
         if flags.has(OpenFlags::DIRECTORY) && !is_directory {

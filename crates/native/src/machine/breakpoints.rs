@@ -12,6 +12,7 @@ use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::known::KnownProgram;
 use crate::leaks;
+use crate::line_coverage::CoverableLines;
 use crate::oracle::{self, NativeOracle, Source};
 use crate::panics::Panics;
 use crate::points::Lines;
@@ -56,6 +57,12 @@ impl NativeConfig {
     /// What is known of a program that could be read before.
     fn known_program(&self, image: usize) -> Option<Arc<KnownProgram>> {
         self.known.get(self.programs.get(image)?).ok()
+    }
+
+    /// The lines of a program whose coverage is counted, if it is.
+    pub(super) fn coverable_lines(&self, image: usize) -> Option<Arc<CoverableLines>> {
+        let program = self.programs.get(image).filter(|_| self.counts_lines)?;
+        Some(self.known.lines(program))
     }
 
     /// Whether the model is asked about allocations.
@@ -167,7 +174,7 @@ impl NativeMachine<'_> {
 
     /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
-        if self.at_replaced(name)? {
+        if self.at_replaced(name)? || self.at_line(name)? {
             return Ok(AtAllocator::GoesOn);
         }
         if let Some(at) = self.at_shared_access(name)? {
@@ -277,6 +284,18 @@ impl NativeMachine<'_> {
         };
         replacements::leave(&mut native.tracee, registers, value)?;
         Ok(true)
+    }
+
+    /// Counts the line that a thread begins to execute for the first time. Returns whether it
+    /// has stopped for that.
+    fn at_line(&mut self, name: TaskName) -> Result<bool, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(false);
+        };
+        let reached = self
+            .line_coverage
+            .reached(native.image, &mut native.tracee)?;
+        Ok(reached)
     }
 
     /// Handles a thread that is about to raise an exception.

@@ -47,9 +47,12 @@ impl<'c> NativeMachine<'c> {
             restarts,
             account,
             injected,
+            line_coverage,
             ..
         } = self;
-        let begun = NativeMachine::begin(config, Some(disk), (arena, oracle), watcher, account)?;
+        let mut begun =
+            NativeMachine::begin(config, Some(disk), (arena, oracle), watcher, account)?;
+        begun.line_coverage.covered = line_coverage.covered;
         Ok(NativeMachine {
             calls,
             events,
@@ -116,6 +119,7 @@ impl<'c> NativeMachine<'c> {
         let mut access_points = AccessPoints::default();
         let mut threads = BTreeMap::new();
         let mut replacements = Replacements::default();
+        let mut line_coverage = LineCoverage::default();
         let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
         let tasks = host.alive();
         for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
@@ -147,6 +151,9 @@ impl<'c> NativeMachine<'c> {
                 panics = config.watch_panics(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
                 access_points = config.access_points(&oracle, &tracee)?;
+            }
+            if let Some(lines) = config.coverable_lines(image) {
+                line_coverage.watch(execution.image, &lines, &mut tracee)?;
             }
             let native = NativeThread {
                 loading: loading::begin(&mut tracee)?,
@@ -201,6 +208,7 @@ impl<'c> NativeMachine<'c> {
             jumps,
             panics,
             replacements,
+            line_coverage,
             races,
             channel,
             shared_files: SharedFiles::default(),
@@ -264,6 +272,7 @@ impl<'c> NativeMachine<'c> {
             stack: std::mem::take(&mut self.stack),
             is_of_child: crashed.is_some_and(|name| !booted.contains(&name.pid)),
             injected: std::mem::take(&mut self.injected),
+            lines: std::mem::take(&mut self.line_coverage.covered),
             failures: {
                 let failures = self.host.injected_failures().iter();
                 failures.map(|one| one.what.to_string()).collect()

@@ -179,6 +179,10 @@ impl NativeMachine<'_> {
                 .watch(execution.image, functions, program, tracee);
             watched?;
         }
+        if let Some(lines) = self.config.coverable_lines(image) {
+            let tracee = &mut native.tracee;
+            self.line_coverage.watch(execution.image, &lines, tracee)?;
+        }
         Ok(())
     }
 

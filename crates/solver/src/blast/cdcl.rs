@@ -111,11 +111,12 @@ impl Backend for Cdcl {
         // stands, if no clause was added since.
         let same = self.assumed.iter().zip(assumptions);
         let common = same.take_while(|(one, other)| one == other).count();
+        // Before variables are unassigned, which would put each of them back.
+        self.heap.clear();
         self.backtrack(common as u32);
         self.assumed.clear();
         self.assumed.extend_from_slice(assumptions);
         self.failed.clear();
-        self.heap.clear();
         for &lit in inputs.iter().chain(assumptions) {
             self.make_room(lit.unsigned_abs());
         }

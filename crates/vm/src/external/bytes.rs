@@ -156,7 +156,7 @@ fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64
 /// if that does not apply.
 fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
     let [to, from, len] = [args.get(0), args.get(1), args.get(2)];
-    if to.term.is_some() || from.term.is_some() || len.term.is_some() {
+    if to.term.is_some() || from.term.is_some() || len.term.is_some() || vm.records_accesses() {
         return None;
     }
     let (to, from, len) = (to.bits, from.bits, len.bits);

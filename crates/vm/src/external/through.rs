@@ -38,7 +38,7 @@ impl Vm<'_> {
     /// races, each access has one address.
     pub(crate) fn stays_symbolic(&self, pointers: &[Value]) -> bool {
         let mut pointers = pointers.iter();
-        pointers.any(|pointer| pointer.term.is_some()) && !self.races_enabled()
+        pointers.any(|pointer| pointer.term.is_some()) && !self.checks_races()
     }
 
     fn operand(&mut self, pointer: Value, len: u64, write: bool) -> Result<Operand, Interrupt> {

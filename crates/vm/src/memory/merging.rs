@@ -157,8 +157,10 @@ impl Merge<'_> {
             if index >= below {
                 continue;
             }
+            let is_stack = below < u32::MAX;
+            let is_popped = |one: Option<&Object>| one.is_none_or(Object::is_popped);
             match (first.get(index), second.get(index)) {
-                (None, None) => {}
+                (one, other) if is_stack && is_popped(one) && is_popped(other) => {}
                 (Some(one), Some(other)) => {
                     let merged = self.object(one, other)?;
                     first.set(index, merged);
@@ -180,8 +182,11 @@ impl Merge<'_> {
         for (at, tables) in merged.stacks.iter_mut().enumerate() {
             let others = second.stacks.get(at).unwrap_or(&none);
             for (one, other) in tables.iter_mut().zip(others) {
+                one.reuse_popped();
+                let mut other = other.clone();
+                other.reuse_popped();
                 let live = one.next;
-                self.table(one, other, live)?;
+                self.table(one, &other, live)?;
             }
         }
         for (one, other) in merged.outside.iter_mut().zip(&second.outside) {

@@ -34,6 +34,10 @@ use table::Table;
 /// Maximal number of threads with stacks of their own in one process.
 pub const MAX_STACKS: u32 = 256;
 
+/// Popped stack slots of a size class whose addresses are not reused yet: a pointer into a frame
+/// that has returned must not point into the next one.
+const STACK_QUARANTINE: u32 = 64;
+
 /// A refused access.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AccessFault {
@@ -298,6 +302,9 @@ impl Memory {
         }
         let table = &mut tables.stacks[thread as usize][class as usize];
         let per_thread = stack_slots_per_thread(class);
+        if table.retired >= STACK_QUARANTINE || table.next >= per_thread / 2 {
+            table.reuse_popped();
+        }
         if thread >= MAX_STACKS || table.next >= per_thread {
             return None;
         }
@@ -328,7 +335,7 @@ impl Memory {
         let Some(table) = self.table_mut(stack, slot.class) else {
             return 0;
         };
-        table.next = index;
+        table.retired += 1;
         match table.get_mut(index) {
             Some(object) => {
                 object.kill(None);

@@ -319,6 +319,11 @@ impl Object {
         self.freed = freed;
     }
 
+    /// Returns whether it is a stack slot whose frame has returned, or a freed block.
+    pub fn is_popped(&self) -> bool {
+        matches!(self.content, Content::UnmappedRun)
+    }
+
     /// The single buffer of a small object.
     #[inline(always)]
     pub fn small(&self) -> Option<&Buffer> {

@@ -21,8 +21,10 @@ struct Block {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     blocks: Option<Arc<Vec<Option<Arc<Block>>>>>,
-    /// The first index that was never allocated.
+    /// The first index that is free. Indices below it may be of popped stack slots.
     pub next: u32,
+    /// Stack slots that were popped since indices of popped slots were last reused.
+    pub retired: u32,
 }
 
 impl Table {
@@ -61,6 +63,17 @@ impl Table {
         let chunk =
             Arc::make_mut(block.chunks[index / CHUNK % BLOCK].get_or_insert_with(Default::default));
         chunk.objects[index % CHUNK] = Some(object);
+    }
+
+    /// Makes the indices above the highest stack slot that is still allocated free again.
+    pub fn reuse_popped(&mut self) {
+        let is_popped = |index: u32| self.get(index).is_none_or(Object::is_popped);
+        let mut next = self.next;
+        while next > 0 && is_popped(next - 1) {
+            next -= 1;
+        }
+        self.next = next;
+        self.retired = 0;
     }
 
     /// All objects, ordered by index.

@@ -217,7 +217,9 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             }
         }
         SET_VALUE => {
-            let value = kernel.vm.concretize(call.raw[3])? as i32;
+            // Of the union that the program passes, only these bits are of the number.
+            let value = kernel.vm.low_bits(call.raw[3], 32);
+            let value = kernel.vm.concretize(value)? as i32;
             if !(0..=SEMAPHORE_MAX).contains(&value) {
                 return Err(Errno::ERANGE.into());
             }
