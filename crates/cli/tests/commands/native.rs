@@ -337,6 +337,13 @@ fn a_run_with_more_calls_than_were_allowed_is_a_hang() {
         1,
     ));
     assert!(said.contains("does not end"), "{said}");
+    // A host has its own limit, whatever others have.
+    let world =
+        "[host.few]\nprogram = \"./calls\"\nmax_calls = 50\n[host.other]\nprogram = \"./calls\"\n";
+    std::fs::write(folder.join("world.toml"), world).expect("written");
+    let said = text(&expect(everett(&folder).args(["native", "world.toml"]), 1));
+    assert!(said.contains("host few: hang"), "{said}");
+    assert!(!said.contains("host other: hang"), "{said}");
 }
 
 /// Bugs between two calls of locks, where the program itself accesses nothing: a lock taken

@@ -21,6 +21,9 @@ int main(void) {
     for (int at = 0; at < 2; at++)
         prctl(PR_SET_MM, 0, 0, 0, 0);
     mount("a", "b", "c", 0, 0);
+    open("/proc/net/tcp", O_RDONLY);
+    open("/proc/99999/stat", O_RDONLY);
+    open("/dev/shm/nothing", O_RDONLY);
     syscall(1234);
     fd = open("large", O_CREAT | O_WRONLY, 0600);
     if (pwrite(fd, "x", 1, 1L << 32) != -1 || pwrite(fd, "x", 1, 1L << 45) != -1)
@@ -29,12 +32,13 @@ int main(void) {
 }"#;
 
 /// Calls of the program, in its order, and how often each is refused.
-const CALLS: [(&str, u64); 7] = [
+const CALLS: [(&str, u64); 8] = [
     ("socket", 1),
     ("socket", 1),
     ("setsockopt", 1),
     ("prctl", 2),
     ("mount", 1),
+    ("open", 1),
     ("syscall 1234", 1),
     ("write", 1),
 ];
@@ -48,7 +52,7 @@ fn refusals_are_said() {
     for (out, what) in [("program", "./refused"), ("world", "world.toml")] {
         let output = expect(everett(&folder).args(["run", "--out", out, what]), 0);
         let said = text(&output);
-        assert!(said.contains("unsupported: 7 requests"), "{said}");
+        assert!(said.contains("unsupported: 8 requests"), "{said}");
         assert!(said.contains("in main at "), "{said}");
         let summary = summary(&folder.join(out));
         let listed = summary["unsupported"].as_array().expect("a list");
@@ -73,6 +77,7 @@ fn refusals_are_said() {
         for what in [
             "family 15",
             "system call mount",
+            "the file /proc/net/tcp",
             "prctl operation 35",
             "syscall 1234 is not modelled",
             "a file of more than 4 GiB",
