@@ -70,7 +70,7 @@ impl Generator {
         }
     }
 
-    /// A term of a few operations, as a program computes it from its input.
+    /// Returns a term of a few operations, as a program computes it from its input.
     fn word(&mut self) -> ExprId {
         let mut e = self.words[self.numbers.below(self.words.len())];
         for _ in 0..1 + self.numbers.below(3) {
@@ -161,7 +161,7 @@ fn run(title: &str, operators: &'static [BinaryOp], paths: usize) {
     println!("    {:?}", solver.statistics());
 }
 
-/// Cheap queries, each answered by one layer without a search.
+/// Measures cheap queries, each answered by one layer without a search.
 fn cheap_layers() {
     let mut generator = Generator::new(PLAIN);
     let arena = &mut generator.arena;

@@ -1,6 +1,6 @@
-//! Looks for a solution of a comparison by bisection: most terms that programs compare, floats
-//! above all, grow or fall with each number that they are computed from. What is found is
-//! evaluated, so it need not be so.
+//! Searches for a solution of a comparison by bisection. Most terms that programs compare, floats
+//! above all, are monotonic in each number that they are computed from. A term need not be: every
+//! solution that is found is checked by evaluation.
 
 use everett_expr::{Arena, ArrayId, CompareOp, EvalScratch, ExprId, Node, Variable};
 use std::cmp::Ordering;
@@ -8,16 +8,16 @@ use std::cmp::Ordering;
 use crate::domains::Domains;
 use crate::model::Model;
 
-/// Words that are varied.
+/// Maximum number of words that are varied.
 const MAX_WORDS: usize = 24;
-/// Evaluations of terms in all.
+/// Maximum number of terms evaluated by one bisection.
 const MAX_EVALUATIONS: u64 = 1 << 18;
 
-/// The sides of a comparison, and how their bits are ordered.
+/// The two sides of a comparison, and how their bits are ordered.
 struct Comparison {
     a: ExprId,
     b: ExprId,
-    /// The highest bit counts as a sign: of a float, or of an integer.
+    /// Whether the sides are floats, whose highest bit is a sign.
     is_float: bool,
     is_signed: bool,
 }
@@ -43,7 +43,7 @@ impl Comparison {
         })
     }
 
-    /// A number that is ordered like the value of a side.
+    /// Returns a number that has the same order as the value of a side.
     fn key(&self, width: u32, limbs: &[u64]) -> u128 {
         let high = limbs.get(1).copied().unwrap_or(0);
         let bits = u128::from(limbs[0]) | u128::from(high) << 64;
@@ -56,7 +56,7 @@ impl Comparison {
     }
 }
 
-/// A value of a word: the number of its first byte, how many there are, and the value.
+/// A value of a word: the number of its first byte, its size in bytes, and the value.
 #[derive(Clone, Copy)]
 struct Word {
     first: usize,
@@ -64,20 +64,20 @@ struct Word {
     value: u64,
 }
 
-/// The search for values of the bytes in `domains`; the others have those of the model.
+/// The search for values of the bytes in `domains`. All other bytes have the values of the model.
 pub struct Bisection<'a> {
     arena: &'a Arena,
-    /// The condition is the first.
+    /// The terms that must hold; the condition is the first.
     terms: &'a [ExprId],
     domains: &'a Domains,
     model: &'a Model,
     scratch: &'a mut EvalScratch,
-    /// The values of the bytes that are varied, so far.
+    /// The current values of the varied bytes.
     values: Vec<u8>,
 }
 
 impl<'a> Bisection<'a> {
-    /// Begins with the values of the model.
+    /// Creates a search that starts at the values of the model.
     pub fn new(
         arena: &'a Arena,
         terms: &'a [ExprId],
@@ -96,8 +96,9 @@ impl<'a> Bisection<'a> {
         }
     }
 
-    /// Values of the bytes under which the terms hold. Where no value of a word does, it keeps the
-    /// one that brings the sides nearest to each other, and the next word is varied.
+    /// Returns values of the bytes under which all terms hold. If no value of a word is a solution,
+    /// the word keeps the value that brings the sides nearest to each other, and the next word is
+    /// varied.
     pub fn run(&mut self) -> Option<Vec<u8>> {
         let comparison = Comparison::of(self.arena, *self.terms.first()?)?;
         let end = self.scratch.evaluated() + MAX_EVALUATIONS;
@@ -123,8 +124,8 @@ impl<'a> Bisection<'a> {
         None
     }
 
-    /// The words of bytes that follow one another, as the number of the first
-    /// and how many: the largest first.
+    /// Returns the words that adjacent bytes form, each as the number of its first byte and its
+    /// size, the largest first.
     fn words(&self) -> Vec<(usize, usize)> {
         let variables = &self.domains.variables;
         let mut words = Vec::new();
@@ -148,9 +149,9 @@ impl<'a> Bisection<'a> {
         words
     }
 
-    /// Looks between two values of a word for the place where the order of the sides
-    /// changes. `nearest` is the value that is possible and brings them nearest to
-    /// each other, with their distance.
+    /// Bisects between two values of a word for the point where the order of the sides changes.
+    /// `nearest` is updated to the possible value with the least distance between the sides, and
+    /// that distance.
     fn between(
         &mut self,
         comparison: &Comparison,
@@ -188,7 +189,7 @@ impl<'a> Bisection<'a> {
         None
     }
 
-    /// The values of all bytes that are varied, with this value of a word.
+    /// Returns the values of all varied bytes, with a word set to a value.
     fn values_with(&self, word: Option<Word>) -> Vec<u8> {
         let mut values = self.values.clone();
         if let Some(Word { first, size, value }) = word {
@@ -203,7 +204,7 @@ impl<'a> Bisection<'a> {
         number.map_or_else(|| self.model.value(variable), |number| values[number])
     }
 
-    /// The order of the sides, and their distance.
+    /// Returns the order of the sides and their distance, with a word set to a value.
     fn order(&mut self, comparison: &Comparison, word: Option<Word>) -> (Ordering, u128) {
         let values = self.values_with(word);
         let mut scratch = std::mem::take(self.scratch);
@@ -217,7 +218,7 @@ impl<'a> Bisection<'a> {
         (a.cmp(&b), a.abs_diff(b))
     }
 
-    /// The values of all bytes, if the terms hold under them.
+    /// Returns the values of all bytes with a word set to a value, if all terms hold under them.
     fn holds(&mut self, word: Word) -> Option<Vec<u8>> {
         let values = self.values_with(Some(word));
         if !self.domains.allows(&values) {
@@ -232,8 +233,8 @@ impl<'a> Bisection<'a> {
     }
 }
 
-/// Ranges of a word's values in which numbers of a kind are in order: without sign,
-/// each sign, and floats of each sign.
+/// Returns the ranges of a word's values in which numbers are ordered: unsigned integers, integers
+/// of each sign, and floats of each sign.
 fn intervals(size: usize) -> Vec<(u64, u64)> {
     let most = u64::MAX >> (64 - 8 * size);
     let half = most / 2;

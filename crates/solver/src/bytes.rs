@@ -19,22 +19,23 @@ impl ByteSet {
         self.0 == [0; 4]
     }
 
-    /// The values from 0 to `most`.
+    /// Returns the values from 0 to `most`.
     pub fn up_to(most: u64) -> ByteSet {
         (0..=most.min(255) as u8).collect()
     }
 
-    /// How many values there are.
+    /// Returns how many values there are.
     pub fn len(self) -> u64 {
         self.0.iter().map(|limb| u64::from(limb.count_ones())).sum()
     }
 
-    /// The values, ascending.
+    /// Returns the values, ascending.
     pub fn iter(self) -> ByteValues {
         ByteValues(self)
     }
 
-    /// Of the values that agree in these bits, the least.
+    /// Returns the least of all values that agree in the bits of `mask`, for each combination of
+    /// those bits.
     pub fn one_of_each(self, mask: u8) -> ByteSet {
         let mut known = ByteSet([0; 4]);
         let mut first_of = |&value: &u8| {
@@ -89,12 +90,12 @@ impl FromIterator<u8> for ByteSet {
 /// The value of a term for each value of its byte.
 pub type Column = [u64; 256];
 
-/// Larger terms are left to the other layers.
+/// Maximum size of a term that is tabulated; larger ones are left to the other layers.
 const MAX_PARTS: usize = 512;
 
-/// Values of a byte for which large terms are evaluated, too.
+/// The number of values of a byte up to which large terms are evaluated, too.
 const FEW: usize = 8;
-/// Values of so many terms are kept.
+/// Maximum number of terms in `few`; the map is cleared beyond it.
 const MAX_KEPT: usize = 1 << 18;
 
 /// Values of terms for a few values of their byte, by term.
@@ -104,8 +105,8 @@ type FewColumns = FxHashMap<ExprId, [u64; FEW]>;
 #[derive(Default)]
 pub struct ByteTables {
     tables: FxHashMap<ExprId, Option<ByteSet>>,
-    /// By byte and the values that are left of it: the queries of a path ask about the
-    /// same large terms again and again.
+    /// Values of terms by byte and by the values that the byte may still have. The queries of a
+    /// path contain the same large terms again and again.
     few: FxHashMap<(Variable, [u64; 4]), FewColumns>,
     kept: usize,
     /// Scratch space: the columns of the subterms.
@@ -122,8 +123,8 @@ impl ByteTables {
         self.kept = 0;
     }
 
-    /// Those of the allowed values of the byte for which the condition holds. The condition must
-    /// depend on no other byte; `None` if it is too large, unless few values are allowed.
+    /// Returns those of the allowed values of the byte for which the condition holds. The condition
+    /// must depend on no other byte; `None` if it is too large, unless few values are allowed.
     pub fn among(
         &mut self,
         arena: &Arena,
@@ -137,7 +138,7 @@ impl ByteTables {
         (allowed.len() <= FEW as u64).then(|| self.few_among(arena, e, variable, allowed))
     }
 
-    /// The same for at most eight values.
+    /// Like [`ByteTables::among`], for at most `FEW` values, and for terms of any size.
     pub fn few_among(
         &mut self,
         arena: &Arena,
@@ -155,7 +156,7 @@ impl ByteTables {
         held.map(|(_, value)| value).collect()
     }
 
-    /// The value of a term for each of the values; `None` if a part is wide or a float.
+    /// Returns the value of a term for each of the values; `None` if a part is wide or a float.
     fn few_column(
         &mut self,
         arena: &Arena,
@@ -188,8 +189,8 @@ impl ByteTables {
         columns.get(&root).copied()
     }
 
-    /// The values of the byte for which the condition holds. The condition must depend on no other
-    /// byte; `None` if it is too large.
+    /// Returns the values of the byte for which the condition holds. The condition must depend on
+    /// no other byte; `None` if it is too large.
     pub fn table(&mut self, arena: &Arena, e: ExprId) -> Option<ByteSet> {
         if let Some(known) = self.tables.get(&e) {
             return *known;
@@ -203,7 +204,8 @@ impl ByteTables {
         table
     }
 
-    /// The value of a term of at most 64 bits for each value of the single byte it depends on.
+    /// Returns the value of a term of at most 64 bits for each value of the single byte it depends
+    /// on.
     pub fn column(&mut self, arena: &Arena, root: ExprId) -> Option<&Column> {
         self.columns.clear();
         self.column_of.clear();
@@ -231,7 +233,7 @@ impl ByteTables {
         self.columns.last()
     }
 
-    /// `None` for wide terms and floats.
+    /// Computes the column of a node from those of its operands; `None` for wide terms and floats.
     fn column_of_node(&self, arena: &Arena, e: ExprId) -> Option<Column> {
         let width = arena.width(e);
         if width > 64 {
@@ -263,7 +265,7 @@ impl ByteTables {
     }
 }
 
-/// `None` for wide terms and floats.
+/// Computes the values of a node from those of its operands; `None` for wide terms and floats.
 fn few_of_node(
     arena: &Arena,
     e: ExprId,
@@ -291,7 +293,7 @@ fn few_of_node(
     lanes::apply(node, width, last, operands)
 }
 
-/// The byte that a term depends on, if it is exactly one.
+/// Returns the byte that a term depends on, if it is exactly one.
 pub fn single_byte(arena: &Arena, e: ExprId) -> Option<Variable> {
     arena
         .single_byte_support(e)

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A table is cleared beyond this size.
+/// Maximum size of a table; it is cleared beyond that.
 const MAX_ANSWERS: usize = 1 << 17;
 const MAX_CONDITIONS_WITH_CORES: usize = 1 << 15;
 const MAX_CORES_EACH: usize = 8;
 const RECENT_SOLUTIONS: usize = 12;
-/// Maximal number of terms evaluated for one candidate model.
+/// Maximum number of terms evaluated for one candidate model.
 const MAX_EVALUATIONS: usize = 64;
 
 /// Values of the variables of a slice.
@@ -25,7 +25,7 @@ pub enum CachedAnswer {
     Unsat,
 }
 
-/// Whether a condition can hold together with groups of constraints.
+/// The question whether a condition can hold together with groups of constraints.
 pub struct Query<'a> {
     pub groups: &'a [&'a Group],
     pub condition: ExprId,
@@ -40,7 +40,7 @@ impl Query<'_> {
         (sum, self.condition)
     }
 
-    /// All terms that must hold, the condition last.
+    /// Returns all terms that must hold, the condition last.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         let constraints = self
             .groups
@@ -67,7 +67,7 @@ pub struct Cache {
     answers: FxHashMap<(u128, ExprId), CachedAnswer>,
     /// For a condition, sets of constraints that contradict it.
     cores: FxHashMap<ExprId, Vec<Box<[ExprId]>>>,
-    /// Most recent first.
+    /// Recent models, the most recent first.
     witnesses: VecDeque<Witness>,
     scratch: EvalScratch,
 }
@@ -91,7 +91,7 @@ impl Cache {
         })
     }
 
-    /// A recent model that satisfies the whole query.
+    /// Returns a recent model that satisfies the whole query.
     pub fn fitting_model(&mut self, arena: &Arena, query: &Query<'_>) -> Option<Model> {
         let scratch = &mut self.scratch;
         let found = self.witnesses.iter().position(|witness| {
@@ -134,7 +134,8 @@ impl Cache {
     }
 }
 
-/// Whether the constraints hold under the witness's model. Evaluates only those not known to hold.
+/// Returns whether the constraints hold under the witness's model. Evaluates only those not known
+/// to hold.
 fn fits(arena: &Arena, query: &Query<'_>, witness: &Witness, scratch: &mut EvalScratch) -> bool {
     let mut evaluations = 0;
     query.groups.iter().all(|group| {

@@ -22,7 +22,7 @@ pub struct Solver {
     pub(crate) scratch: EvalScratch,
     pub(crate) tables: ByteTables,
     pub(crate) cache: Cache,
-    /// For easy queries; see `light`.
+    /// The SAT instance for easy queries; see `light`.
     pub(crate) light: Blaster<Cdcl>,
     heavy: Blaster<Sat>,
     smt: Option<SmtProcess>,
@@ -31,9 +31,9 @@ pub struct Solver {
     interrupt: Interrupt,
 }
 
-/// Maximal number of values tried for one byte of a larger group.
+/// Maximum number of values tried for one byte of a larger group.
 const MAX_BYTE_TRIALS: usize = 4;
-/// Maximal number of constraints evaluated per trial.
+/// Maximum number of constraints evaluated per trial.
 const MAX_TRIAL_CONSTRAINTS: usize = 32;
 
 impl Solver {
@@ -62,23 +62,23 @@ impl Solver {
         })
     }
 
-    /// Sets the time, by the clock, after which no query may run.
+    /// Sets the time of the run's clock after which no query may run.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.interrupt.deadline = deadline;
     }
 
-    /// Whether queries are stopped, by the deadline or from outside: an
-    /// answer `Unknown` says nothing then.
+    /// Returns whether queries are stopped, by the deadline or by the caller. An answer `Unknown`
+    /// means nothing then.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_due()
     }
 
-    /// Says whom the queries to come are for.
+    /// Sets whom subsequent queries are counted for.
     pub fn set_asker(&mut self, asker: Asker) {
         self.asker = asker;
     }
 
-    /// Queries so far, by the layer that answered them.
+    /// Returns the statistics: queries so far, by the layer that answered them.
     pub fn statistics(&self) -> &SolverStatistics {
         &self.statistics
     }
@@ -96,9 +96,9 @@ impl Solver {
         self.heavy = Blaster::new();
     }
 
-    /// Whether `condition` is satisfiable together with `constraints`, which hold under `model`.
-    /// The model in the answer agrees with `model` on all bytes that are independent of the
-    /// condition.
+    /// Returns whether `condition` is satisfiable together with `constraints`, which hold under
+    /// `model`. The model in the answer agrees with `model` on all bytes that are independent of
+    /// the condition.
     pub fn check(
         &mut self,
         arena: &mut Arena,
@@ -166,7 +166,8 @@ impl Solver {
         self.ask_tiers(arena, &query, &support, model)
     }
 
-    /// Decides a condition whose constraints all depend on one byte; for others, an attempt.
+    /// Decides a query whose terms all depend on one byte; for others, tries a few values of one
+    /// byte.
     fn solve_by_bytes(
         &mut self,
         arena: &Arena,
@@ -194,8 +195,8 @@ impl Solver {
             .map(Verdict::Sat)
     }
 
-    /// The values that the constraints on this byte alone allow. With `exact`, `None` if one of
-    /// them is too large for a table.
+    /// Returns the values that the constraints on this byte alone allow. With `exact`, `None` if
+    /// one of them is too large for a table.
     pub(crate) fn allowed_values(
         &mut self,
         arena: &Arena,
@@ -353,7 +354,8 @@ impl Solver {
         }
     }
 
-    /// CaDiCaL on the whole query; `None` if the budget ran out or floats are involved.
+    /// Solves the whole query with CaDiCaL; `None` if the budget is exhausted or floats are
+    /// involved.
     fn solve_heavy(
         &mut self,
         arena: &Arena,
@@ -459,9 +461,9 @@ impl Solver {
     }
 }
 
-/// Whether all terms can hold, by CaDiCaL alone and from the beginning: what the layers are held
-/// against, in tests and in figures. `None` if that takes more conflicts, or if it has floats and
-/// is not refuted without looking into them.
+/// Returns whether all terms can hold, decided by CaDiCaL alone in a new instance: the reference
+/// for the layers, in tests and in benchmarks. `None` if that takes more conflicts, or if the terms
+/// contain floats and are not refuted without them.
 pub fn cadical_alone(arena: &Arena, terms: &[ExprId], conflicts: u32) -> Option<bool> {
     let mut blaster = Blaster::<Sat>::new();
     let terms = terms.iter().copied();
@@ -472,7 +474,7 @@ pub fn cadical_alone(arena: &Arena, terms: &[ExprId], conflicts: u32) -> Option<
     }
 }
 
-/// The values of all variables of the query, each once.
+/// Returns the values of all variables of the query, each once.
 pub(crate) fn solution(
     query: &Query<'_>,
     support: &Support,

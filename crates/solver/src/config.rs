@@ -9,15 +9,15 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 
-/// How a [`crate::Solver`] works.
+/// Configuration of a [`crate::Solver`].
 #[derive(Clone, Debug)]
 pub struct SolverConfig {
-    /// The clock of the run. Only statistics and the log of slow
-    /// queries depend on it, never an answer.
+    /// The clock of the run. Only the deadline, statistics and the log of slow queries depend on
+    /// it.
     pub clock: Clock,
-    /// When, by `clock`, no query may take any more time.
+    /// The time of `clock` after which no query may run.
     pub deadline: Option<Duration>,
-    /// Set from outside to stop the query under way, which is then `Unknown`.
+    /// A flag of the caller that stops the current query, which is then `Unknown`.
     pub stop: Option<Arc<AtomicBool>>,
     /// Conflicts after which a query moves from the small SAT solver to CaDiCaL.
     pub light_conflict_budget: u32,
@@ -29,7 +29,7 @@ pub struct SolverConfig {
     pub smt: Option<SmtConfig>,
     /// A directory for queries slower than `slow_query`, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
-    /// Minimal time of a query that is logged there.
+    /// Minimum time of a query that is logged there.
     pub slow_query: Duration,
     /// A directory for all queries that no cheap layer answers, as
     /// SMT-LIB files and as encoded terms.
@@ -56,19 +56,19 @@ impl Default for SolverConfig {
 /// The program of the second tier.
 #[derive(Clone, Debug)]
 pub enum SmtProgram {
-    /// At this path.
+    /// The program at this path.
     Path(PathBuf),
-    /// It is asked for when the first query needs it: most runs need none, and finding it can mean
-    /// installing it.
+    /// A function that is called when the first query needs the program: most runs need none, and
+    /// finding it can mean installing it.
     Lazy(FindProgram),
 }
 
-/// Finds the program of the second tier, or says why there is none.
+/// A function that finds the program of the second tier, or returns why there is none.
 #[derive(Clone)]
 pub struct FindProgram(Arc<dyn Fn() -> Result<PathBuf, String> + Send + Sync>);
 
 impl FindProgram {
-    /// Looks for it.
+    /// Calls the function.
     pub fn find(&self) -> Result<PathBuf, String> {
         (self.0)()
     }
@@ -80,7 +80,7 @@ impl std::fmt::Debug for FindProgram {
     }
 }
 
-/// Time for a query of a solver that counts no work.
+/// Time limit of a query for solvers that do not count work.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// A solver that speaks SMT-LIB on its standard input and output.
@@ -90,15 +90,16 @@ pub struct SmtConfig {
     pub program: SmtProgram,
     /// Arguments that make it read commands from its input, such as `-in` for z3.
     pub arguments: Vec<String>,
-    /// The work after which a query is `Unknown`, in the solver's own units, and the command that
-    /// tells it. Unlike a time it is the same on a loaded machine.
+    /// The work after which a query is `Unknown`, in the solver's own units, with the command that
+    /// sets it. Unlike a time limit, it does not depend on the load of the machine.
     pub work: Option<(&'static str, u64)>,
     /// After this time, if any, a query is `Unknown` and the process is killed.
     pub timeout: Option<Duration>,
 }
 
 impl SmtConfig {
-    /// The configuration for a program, with the usual arguments of the solvers known by name.
+    /// Returns the configuration for a program, with the usual arguments of the solvers known by
+    /// name.
     pub fn for_program(program: PathBuf, work: u64, timeout: Option<Duration>) -> SmtConfig {
         let name = program
             .file_stem()
@@ -124,7 +125,8 @@ impl SmtConfig {
         }
     }
 
-    /// z3, at a path that `find` tells when the first query needs it.
+    /// Returns the configuration of z3, at a path that `find` returns when the first query needs
+    /// it.
     pub fn z3_found_by(
         find: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static,
         work: u64,
@@ -143,7 +145,7 @@ pub enum SolverError {
     /// The SMT solver does not start.
     #[error("the SMT solver `{program}` cannot be started: {reason}")]
     SmtStart {
-        /// Its path.
+        /// The path of the program.
         program: PathBuf,
         /// The cause.
         reason: std::io::Error,
@@ -151,85 +153,86 @@ pub enum SolverError {
     /// The directory for slow queries cannot be created.
     #[error("the directory for slow queries, `{directory}`, cannot be made: {reason}")]
     LogDirectory {
-        /// Its path.
+        /// The path of the directory.
         directory: PathBuf,
         /// The cause.
         reason: std::io::Error,
     },
 }
 
-/// A layer that answers what the cheap ones leave.
+/// A layer that answers queries that the cheap layers leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// Evaluation of all combinations of values.
     Enumeration,
-    /// Evaluation of some.
+    /// Evaluation of some combinations of values.
     Samples,
     /// The small SAT solver.
     Small,
     /// CaDiCaL.
     Cadical,
-    /// The SMT process; also where none could answer.
+    /// The SMT process; also for queries that no layer could answer.
     Smt,
 }
 
-/// Whom queries are for: numbers that mean something to whoever asks.
+/// Whom queries are counted for: numbers whose meaning the caller defines.
 pub type Asker = [u32; 3];
 
-/// What the queries of one asker cost that no cheap layer answered.
+/// The cost of queries of one asker that no cheap layer answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AskerCost {
     /// Number of queries.
     pub queries: u64,
-    /// Time that they took.
+    /// Time for these queries.
     pub time: Duration,
 }
 
 /// Queries by the layer that answered them, and the time in the expensive layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SolverStatistics {
-    /// Calls of `check`, including those by `unsigned_min`, `values` and similar.
+    /// Number of calls of `check`, including those by `unsigned_min`, `values` and similar.
     pub queries: u64,
-    /// The condition was already true under the model.
+    /// Number of queries whose condition was already true under the model.
     pub by_model: u64,
-    /// The condition was constant after substituting fixed bytes.
+    /// Number of queries whose condition was constant after substituting fixed bytes.
     pub by_simplification: u64,
-    /// Decided by ranges or known bits of terms.
+    /// Number of queries decided by ranges or known bits of terms.
     pub by_ranges: u64,
-    /// Decided by truth tables over a single byte.
+    /// Number of queries decided by truth tables over a single byte.
     pub by_bytes: u64,
-    /// Decided by evaluating all combinations of values.
+    /// Number of queries decided by evaluating all combinations of values.
     pub by_enumeration: u64,
-    /// Decided by evaluating some combinations of values, one of which is a solution.
+    /// Number of queries decided by evaluating some combinations of values, one of which is a
+    /// solution.
     pub by_samples: u64,
-    /// The same query was asked before.
+    /// Number of queries with the answer of an equal query.
     pub by_cache: u64,
-    /// A model of another query fits.
+    /// Number of queries that a model of another query satisfies.
     pub by_cached_model: u64,
-    /// The query contains a known unsatisfiable core.
+    /// Number of queries that contain a known unsatisfiable core.
     pub by_core: u64,
-    /// Queries that reached the SAT solvers.
+    /// Number of queries that reached the SAT solvers.
     pub sat_queries: u64,
-    /// Queries that were too hard for the small SAT solver.
+    /// Number of queries that were too hard for the small SAT solver.
     pub cadical_queries: u64,
-    /// Queries on which CaDiCaL exceeded its conflict budget.
+    /// Number of queries on which CaDiCaL exceeded its conflict budget.
     pub sat_over_budget: u64,
-    /// How often a new SAT instance was started.
+    /// Number of times that a new SAT instance was started.
     pub sat_restarts: u64,
     /// Time in the SAT solvers.
     pub sat_time: Duration,
-    /// Queries that reached the SMT process.
+    /// Number of queries that reached the SMT process.
     pub smt_queries: u64,
     /// Time in the SMT process.
     pub smt_time: Duration,
-    /// Queries without an answer.
+    /// Number of queries without an answer.
     pub unknown: u64,
-    /// Who asked what no cheap layer answered.
+    /// The cost of queries that no cheap layer answered, by asker.
     pub askers: BTreeMap<Asker, AskerCost>,
 }
 
 impl SolverStatistics {
-    /// Adds what another solver counted.
+    /// Adds the counts of another solver.
     pub fn add(&mut self, other: &SolverStatistics) {
         self.queries += other.queries;
         self.by_model += other.by_model;
@@ -256,7 +259,7 @@ impl SolverStatistics {
         }
     }
 
-    /// What was counted since an earlier look.
+    /// Returns the difference to earlier statistics of the same solver.
     #[must_use]
     pub fn since(&self, earlier: &SolverStatistics) -> SolverStatistics {
         SolverStatistics {

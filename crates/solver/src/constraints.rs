@@ -16,7 +16,7 @@ pub struct Constraints {
 
 #[derive(Clone, Default)]
 struct Inner {
-    /// In insertion order.
+    /// All constraints, in insertion order.
     list: List<ExprId>,
     groups: List<Option<Arc<Group>>>,
     /// Index of a byte's group, plus one.
@@ -34,11 +34,11 @@ type Fixed = Option<u8>;
 /// Constraints that share variables, directly or transitively.
 #[derive(Clone, Default)]
 pub(crate) struct Group {
-    /// In insertion order.
+    /// The constraints, in insertion order.
     pub ordered: Vec<ExprId>,
-    /// Sorted by id, for fast subset tests.
+    /// The constraints, sorted by id for fast subset tests.
     pub sorted: Vec<ExprId>,
-    /// Sorted.
+    /// All variables of the constraints, sorted.
     pub variables: Vec<Variable>,
     /// Hash of the set of constraints, independent of their order.
     pub hash: u128,
@@ -69,7 +69,7 @@ impl Group {
     }
 }
 
-/// Two independent 64-bit mixes, so that sums of hashes identify sets of ids.
+/// Hashes an id by two independent 64-bit mixes, so that sums of hashes identify sets of ids.
 pub(crate) fn id_hash(e: ExprId) -> u128 {
     let mix = |mut x: u64| {
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,12 +83,12 @@ pub(crate) fn id_hash(e: ExprId) -> u128 {
 }
 
 impl Constraints {
-    /// The empty set.
+    /// Creates the empty set.
     pub fn new() -> Constraints {
         Constraints::default()
     }
 
-    /// Adds a condition. Splits conjunctions and drops what is known to hold.
+    /// Adds a condition. Splits conjunctions and drops parts that are known to hold.
     pub fn add(&mut self, arena: &mut Arena, e: ExprId) {
         debug_assert_eq!(arena.width(e), 1, "a constraint has width 1");
         let mut pending = vec![e];
@@ -136,27 +136,27 @@ impl Constraints {
         }
     }
 
-    /// The constraints, in insertion order.
+    /// Returns the constraints, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.inner.list.iter().copied()
     }
 
-    /// A digest of the constraints as a set, the same in every arena.
+    /// Returns a digest of the constraints as a set, the same in every arena.
     pub fn digest(&self) -> u128 {
         self.inner.digest
     }
 
-    /// Number of constraints.
+    /// Returns the number of constraints.
     pub fn len(&self) -> usize {
         self.inner.list.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the set contains exactly this constraint.
+    /// Returns whether the set contains exactly this constraint.
     pub fn contains(&self, e: ExprId) -> bool {
         self.inner.list.iter().any(|&known| known == e)
     }
@@ -172,8 +172,8 @@ impl Constraints {
             .is_some_and(|group| group.sorted.binary_search(&e).is_ok())
     }
 
-    /// The constraints that share variables with `e`, directly or transitively. No other constraint
-    /// can affect whether `e` is satisfiable.
+    /// Returns the constraints that share variables with `e`, directly or transitively. No other
+    /// constraint can affect whether `e` is satisfiable.
     pub fn slice_for(&self, arena: &mut Arena, e: ExprId) -> Vec<ExprId> {
         let mut slice = Vec::new();
         self.groups_for(arena.support(e).variables(), &mut slice);
@@ -183,7 +183,7 @@ impl Constraints {
             .collect()
     }
 
-    /// `e` with fixed bytes substituted.
+    /// Substitutes fixed bytes in `e`.
     pub(crate) fn simplify(&self, arena: &mut Arena, e: ExprId) -> ExprId {
         if self.inner.fixed_count == 0 {
             return e;
@@ -202,19 +202,19 @@ impl Constraints {
         }
     }
 
-    /// The value of a byte, if the constraints fix it.
+    /// Returns the value of a byte, if the constraints fix it.
     pub(crate) fn fixed_value(&self, variable: Variable) -> Option<u8> {
         self.inner.fixed.get(variable)
     }
 
-    /// A constraint that is constant false, if one was added.
+    /// Returns a constraint that is constant false, if one was added.
     pub(crate) fn contradiction(&self) -> Option<ExprId> {
         self.inner.contradiction
     }
 
-    /// The groups that the variables are in, each once, in the order in which they were begun:
-    /// that is the same for all paths with these constraints, while the order of variables
-    /// depends on what other paths have made.
+    /// Stores the groups of these variables in `out`, each once, in the order of their creation.
+    /// That order is the same for all paths with these constraints, while the order of variables
+    /// depends on what other paths created.
     pub(crate) fn groups_for<'a>(&'a self, variables: &[Variable], out: &mut Vec<&'a Group>) {
         out.clear();
         for &variable in variables {
@@ -235,7 +235,7 @@ impl Inner {
         self.groups.get(number as usize)?.as_deref()
     }
 
-    /// The indices of the groups of these variables, largest group first.
+    /// Returns the indices of the groups of these variables, largest group first.
     fn group_numbers(&self, variables: &[Variable]) -> Vec<usize> {
         let mut numbers: Vec<usize> = variables
             .iter()
@@ -278,7 +278,7 @@ impl Inner {
     }
 }
 
-/// The two halves of a conjunction, or of a negated disjunction.
+/// Returns the two halves of a conjunction, or of a negated disjunction.
 fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
     match arena.node(e) {
         Node::Binary {
@@ -298,7 +298,8 @@ fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
     }
 }
 
-/// The bytes that the constraint alone fixes: `byte == constant`, also for words of several bytes.
+/// Adds the bytes that the constraint alone fixes to `facts`: `byte == constant`, also for words of
+/// several bytes.
 fn fixed_bytes(arena: &Arena, e: ExprId, facts: &mut Vec<(Variable, u8)>) {
     let Node::Compare {
         op: CompareOp::Eq,

@@ -6,33 +6,33 @@ use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 
-/// With more combinations, it is worth a walk over the terms to see which bits they use.
+/// With more combinations than this, terms are walked to see which bits of the bytes they use.
 const MANY: u64 = 1 << 16;
-/// Maximal number of bytes and of parts of terms in such a walk.
+/// Maximum number of bytes, and of parts of terms, in such a walk.
 const MAX_MASKED: usize = 16;
 const MAX_WALKED: usize = 1 << 12;
 
-/// The values that are left of each byte.
+/// The values that each byte may still have.
 pub struct Domains {
-    /// In the order of the arena, which no other path influences.
+    /// The bytes, in the order of the arena, which no other path influences.
     pub variables: Vec<Variable>,
     allowed: Vec<ByteSet>,
-    /// The same as lists, made when they are asked for: most queries have too many combinations.
+    /// `allowed` as lists, computed on demand: most queries have too many combinations.
     values: OnceCell<Vec<Vec<u8>>>,
     number: FxHashMap<Variable, usize>,
-    /// How many combinations of values there are.
+    /// The number of combinations of values.
     pub combinations: u64,
-    /// Terms over these bytes alone that must be evaluated all the same.
+    /// Terms over these bytes alone that the values do not decide, so they must be evaluated.
     pub open: Vec<ExprId>,
     /// Terms over these bytes alone, in their order.
     pub inner: Vec<ExprId>,
-    /// Whether some term has other bytes, too.
+    /// Whether some terms contain other bytes, too.
     pub partial: bool,
 }
 
 impl Domains {
-    /// The values that `terms` leave the bytes of `support`; terms with other bytes are left out,
-    /// unless it is known that there are none.
+    /// Computes the values that `terms` leave for the bytes of `support`. Terms with other bytes
+    /// are skipped; `all_inside` says that there are none.
     pub fn of(
         arena: &mut Arena,
         tables: &mut ByteTables,
@@ -61,7 +61,7 @@ impl Domains {
                 None => open.push(e),
             }
         }
-        // Bounds go by the sign of values, which terms over single bytes may have decided.
+        // Bounds depend on the signs of values, which terms over single bytes may have decided.
         for &e in &open {
             narrow(arena, e, &mut |variable, set| {
                 let set = allowed[number[&variable]].intersection(set);
@@ -92,24 +92,25 @@ impl Domains {
         }
     }
 
-    /// The number of a byte, if it is one of these.
+    /// Returns the number of a byte, if it is one of `variables`.
     pub fn number(&self, variable: Variable) -> Option<usize> {
         self.number.get(&variable).copied()
     }
 
-    /// Whether these values of all bytes are possible, as far as each alone tells.
+    /// Returns whether each byte allows its value.
     pub fn allows(&self, values: &[u8]) -> bool {
         let mut pairs = self.allowed.iter().zip(values);
         pairs.all(|(set, &value)| set.contains(value))
     }
 
-    /// The values of each byte.
+    /// Returns the values of each byte.
     pub fn values(&self) -> &[Vec<u8>] {
         let lists = || self.allowed.iter().map(|set| set.iter().collect());
         self.values.get_or_init(|| lists().collect())
     }
 
-    /// The digits of the next combination: positions in the lists of values.
+    /// Advances the digits of a combination to the next one. Digits are positions in the lists of
+    /// values.
     pub fn count_up(&self, digits: &mut [usize]) {
         for (digit, all) in digits.iter_mut().zip(self.values()) {
             *digit += 1;
@@ -120,7 +121,7 @@ impl Domains {
         }
     }
 
-    /// The values of all bytes in a combination: its digits.
+    /// Stores the values of all bytes in a combination in `values`.
     pub fn decode(&self, combination: u64, values: &mut [u8]) {
         let mut rest = combination;
         for (value, all) in values.iter_mut().zip(self.values()) {
@@ -135,7 +136,7 @@ fn product(sets: &[ByteSet]) -> u64 {
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// For each byte the bits that the terms use, as far as they take parts of it.
+/// Returns the bits that the terms use of each byte.
 fn used_bits(arena: &Arena, terms: &[ExprId], number: &FxHashMap<Variable, usize>) -> Vec<u8> {
     let mut masks = vec![0; number.len()];
     let mut seen = FxHashSet::default();
@@ -161,7 +162,7 @@ fn used_bits(arena: &Arena, terms: &[ExprId], number: &FxHashMap<Variable, usize
     masks
 }
 
-/// Whether a term has no bytes but those of the support.
+/// Returns whether all bytes of a term are in the support.
 fn is_inside(arena: &mut Arena, e: ExprId, support: &Support) -> bool {
     if arena.support_mask(e) & !support.mask() != 0 {
         return false;
@@ -175,7 +176,7 @@ fn is_inside(arena: &mut Arena, e: ExprId, support: &Support) -> bool {
     }
 }
 
-/// Narrows bytes by a comparison of them, put together, with a constant.
+/// Narrows the bytes of an integer by its comparison with a constant.
 fn narrow(arena: &Arena, e: ExprId, keep: &mut dyn FnMut(Variable, ByteSet) -> ByteSet) {
     let Node::Compare { op, a, b } = arena.node(e) else {
         return;
@@ -197,7 +198,7 @@ fn narrow(arena: &Arena, e: ExprId, keep: &mut dyn FnMut(Variable, ByteSet) -> B
     }
 }
 
-/// Whether the highest bit of a term is 0 whatever is left of its highest byte.
+/// Returns whether the highest bit of a term is 0 for all allowed values of its highest byte.
 fn is_not_negative(
     arena: &Arena,
     e: ExprId,
@@ -214,8 +215,8 @@ fn is_not_negative(
     }
 }
 
-/// Leaves the bytes of a term the values with which it is at most `most`,
-/// as far as each byte alone tells.
+/// Removes the values of a term's bytes with which the term exceeds `most`, as far as each byte
+/// alone decides it.
 fn narrow_to(
     arena: &Arena,
     e: ExprId,

@@ -10,39 +10,42 @@ use crate::model::Model;
 use crate::program::{Byte, HARD_ARITHMETIC, Program};
 use crate::verdict::{Effort, Verdict};
 
-/// Queries with more combinations are left to the other layers.
+/// Maximum number of combinations; queries with more are left to the other layers.
 const MAX_COMBINATIONS: u64 = 1 << 16;
-/// The same where the small SAT solver gave up. The work for all of them is bounded, too.
+/// Like [`MAX_COMBINATIONS`], for queries on which the small SAT solver gave up. The work for all
+/// combinations is bounded, too.
 const MAX_COMBINATIONS_HARD: u64 = 1 << 26;
-/// So are larger ones: to look at them takes time, too.
+/// Maximum number of bytes of a query.
 const MAX_VARIABLES: usize = 256;
-/// Combinations that are evaluated together.
+/// Number of combinations that are evaluated together.
 const LANES: usize = 64;
-/// So few combinations are evaluated one by one.
+/// Up to this number, combinations are evaluated one by one.
 const FEW_LANES: u64 = 8;
-/// Operations on 64 values that cost less than making a SAT instance.
+/// Number of operations on 64 values that cost less than building a SAT instance.
 const MAX_WORK_FIRST: u64 = 1 << 11;
-/// The same where the terms have so much arithmetic that a SAT solver would have to search.
+/// Like [`MAX_WORK_FIRST`], for terms with so much arithmetic that a SAT solver would have to
+/// search.
 const MAX_WORK_ARITHMETIC: u64 = 1 << 15;
-/// Combinations that cost less than a SAT instance however large the terms are,
-/// because that grows with them, too.
+/// Number of combinations that cost less than a SAT instance, however large the terms are: the
+/// instance grows with them, too.
 const FEW_COMBINATIONS: u64 = 256;
-/// The same where the small SAT solver gave up; CaDiCaL and the SMT
-/// solver are expected to take longer.
+/// Maximum work where the small SAT solver gave up: CaDiCaL and the SMT solver are expected to take
+/// longer.
 const MAX_WORK: u64 = 1 << 23;
-/// An evaluation of one term for one combination takes this part of an operation on 64 values.
+/// Number of evaluations of a term that cost as much as an operation on 64 values.
 const EVALUATIONS_A_WORK: u64 = 4;
-/// A program may have so many times as many operations as one combination takes:
-/// in tables, most are not needed.
+/// Maximum ratio of a program's operations to the evaluations for one combination: where terms
+/// select from tables, most operations are not needed.
 const MAX_WASTE: u64 = 8;
-/// Combinations of the condition's own bytes that are tried on the other constraints.
+/// Maximum number of solutions over the condition's own bytes that are tried on the other
+/// constraints.
 const MAX_TRIALS: usize = 8;
-/// Maximal number of bytes of the condition for which it is looked at alone.
+/// Maximum number of bytes of a condition that is enumerated without the other constraints' bytes.
 const MAX_OWN_VARIABLES: usize = 16;
 
 impl Solver {
-    /// Decides a query that has few combinations of values; `None` if it
-    /// has many, or too much to evaluate.
+    /// Decides a query with few combinations of values; `None` if it has too many, or too much to
+    /// evaluate.
     pub(crate) fn solve_by_enumeration(
         &mut self,
         arena: &mut Arena,
@@ -74,7 +77,7 @@ impl Solver {
         self.enumerate_all(arena, query, support, model, domains, effort)
     }
 
-    /// Decides a query by all combinations of the values of all its bytes.
+    /// Decides a query by evaluating all combinations of the values of all its bytes.
     fn enumerate_all(
         &mut self,
         arena: &Arena,
@@ -93,8 +96,8 @@ impl Solver {
         Some(self.enumerated(query, support, model, &domains, values))
     }
 
-    /// Looks at the bytes of the condition alone: without a solution the query has none; one that
-    /// fits the rest of the model is one of the query.
+    /// Enumerates the bytes of the condition alone. If these have no solution, the query has none.
+    /// A solution that agrees with the rest of the model is a solution of the query.
     fn enumerate_own(
         &mut self,
         arena: &Arena,
@@ -125,7 +128,7 @@ impl Solver {
         Some(self.enumerated(query, support, model, domains, fitting))
     }
 
-    /// The answer with these values of the bytes.
+    /// Returns the answer `Sat` with these values of the bytes.
     fn enumerated(
         &mut self,
         query: &Query<'_>,
@@ -144,8 +147,8 @@ impl Solver {
         Verdict::Sat(found)
     }
 
-    /// The first combinations, `count` at most, under which the open terms hold.
-    /// `None` if that is too much work.
+    /// Returns the first combinations, at most `count`, under which the open terms hold. `None` if
+    /// that is too much work.
     fn solutions(
         &mut self,
         arena: &Arena,
@@ -200,7 +203,7 @@ impl Solver {
         self.by_evaluation(arena, &terms, domains, count, evaluations)
     }
 
-    /// Evaluations of terms that the first combination takes, if all hold.
+    /// Returns the number of evaluations that the first combination takes if all terms hold.
     fn cost_of_one(&mut self, arena: &Arena, terms: &[ExprId], domains: &Domains) -> u64 {
         let before = self.scratch.evaluated();
         let byte = |array, index| match domains.number(Variable { array, index }) {
@@ -213,8 +216,8 @@ impl Solver {
         (self.scratch.evaluated() - before).max(1)
     }
 
-    /// The first combinations under which all terms hold, tried one by
-    /// one. `None` if that is too much.
+    /// Returns the first combinations, at most `most`, under which all terms hold, evaluated one by
+    /// one. `None` if that takes too many evaluations.
     fn by_evaluation(
         &mut self,
         arena: &Arena,
@@ -247,7 +250,7 @@ impl Solver {
     }
 }
 
-/// The first combinations under which all terms hold: one of each round, `most` at most.
+/// Returns combinations under which all terms hold, at most `most`: the first one of each round.
 fn by_lanes(program: &Program, domains: &Domains, most: usize) -> Vec<Vec<u8>> {
     let mut bytes = vec![[0u64; LANES]; domains.variables.len()];
     let mut columns = Vec::new();

@@ -1,5 +1,5 @@
-//! When a query must stop without an answer: at the deadline of the run, or
-//! when the caller sets the stop flag.
+//! Stops a query without an answer: at the deadline of the run, or when the caller sets the stop
+//! flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Stops queries from outside. It never makes an answer: a query that is stopped has none.
+/// Conditions that stop a query. They never influence an answer: a stopped query has none.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
-    /// Set by whoever wants the run to stop.
+    /// A flag that the caller sets to stop the run.
     pub stop: Option<Arc<AtomicBool>>,
     /// The clock of the run.
     pub clock: Clock,
-    /// When, by the clock, no query may take any more time.
+    /// The time of the clock after which no query may run.
     pub deadline: Option<Duration>,
 }
 
 impl Interrupt {
-    /// Whether a query must stop now.
+    /// Returns whether a query must stop now.
     pub fn is_due(&self) -> bool {
         self.stop
             .as_ref()

@@ -2,14 +2,14 @@
 
 use everett_expr::{Node, scalar};
 
-/// The entries of a table at these indices; the last one for those past the end.
+/// Returns the entries of a table at these indices; the last one for those past the end.
 pub fn look_up<const N: usize>(entries: &[u64], index: &[u64; N]) -> [u64; N] {
     let last = entries.len() - 1;
     index.map(|at| entries[usize::try_from(at).map_or(last, |at| at.min(last))])
 }
 
-/// The values of a node of at most 64 bits. `last` is the width of its last operand, `operands` has
-/// the values of each, in their order. `None` for floats, wide constants, tables and bytes.
+/// Returns the values of a node of at most 64 bits. `last` is the width of its last operand;
+/// `operands` has the values of its operands. `None` for floats, wide constants, tables and bytes.
 pub fn apply<const N: usize>(
     node: Node,
     width: u32,

@@ -10,11 +10,11 @@ use crate::chain::{Solver, solution, with_solution};
 use crate::model::Model;
 use crate::verdict::Verdict;
 
-/// After this many rounds all constraints are added at once.
+/// Maximum number of rounds; after them all constraints are added at once.
 const MAX_ROUNDS: usize = 12;
-/// Maximal number of constraints over the condition's own bytes that are added at the start.
+/// Maximum number of constraints over the condition's own bytes that are added at the start.
 const MAX_AT_START: usize = 16;
-/// Maximal number of violated constraints that are added per round.
+/// Maximum number of violated constraints that are added per round.
 const MAX_A_ROUND: usize = 8;
 
 impl Solver {
@@ -81,7 +81,7 @@ impl Solver {
         None
     }
 
-    /// The model with the values just found.
+    /// Returns the model with the values just found.
     fn candidate(&mut self, model: &Model, variables: &[Variable]) -> Model {
         let light = &mut self.light;
         model.with(variables.iter().filter_map(|&variable| {
@@ -112,8 +112,8 @@ impl Solver {
     }
 }
 
-/// The constraints over the condition's bytes only, by support mask: the ones most likely to
-/// matter.
+/// Returns the constraints over the condition's bytes only, by support mask: the ones most likely
+/// to matter.
 fn first_constraints(arena: &Arena, all: &[ExprId], condition: ExprId) -> Vec<ExprId> {
     let mask = arena.support_mask(condition);
     let near = all
@@ -123,7 +123,8 @@ fn first_constraints(arena: &Arena, all: &[ExprId], condition: ExprId) -> Vec<Ex
     near.take(MAX_AT_START).collect()
 }
 
-/// The changed bytes, as a support mask: constraints disjoint from it still hold.
+/// Returns the changed bytes as a support mask: constraints whose masks are disjoint from it still
+/// hold.
 fn changed_mask(
     arena: &mut Arena,
     variables: &[Variable],
@@ -137,8 +138,8 @@ fn changed_mask(
     })
 }
 
-/// All variables of the condition and of the active constraints, each once, in an
-/// order that no other path influences.
+/// Returns all variables of the condition and of the active constraints, each once, in an order
+/// that no other path influences.
 fn variables_of(arena: &mut Arena, active: &[ExprId], support: &Support) -> Vec<Variable> {
     let mut variables = support.variables().to_vec();
     for &e in active {

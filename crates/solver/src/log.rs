@@ -1,5 +1,5 @@
-//! The log of queries, as SMT-LIB files; with the terms themselves,
-//! encoded, where all queries are logged.
+//! The log of queries, as SMT-LIB files. If all queries are logged, their encoded terms are
+//! written, too.
 
 use everett_expr::{Arena, ExprId, codec};
 use std::fs::{self, File};
@@ -12,22 +12,22 @@ use crate::config::{Layer, SolverError};
 use crate::smt;
 use crate::verdict::Verdict;
 
-/// A folder of queries.
+/// A folder to which queries are written.
 pub struct QueryLog {
     directory: PathBuf,
-    /// Faster queries are not written.
+    /// Minimum time of a query that is written.
     slowest: Duration,
     with_terms: bool,
     written: u32,
 }
 
 impl QueryLog {
-    /// The log of queries that take at least this time.
+    /// Creates the log of queries that take at least a given time.
     pub fn of_slow(directory: PathBuf, slowest: Duration) -> Result<QueryLog, SolverError> {
         QueryLog::new(directory, slowest, false)
     }
 
-    /// The log of all queries that no cheap layer answers.
+    /// Creates the log of all queries that no cheap layer answers.
     pub fn of_all(directory: PathBuf) -> Result<QueryLog, SolverError> {
         QueryLog::new(directory, Duration::ZERO, true)
     }
@@ -71,7 +71,7 @@ impl QueryLog {
             taken.as_micros(),
             smt::script(arena, &terms).text
         );
-        // Several workers write into one folder.
+        // Several workers may write to the same folder.
         while self.written < u32::MAX {
             let path = self
                 .directory

@@ -11,12 +11,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model in which all bytes are 0.
+    /// Creates the model in which all bytes are 0.
     pub fn new() -> Model {
         Model::default()
     }
 
-    /// The value of a byte.
+    /// Returns the value of a byte.
     pub fn get(&self, array: ArrayId, index: u32) -> u8 {
         self.bytes.get(Variable { array, index })
     }
@@ -26,7 +26,7 @@ impl Model {
         self.bytes.set(Variable { array, index }, value);
     }
 
-    /// A copy of this model with some bytes changed.
+    /// Returns a copy of this model with some bytes changed.
     pub fn with(&self, changes: impl IntoIterator<Item = (ArrayId, u32, u8)>) -> Model {
         let mut model = self.clone();
         for (array, index, value) in changes {
@@ -35,23 +35,23 @@ impl Model {
         model
     }
 
-    /// The first `size` bytes of an array.
+    /// Returns the first `size` bytes of an array.
     pub fn bytes(&self, array: ArrayId, size: u32) -> Vec<u8> {
         self.bytes.first(array, size)
     }
 
-    /// Whether two arrays always share their storage.
+    /// Returns whether two arrays always share their storage.
     pub fn share_storage(one: ArrayId, other: ArrayId) -> bool {
         ByteMap::<u8>::share_storage(one, other)
     }
 
-    /// Identifies the storage of an array's bytes: while two models live, they agree on the array
-    /// if this is equal.
+    /// Returns an identifier of the storage of an array's bytes. While two models are alive, equal
+    /// identifiers mean that they agree on the array.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         self.bytes.storage_of(array)
     }
 
-    /// The non-zero bytes, by array and index.
+    /// Returns the non-zero bytes, by array and index.
     pub fn iter(&self) -> impl Iterator<Item = (ArrayId, u32, u8)> + '_ {
         self.bytes
             .iter()

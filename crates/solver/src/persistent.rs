@@ -22,7 +22,7 @@ struct ByteChunk<T> {
 struct Leaf<T> {
     /// Index of the leaf: the array index divided by the number of arrays per leaf.
     number: usize,
-    /// Sorted by array, then number.
+    /// The chunks, sorted by array, then number.
     chunks: Vec<ByteChunk<T>>,
 }
 
@@ -32,7 +32,7 @@ struct Leaf<T> {
 /// list of all arrays.
 #[derive(Clone)]
 pub struct ByteMap<T> {
-    /// Sorted by number.
+    /// The leaves, sorted by number.
     leaves: Arc<Vec<Arc<Leaf<T>>>>,
 }
 
@@ -56,13 +56,13 @@ impl<T> ByteMap<T> {
         }
     }
 
-    /// Whether two arrays always share their storage.
+    /// Returns whether two arrays always share their storage.
     pub fn share_storage(one: ArrayId, other: ArrayId) -> bool {
         one.index() / ARRAYS_PER_LEAF == other.index() / ARRAYS_PER_LEAF
     }
 
-    /// Identifies the storage of an array's values: while two maps live, they agree on the array if
-    /// this is equal.
+    /// Returns an identifier of the storage of an array's values. While two maps are alive, equal
+    /// identifiers mean that they agree on the array.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         match self.find_leaf(array) {
             Ok(at) => Arc::as_ptr(&self.leaves[at]) as usize,
@@ -97,7 +97,7 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
         }
     }
 
-    /// The first cells of an array. Looking each of them up would take much longer.
+    /// Returns the first cells of an array. This is much faster than to look up each of them.
     pub fn first(&self, array: ArrayId, size: u32) -> Vec<T> {
         let mut cells = vec![T::default(); size as usize];
         let Ok(leaf) = self.find_leaf(array) else {
@@ -147,7 +147,7 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
         }
     }
 
-    /// The cells that differ from the default, by array and index.
+    /// Returns the cells that differ from the default, by array and index.
     pub fn iter(&self) -> impl Iterator<Item = (Variable, T)> + '_ {
         let chunks = self.leaves.iter().flat_map(|leaf| leaf.chunks.iter());
         chunks.flat_map(|chunk| {
@@ -176,7 +176,7 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
 /// An append-only list.
 #[derive(Clone)]
 pub struct List<T> {
-    /// All full except the last.
+    /// The chunks; all are full except the last.
     chunks: Vec<Arc<Vec<T>>>,
 }
 

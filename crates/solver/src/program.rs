@@ -6,37 +6,36 @@ use everett_expr::{Arena, BinaryOp, ExprId, Node, Variable};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Terms whose products and divisions cost a SAT solver less (in
-/// gates, about) are left to it first.
+/// Terms whose products and divisions take fewer gates than this are left to a SAT solver first.
 pub const HARD_ARITHMETIC: u64 = 1 << 10;
 
-/// About so many bits of a table share a gate.
+/// Estimated number of bits of a table that share a gate.
 const GATES_SHARED: u64 = 4;
 
-/// Where the value of a byte comes from.
+/// The source of a byte's value.
 #[derive(Clone, Copy)]
 pub enum Byte {
-    /// It varies: the byte with this number.
+    /// The byte varies, and has this number.
     Varies(usize),
-    /// It has this value in all combinations.
+    /// The byte has this value in all combinations.
     Is(u8),
 }
 
 /// One operation.
 enum Operation {
     Byte(Byte),
-    /// A node with its width, that of its last operand, and positions of the
-    /// operands: those of earlier operations.
+    /// A node with its width, the width of its last operand, and the positions of its operands'
+    /// operations, which are earlier ones.
     Of(Node, u32, u32, [usize; 3]),
     /// The entry of a table at an index.
     Select(Arc<[u64]>, usize),
 }
 
-/// Terms that must hold, as operations.
+/// Terms that must hold, compiled to operations.
 #[derive(Default)]
 pub struct Program {
     operations: Vec<Operation>,
-    /// Positions of terms that must hold.
+    /// The positions of terms that must hold.
     roots: Vec<usize>,
     position: FxHashMap<ExprId, usize>,
     /// An estimate of the gates that products, divisions and tables would take in a circuit.
@@ -44,8 +43,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles the terms, in this order; `None` for more than `most`
-    /// operations, wide terms and floats.
+    /// Compiles the terms, in this order. `None` if that takes more than `most` operations, or for
+    /// wide terms and floats.
     pub fn compile(
         arena: &Arena,
         terms: impl Iterator<Item = ExprId>,
@@ -78,17 +77,18 @@ impl Program {
         Some(program)
     }
 
-    /// How many operations there are.
+    /// Returns the number of operations.
     pub fn len(&self) -> u64 {
         self.operations.len() as u64
     }
 
-    /// What products and divisions would cost a SAT solver, in gates about.
+    /// Returns an estimate of the gates that products, divisions and tables would take in a
+    /// circuit.
     pub fn arithmetic(&self) -> u64 {
         self.arithmetic
     }
 
-    /// `None` for wide terms and floats.
+    /// Compiles one term, whose operands are compiled already; `None` for wide terms and floats.
     fn operation(
         &mut self,
         arena: &Arena,
@@ -113,14 +113,14 @@ impl Program {
             self.arithmetic += entries.len() as u64 * u64::from(width) / GATES_SHARED;
             return Some(Operation::Select(entries, operands[0]));
         }
-        // Whether the operation is of this kind does not depend on values.
+        // Whether an operation can be evaluated in lanes does not depend on the values.
         lanes::apply(node, width, last, [&[0]; 3])?;
         self.arithmetic += arithmetic(arena, node);
         Some(Operation::Of(node, width, last, operands))
     }
 
-    /// The first of the combinations in `bytes` under which all terms hold. A term
-    /// is evaluated while one is left.
+    /// Returns the first combination in `bytes` under which all terms hold. Evaluates terms only
+    /// until no combination is left.
     pub fn first_lane<const N: usize>(
         &self,
         bytes: &[[u64; N]],
@@ -146,14 +146,14 @@ impl Program {
     }
 }
 
-/// The estimate for one node.
+/// Returns an estimate of the gates that a node would take in a circuit.
 fn arithmetic(arena: &Arena, node: Node) -> u64 {
     let Node::Binary { op, a, b } = node else {
         return 0;
     };
     let length = |e: ExprId| u64::from(64 - arena.unsigned_range(e).1.leading_zeros());
     let rows = |e: ExprId| match arena.as_const(e) {
-        // The non-adjacent form has about so many digits that are not 0.
+        // The approximate number of non-zero digits of the non-adjacent form.
         Some(bits) => u64::from((bits ^ bits.wrapping_mul(3)).count_ones()),
         None => length(e),
     };

@@ -1,6 +1,6 @@
-//! Decides queries that many combinations of values satisfy, such as that a hash
-//! falls into a bucket, by trying random ones. A SAT solver has to invert the
-//! arithmetic; a sample only has to compute it.
+//! Decides queries that many combinations of values satisfy, such as that a hash falls into a
+//! bucket, by evaluating random combinations. A SAT solver has to invert the arithmetic; a sample
+//! only has to compute it.
 
 use everett_expr::{Arena, ExprId, Support, Variable};
 
@@ -12,26 +12,27 @@ use crate::model::Model;
 use crate::program::{Byte, HARD_ARITHMETIC, Program};
 use crate::verdict::{Effort, Verdict};
 
-/// Samples that are evaluated together.
+/// Number of samples that are evaluated together.
 const LANES: usize = 64;
-/// Operations on 64 values, before a SAT solver is asked and after the small one gave up.
+/// Maximum number of operations on 64 values, before a SAT solver is asked and after the small one
+/// gave up.
 const MAX_WORK_FIRST: u64 = 1 << 12;
 const MAX_WORK: u64 = 1 << 15;
-/// The same for all values of two bytes that follow one another.
+/// Like [`MAX_WORK`], for trying all values of two adjacent bytes.
 const MAX_WORK_NEIGHBOURS: u64 = 1 << 17;
-/// Maximal number of bytes and constraints of a query.
+/// Maximum number of bytes and of constraints of a query.
 const MAX_VARIABLES: usize = 64;
 const MAX_CONSTRAINTS: usize = 64;
-/// Terms with floats, wide ones and tables are evaluated one by one: so many
-/// samples, and evaluations of terms.
+/// Maximum number of samples, and of evaluations, for terms that are evaluated one by one: floats,
+/// wide terms and tables.
 const MAX_SAMPLES_EVALUATED: usize = 512;
 const MAX_EVALUATIONS: u64 = 1 << 18;
 
-/// Numbers that are the same in each query: an answer depends on nothing but the query.
+/// A generator with a fixed seed for each query: an answer depends on nothing but the query.
 struct Numbers(u64);
 
 impl Numbers {
-    /// The next number, below `bound`.
+    /// Returns the next number, which is below `bound`.
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
@@ -40,7 +41,7 @@ impl Numbers {
         ((x ^ (x >> 31)) % bound as u64) as usize
     }
 
-    /// A sample: the values of the model with one, two, some or all bytes changed, in turn.
+    /// Creates a sample: the values of the model with one, two, some or all bytes changed, in turn.
     fn sample(&mut self, turn: usize, before: &[u8], domains: &Domains, values: &mut [u8]) {
         values.copy_from_slice(before);
         let count = before.len();
@@ -62,7 +63,7 @@ impl Numbers {
 }
 
 impl Solver {
-    /// Looks for a solution that differs from the model in bytes of the condition only.
+    /// Searches for a solution that differs from the model in bytes of the condition only.
     pub(crate) fn solve_by_samples(
         &mut self,
         arena: &mut Arena,
@@ -111,7 +112,7 @@ impl Solver {
         Some(Verdict::Sat(found))
     }
 
-    /// Values of the bytes, found by bisection where the small SAT solver gave up.
+    /// Searches for values of the bytes by bisection, if the small SAT solver gave up.
     fn bisected(
         &mut self,
         arena: &Arena,
@@ -126,7 +127,7 @@ impl Solver {
         Bisection::new(arena, terms, domains, model, &mut self.scratch).run()
     }
 
-    /// Values of the bytes under which the terms hold.
+    /// Searches for values of the bytes under which the terms hold, by samples.
     fn sampled(
         &mut self,
         arena: &Arena,
@@ -149,8 +150,7 @@ impl Solver {
             .map(|&one| model.value(one))
             .collect();
         match Program::compile(arena, terms.iter().copied(), &byte, work) {
-            // Where there is little to compute, the SAT solvers have a reason
-            // why they do not find a solution.
+            // With little arithmetic, a SAT solver would have found a solution if there were many.
             Some(program) if program.arithmetic() < HARD_ARITHMETIC => None,
             Some(program) => by_lanes(&program, domains, &before, work).or_else(|| {
                 let near = effort == Effort::Hard;
@@ -162,7 +162,7 @@ impl Solver {
         }
     }
 
-    /// Samples that are evaluated one by one.
+    /// Evaluates samples one by one, and returns the first under which the terms hold.
     fn one_by_one(
         &mut self,
         arena: &Arena,
@@ -212,8 +212,8 @@ fn by_lanes(program: &Program, domains: &Domains, before: &[u8], work: u64) -> O
     None
 }
 
-/// Tries random values of a few bytes, with the least possible ones for the others: small numbers
-/// divide others more often than large ones.
+/// Evaluates random values of a few bytes, with the least possible values of the others: small
+/// numbers divide others more often than large ones do.
 fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<Vec<u8>> {
     let least: Vec<u8> = domains.values().iter().map(|all| all[0]).collect();
     let mut numbers = Numbers(1);
@@ -237,8 +237,9 @@ fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<V
     None
 }
 
-/// Tries all values of two bytes that follow one another, with those of the model for the others:
-/// numbers are compared and divided by numbers, and of most a path leaves one byte or two open.
+/// Evaluates all values of two adjacent bytes, with the values of the model for the others.
+/// Programs compare and divide numbers, and a path leaves only one or two bytes of most numbers
+/// undetermined.
 fn by_neighbours(program: &Program, domains: &Domains, before: &[u8]) -> Option<Vec<u8>> {
     let mut work = MAX_WORK_NEIGHBOURS;
     let mut columns = Vec::new();

@@ -10,8 +10,8 @@ use crate::model::Model;
 use crate::verdict::Verdict;
 
 impl Solver {
-    /// The minimal unsigned value of `e` (of at most 64 bits) under the constraints, with a model;
-    /// or the reason why it could not be determined.
+    /// Returns the minimal unsigned value of `e` (of at most 64 bits) under the constraints, with a
+    /// model; or the reason why it could not be determined.
     pub fn unsigned_min(
         &mut self,
         arena: &mut Arena,
@@ -39,7 +39,7 @@ impl Solver {
         Ok((best, found))
     }
 
-    /// The maximal unsigned value; like [`Solver::unsigned_min`].
+    /// Returns the maximal unsigned value of `e`; like [`Solver::unsigned_min`].
     pub fn unsigned_max(
         &mut self,
         arena: &mut Arena,
@@ -67,8 +67,8 @@ impl Solver {
         Ok((best, found))
     }
 
-    /// Up to `limit` distinct values of `e` (of at most 64 bits), each with a model, that of
-    /// `model` first; and whether these are all.
+    /// Returns up to `limit` distinct values of `e` (of at most 64 bits), each with a model, the
+    /// value under `model` first; and whether these are all.
     pub fn values(
         &mut self,
         arena: &mut Arena,
@@ -117,7 +117,8 @@ impl Solver {
         }
     }
 
-    /// Like `values`, from a table, if the term and its constraints depend on one byte.
+    /// Like [`Solver::values`], computed from a table, if the term and its constraints depend on
+    /// one byte.
     fn values_of_byte(
         &mut self,
         arena: &Arena,

@@ -9,15 +9,15 @@ pub enum Verdict {
     Sat(Model),
     /// Unsatisfiable.
     Unsat,
-    /// No layer could decide it, for this reason.
+    /// No layer could decide the query, for this reason.
     Unknown(String),
 }
 
-/// How much a query may cost this layer.
+/// How much work a layer may spend on a query.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Effort {
-    /// It has just come.
+    /// The query has not reached the SAT solvers yet.
     First,
-    /// The small SAT solver gave up.
+    /// The small SAT solver gave up on the query.
     Hard,
 }

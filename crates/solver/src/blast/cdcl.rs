@@ -33,7 +33,7 @@ struct Watch {
     blocker: Code,
 }
 
-/// The position from which to look for the next decision; everything before it is assigned.
+/// The position at which the search for the next decision starts; everything before it is assigned.
 #[derive(Default)]
 struct DecisionCursor {
     input: usize,
@@ -42,7 +42,7 @@ struct DecisionCursor {
 
 #[derive(Default)]
 pub struct Cdcl {
-    /// By literal: 1 true, -1 false, 0 unassigned.
+    /// The value of each literal: 1 true, -1 false, 0 unassigned.
     values: Vec<i8>,
     watches: Vec<Vec<Watch>>,
     reasons: Vec<ClauseRef>,
@@ -57,7 +57,7 @@ pub struct Cdcl {
     learned_limit: usize,
     heap: ActivityHeap,
     failed: Vec<Code>,
-    /// The assumptions of the last query: the level of each is its position, plus one.
+    /// The assumptions of the last query. The decision level of each is its position plus one.
     assumed: Vec<Lit>,
     divisions: Vec<Division>,
     contradictory: bool,
@@ -107,8 +107,8 @@ impl Backend for Cdcl {
     }
 
     fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer {
-        // What follows from the assumptions that the last query had, too,
-        // stands, if no clause was added since.
+        // Levels of assumptions that the last query began with as well are kept, if no clause was
+        // added since.
         let same = self.assumed.iter().zip(assumptions);
         let common = same.take_while(|(one, other)| one == other).count();
         // Before variables are unassigned, which would put each of them back.
@@ -216,7 +216,7 @@ impl Cdcl {
         self.head = self.head.min(start);
     }
 
-    /// Unit propagation. Returns the conflicting clause, if any.
+    /// Performs unit propagation. Returns the conflicting clause, if any.
     fn propagate(&mut self) -> Option<ClauseRef> {
         while let Some(&literal) = self.trail.get(self.head) {
             self.head += 1;
@@ -279,8 +279,8 @@ impl Cdcl {
         broken
     }
 
-    /// Searches until `burst` conflicts have happened or the budget is used up; `None` in that
-    /// case.
+    /// Searches until `burst` conflicts have happened or the budget is exhausted; returns `None`
+    /// then.
     fn search(
         &mut self,
         assumptions: &[Lit],
@@ -330,8 +330,8 @@ impl Cdcl {
         }
     }
 
-    /// Decision order: variables of recent conflicts by activity, then the inputs in order, then
-    /// the results of divisions.
+    /// Returns the next decision: variables of recent conflicts by activity, then the inputs in
+    /// order, then the results of divisions.
     fn next_decision(&mut self, inputs: &[Lit], next: &mut DecisionCursor) -> Option<Code> {
         while let Some(variable) = self.heap.pop() {
             if self.values[variable as usize * 2] == 0 {
@@ -446,7 +446,7 @@ impl Cdcl {
         self.assign(learnt[0], clause);
     }
 
-    /// Computes the assumptions that contradict this false one.
+    /// Computes the assumptions that contradict a false assumption.
     fn explain_failure(&mut self, assumption: Code) {
         self.failed.push(assumption);
         let first = self
@@ -503,7 +503,7 @@ impl Cdcl {
     }
 }
 
-/// The Luby sequence 1 1 2 1 1 2 4 …, from index 1.
+/// Returns the Luby sequence 1 1 2 1 1 2 4 …, from index 1.
 fn luby(index: u32) -> u32 {
     let mut index = index;
     loop {

@@ -13,26 +13,26 @@ fn is_constant(lit: Lit) -> bool {
     lit == TRUE || lit == FALSE
 }
 
-/// The word as a constant, if all bits are known.
+/// Returns the word as a constant, if all bits are known.
 fn as_bools(word: &[Lit]) -> Option<Vec<bool>> {
     word.iter()
         .map(|&lit| is_constant(lit).then_some(lit == TRUE))
         .collect()
 }
 
-/// The number of bits up to the highest one that is not known to be 0.
+/// Returns the number of bits up to the highest one that is not known to be 0.
 pub fn length(word: &[Lit]) -> usize {
     word.iter()
         .rposition(|&lit| lit != FALSE)
         .map_or(0, |at| at + 1)
 }
 
-/// The number of bits that are not known to be 0.
+/// Returns the number of bits that are not known to be 0.
 fn open_bits(word: &[Lit]) -> usize {
     word.iter().filter(|&&lit| lit != FALSE).count()
 }
 
-/// The complement of a word.
+/// Returns the complement of a word.
 pub fn not_word(a: &[Lit]) -> Word {
     a.iter().map(|lit| -lit).collect()
 }
@@ -61,7 +61,7 @@ impl<B: Backend> Gates<B> {
             .collect()
     }
 
-    /// The entry at an index; the last one for indices past the end.
+    /// Returns the entry at an index; the last one for indices past the end.
     pub fn select(&mut self, index: &[Lit], entries: &[u64], width: usize) -> Word {
         let constant = |entry: u64| {
             let bit = |at| if entry >> at & 1 == 1 { TRUE } else { FALSE };
@@ -93,7 +93,7 @@ impl<B: Backend> Gates<B> {
         self.and_all(&mut not_word(a))
     }
 
-    /// `a + b + carry` modulo the width, and the carry out.
+    /// Returns `a + b + carry` modulo the width, and the carry out.
     fn add_with_carry(&mut self, a: &[Lit], b: &[Lit], carry: Lit) -> (Word, Lit) {
         let mut carry = carry;
         let mut sum = Vec::with_capacity(a.len());
@@ -124,14 +124,14 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Unsigned `a < b` if `or_equal` is [`FALSE`], `a <= b` if it is [`TRUE`].
+    /// Returns unsigned `a < b` if `or_equal` is [`FALSE`], `a <= b` if it is [`TRUE`].
     pub fn less(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
         a.iter()
             .zip(b)
             .fold(or_equal, |borrow, (&x, &y)| self.majority(-x, y, borrow))
     }
 
-    /// Signed comparison: the sign bits are swapped.
+    /// Returns the signed comparison, like [`Gates::less`] with the sign bits swapped.
     pub fn less_signed(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
         let Some(top) = a.len().checked_sub(1) else {
             return or_equal;
@@ -157,7 +157,7 @@ impl<B: Backend> Gates<B> {
         product
     }
 
-    /// Adds one shifted row for each bit of `b`.
+    /// Returns the product as a sum of one shifted row for each bit of `b`.
     fn multiply_rows(&mut self, a: &[Lit], b: &[Lit]) -> Word {
         let width = a.len();
         let mut sum = vec![FALSE; width];
@@ -176,7 +176,8 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Adds and subtracts shifted copies according to the non-adjacent form of the factor.
+    /// Returns the product with a constant: a sum and difference of shifted copies, according to
+    /// the non-adjacent form of the factor.
     fn multiply_constant(&mut self, a: &[Lit], factor: &[bool]) -> Word {
         let width = a.len();
         let mut sum = vec![FALSE; width];
@@ -196,9 +197,9 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Quotient and remainder as fresh words, constrained by `a = quotient * b + remainder` without
-    /// overflow and `remainder < b`. If `b` is zero, the quotient is all ones and the remainder is
-    /// `a`. Bits that the lengths of `a` and `b` rule out are constants.
+    /// Returns quotient and remainder as fresh words, constrained by `a = quotient * b + remainder`
+    /// without overflow and `remainder < b`. If `b` is zero, the quotient is all ones and the
+    /// remainder is `a`. Bits that the lengths of `a` and `b` rule out are constants.
     pub fn divide(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
         let width = a.len();
         let (dividend, divisor) = (length(a), length(b));
@@ -217,7 +218,7 @@ impl<B: Backend> Gates<B> {
         let padded = |word: &[Lit], width: usize| [word, &vec![FALSE; width - word.len()]].concat();
         match as_bools(b) {
             Some(factor) if highest_one.is_some() => {
-                // Two bits more, and nothing overflows: the product is below 2^(needed + 1).
+                // With two more bits nothing overflows: the product is below 2^(needed + 1).
                 let wide = needed + 2;
                 let factor = [factor, vec![false; 2]].concat();
                 let product = self.multiply_constant(&padded(&quotient, wide), &factor);
@@ -243,7 +244,7 @@ impl<B: Backend> Gates<B> {
         ([quotient, above].concat(), padded(&remainder, width))
     }
 
-    /// Asserts that two words are the same.
+    /// Asserts that two words are equal.
     fn assert_equal(&mut self, a: &[Lit], b: &[Lit]) {
         for (&have, &want) in a.iter().zip(b) {
             if have != want {
@@ -277,7 +278,8 @@ impl<B: Backend> Gates<B> {
         self.assert_equal(&sum, a);
     }
 
-    /// Signed quotient and remainder, from the unsigned ones of the magnitudes.
+    /// Returns the signed quotient and remainder, computed from the unsigned ones of the
+    /// magnitudes.
     pub fn divide_signed(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
         let (Some(&sign_a), Some(&sign_b)) = (a.last(), b.last()) else {
             return (Vec::new(), Vec::new());
@@ -310,7 +312,7 @@ impl<B: Backend> Gates<B> {
         shifted
     }
 
-    /// Shifts right; `fill` comes in from above.
+    /// Shifts right; `fill` is shifted in from above.
     pub fn shift_right(&mut self, a: &[Lit], amount: &[Lit], fill: Lit) -> Word {
         let width = a.len();
         let stages = usize::BITS as usize - (width.max(1) - 1).leading_zeros() as usize;
@@ -335,7 +337,7 @@ impl<B: Backend> Gates<B> {
     }
 }
 
-/// The non-adjacent form: digits -1, 0 and 1, least significant first, no two adjacent ones
+/// Returns the non-adjacent form: digits -1, 0 and 1, least significant first, no two adjacent ones
 /// non-zero. It needs the fewest rows. Digits past the width are dropped, because products are
 /// taken modulo the width.
 fn non_adjacent_form(factor: &[bool]) -> Vec<i8> {

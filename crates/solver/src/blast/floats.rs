@@ -1,13 +1,14 @@
-//! Circuits for float operations that are cheap and exact: comparisons, and integers as floats that
-//! need no rounding. All others are unconstrained in the SAT instance.
+//! Circuits for float operations that are cheap and exact: comparisons, and conversions of integers
+//! that need no rounding. The results of all other operations are unconstrained in the SAT
+//! instance.
 
 use super::circuits::{Word, length};
 use super::gates::{FALSE, Gates, TRUE};
 use super::sat::{Backend, Lit};
 use everett_expr::{FloatCompareOp, FloatFormat};
 
-/// The number of bits of the significand that are stored, and that of the exponent; `None` for the
-/// x87's format, which has several encodings of a number.
+/// Returns the number of stored bits of the significand, and of the exponent. `None` for the x87
+/// format, which has several encodings of a number.
 fn layout(format: FloatFormat) -> Option<(usize, usize)> {
     match format {
         FloatFormat::Half => Some((10, 5)),
@@ -18,7 +19,8 @@ fn layout(format: FloatFormat) -> Option<(usize, usize)> {
 }
 
 impl<B: Backend> Gates<B> {
-    /// A comparison of floats.
+    /// Returns the result of a comparison of floats, or `None` if there is no circuit for the
+    /// format.
     pub fn compare_floats(
         &mut self,
         op: FloatCompareOp,
@@ -62,7 +64,7 @@ impl<B: Backend> Gates<B> {
         self.and(largest, -infinite)
     }
 
-    /// An integer as a float; `None` if it may have to be rounded.
+    /// Converts an integer to a float; `None` if it may have to be rounded.
     pub fn float_from_integer(
         &mut self,
         signed: bool,
@@ -74,7 +76,7 @@ impl<B: Backend> Gates<B> {
             Some(&sign) if signed => sign,
             _ => FALSE,
         };
-        // A length of one bit more for the magnitude of the least number.
+        // The magnitude of the least number needs one more bit.
         let mut significand = self.negate_if(sign, word);
         if length(&significand) > fraction + 1 {
             return None;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub const TRUE: Lit = 1;
 pub const FALSE: Lit = -1;
 
-/// A gate after normalisation; the key of structural hashing.
+/// A gate after normalisation: the key for structural hashing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Gate {
     And(Lit, Lit),
@@ -37,7 +37,7 @@ impl<B: Backend> Gates<B> {
         }
     }
 
-    /// Number of clauses added; decides when to start a new instance.
+    /// Returns the number of clauses added; decides when to start a new instance.
     pub fn clauses(&self) -> usize {
         self.clauses
     }
@@ -108,7 +108,7 @@ impl<B: Backend> Gates<B> {
         if negate { -out } else { out }
     }
 
-    /// `if condition then yes else no`.
+    /// Returns `if condition then yes else no`.
     pub fn mux(&mut self, condition: Lit, yes: Lit, no: Lit) -> Lit {
         if condition < 0 {
             return self.mux(-condition, no, yes);
@@ -152,7 +152,7 @@ impl<B: Backend> Gates<B> {
         if negate { -out } else { out }
     }
 
-    /// At least two of three: the carry of a full adder.
+    /// Returns whether at least two of three inputs are true: the carry of a full adder.
     pub fn majority(&mut self, a: Lit, b: Lit, c: Lit) -> Lit {
         let mut inputs = [a, b, c];
         inputs.sort_unstable_by_key(|lit| (lit.abs(), *lit));
@@ -191,7 +191,7 @@ impl<B: Backend> Gates<B> {
         if negate { -out } else { out }
     }
 
-    /// The conjunction of `inputs` (which is reordered) as one gate.
+    /// Returns the conjunction of `inputs` (which is reordered) as one gate.
     pub fn and_all(&mut self, inputs: &mut Vec<Lit>) -> Lit {
         inputs.sort_unstable_by_key(|lit| (lit.abs(), *lit));
         inputs.dedup();

@@ -34,7 +34,7 @@ pub struct Blaster<B> {
     spans: FxHashMap<ExprId, Span>,
     pool: Vec<Lit>,
     inputs: FxHashMap<Variable, Span>,
-    /// Terms that are unconstrained.
+    /// Terms whose translation is unconstrained.
     inexact: FxHashSet<ExprId>,
     /// Quotient and remainder of operands that were already divided.
     divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
@@ -42,12 +42,12 @@ pub struct Blaster<B> {
     assumptions: Vec<Lit>,
     guesses: Vec<Lit>,
     met_floats: bool,
-    /// The most clauses that one query added.
+    /// The largest number of clauses that a single query added.
     largest: usize,
 }
 
-/// An instance is kept while it is at most so many times as large as one query alone made it: a new
-/// one would soon be as large again.
+/// An instance is kept while it is at most this many times as large as its largest query: a new one
+/// would soon be as large again.
 const GROWTH: usize = 4;
 
 impl<B: Backend> Blaster<B> {
@@ -67,25 +67,25 @@ impl<B: Backend> Blaster<B> {
         }
     }
 
-    /// Whether a new instance would be better: this one has more clauses than
-    /// `limit`, most of them of other queries.
+    /// Returns whether a new instance would be better: this one has more clauses than `limit`, most
+    /// of them from other queries.
     pub fn is_outgrown(&self, limit: usize) -> bool {
         let own = self.largest.saturating_mul(GROWTH);
         self.gates.clauses() > limit.max(own)
     }
 
-    /// Whether the last query contained floats that are unconstrained: then `Sat` may be wrong.
+    /// Returns whether the last query contained unconstrained floats. If so, `Sat` may be wrong.
     pub fn saw_floats(&self) -> bool {
         self.met_floats
     }
 
-    /// Lets an interrupt stop the queries to come.
+    /// Sets the interrupt that stops subsequent queries.
     pub fn interrupt_by(&mut self, interrupt: &Interrupt) {
         self.gates.sat.interrupt_by(interrupt);
     }
 
-    /// Whether all `terms` can hold together. `guesses` are all variables of the terms, with values
-    /// to try first.
+    /// Returns whether all `terms` can hold together. `guesses` are all variables of the terms,
+    /// with values to try first.
     pub fn solve(
         &mut self,
         arena: &Arena,
@@ -121,12 +121,13 @@ impl<B: Backend> Blaster<B> {
             .solve(&self.assumptions, &self.guesses, conflicts)
     }
 
-    /// Whether the term at this position is in the core of the last answer, which was `Unsat`.
+    /// Returns whether the term at this position is in the core of the last query, which was
+    /// `Unsat`.
     pub fn is_in_core(&mut self, position: usize) -> bool {
         self.gates.sat.failed(self.assumptions[position])
     }
 
-    /// The value of a byte after `Sat`; `None` if no translated term reads it.
+    /// Returns the value of a byte after `Sat`; `None` if no translated term reads it.
     pub fn value(&mut self, variable: Variable) -> Option<u8> {
         let span = *self.inputs.get(&variable)?;
         let bits = &self.pool[span.start as usize..(span.start + span.width) as usize];
@@ -137,7 +138,7 @@ impl<B: Backend> Blaster<B> {
         Some(value)
     }
 
-    /// The literal that is equivalent to a width-1 term.
+    /// Returns the literal that is equivalent to a width-1 term.
     fn literal(&mut self, arena: &Arena, e: ExprId) -> Lit {
         self.translate(arena, e);
         let span = self.spans[&e];
@@ -236,7 +237,7 @@ impl<B: Backend> Blaster<B> {
         }
     }
 
-    /// The circuit of a float operation, if there is one.
+    /// Returns the circuit of a float operation, if there is one.
     fn exact_float(&mut self, node: Node) -> Option<Word> {
         match node {
             Node::FloatCompare { op, format, a, b } => {
@@ -320,7 +321,7 @@ fn is_float(node: &Node) -> bool {
     )
 }
 
-/// The number of bits of a term up to the highest one that is not known to be 0.
+/// Returns the number of bits of a term up to the highest one that is not known to be 0.
 fn known_length(arena: &Arena, e: ExprId) -> usize {
     match arena.width(e) {
         0..=64 => 64 - arena.unsigned_range(e).1.leading_zeros() as usize,
@@ -328,7 +329,7 @@ fn known_length(arena: &Arena, e: ExprId) -> usize {
     }
 }
 
-/// Bits that are known whatever the bytes are become constants of the circuits that use the word.
+/// Replaces the bits of a word that are known by constants, so that circuits that use it fold them.
 fn set_known_bits(arena: &Arena, e: ExprId, word: &mut [Lit]) {
     if word.len() > 64 || arena.is_const(e) {
         return;

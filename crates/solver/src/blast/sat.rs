@@ -47,21 +47,22 @@ pub trait Backend {
 
     fn add_clause(&mut self, clause: &[Lit]);
 
-    /// Announces that clauses define the results of a division by its operands.
+    /// Adds a division, whose results are already defined by clauses.
     fn add_division(&mut self, _division: Division) {}
 
-    /// Lets an interrupt stop the solver. One whose budget bounds its time need not heed it.
+    /// Sets the interrupt that stops the solver. A solver whose time is bounded by its budget can
+    /// ignore it.
     fn interrupt_by(&mut self, _interrupt: &Interrupt) {}
 
-    /// Solves under `assumptions`, giving up after `conflicts` conflicts, which are counted down if
-    /// the solver can. The variables of `inputs`, whose signs are good phases, determine every gate
-    /// that the assumptions depend on, together with divisions of such gates.
+    /// Solves under `assumptions` and gives up after `conflicts` conflicts, which are counted down
+    /// if the solver supports it. The variables of `inputs`, whose signs are good phases, determine
+    /// every gate that the assumptions depend on, together with divisions of such gates.
     fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer;
 
-    /// The value of `lit`; only valid after `Sat` and before the next clause.
+    /// Returns the value of `lit`; only valid after `Sat` and before the next clause.
     fn value(&mut self, lit: Lit) -> bool;
 
-    /// Whether the assumption `lit` is in the core; only valid after `Unsat`.
+    /// Returns whether the assumption `lit` is in the core; only valid after `Unsat`.
     fn failed(&mut self, lit: Lit) -> bool;
 }
 
@@ -74,7 +75,8 @@ pub struct Division {
 }
 
 impl Division {
-    /// An unassigned bit of the results with the sign it must have, if the operands are assigned.
+    /// Returns an unassigned bit of the results with the sign it must have, if the operands are
+    /// assigned.
     pub fn next_result(&self, value: impl Fn(Lit) -> Option<bool>) -> Option<Lit> {
         let open = |word: &[Lit]| word.iter().position(|&lit| value(lit).is_none());
         let number = |word: &[Lit]| {
@@ -103,11 +105,12 @@ impl Division {
 /// One CaDiCaL instance.
 pub struct Sat {
     instance: *mut c_void,
-    /// What the instance asks now and then whether to stop: a box, whose address it has.
+    /// The interrupt, which the instance polls while it solves. A box, because the instance keeps
+    /// its address.
     interrupt: *mut Interrupt,
 }
 
-/// Whether the search must stop.
+/// Returns whether the search must stop.
 ///
 /// # Safety
 /// `state` points to an [`Interrupt`] that lives at least as long as the instance that calls this.
@@ -243,7 +246,7 @@ mod tests {
         assert!(!sat.value(1));
     }
 
-    /// One pigeon more than holes.
+    /// Builds the pigeonhole problem with one pigeon more than holes.
     fn pigeons(holes: i32) -> Sat {
         let mut sat = Sat::new();
         let at = |pigeon: i32, hole: i32| pigeon * holes + hole + 1;
@@ -260,7 +263,7 @@ mod tests {
         sat
     }
 
-    /// It needs conflicts, so it exceeds a small budget.
+    /// The problem needs conflicts, so it exceeds a small budget.
     #[test]
     fn the_conflict_budget_is_kept() {
         let mut sat = pigeons(5);

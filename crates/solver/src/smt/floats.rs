@@ -8,7 +8,7 @@ use everett_expr::{
     ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, Node, RoundingMode, float,
 };
 
-/// Exponent and significand bits of the SMT-LIB sort.
+/// Returns the exponent and significand bits of the SMT-LIB sort.
 fn sort(format: FloatFormat) -> (u32, u32) {
     match format {
         FloatFormat::Half => (5, 11),
@@ -31,7 +31,7 @@ fn default_nan(format: FloatFormat) -> String {
     bits(format.width(), float::default_nan(format))
 }
 
-/// A float operation as an expression for the bits of its result.
+/// Prints a float operation as an expression for the bits of its result.
 pub fn body(printer: &mut Printer<'_>, e: ExprId, node: Node) -> String {
     match node {
         Node::FloatBinary { op, format, a, b } => {
@@ -110,7 +110,7 @@ fn mode_name(mode: RoundingMode) -> &'static str {
     }
 }
 
-/// The name of a term's value as a float; defined on first use.
+/// Returns the name of a term's value as a float; defines it on first use.
 fn view(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     let (exponent, significand) = sort(format);
     let name = format!("f{}_{}", e.index(), exponent);
@@ -126,8 +126,9 @@ fn view(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     name
 }
 
-/// The 80-bit format has an explicit integer bit. If it is clear where it should be set, the
-/// operand is invalid; if it is set with the least exponent, the number has the next exponent.
+/// Prints the value of a float in the 80-bit format, which has an explicit integer bit. If that bit
+/// is clear where it should be set, the operand is invalid; if it is set with the least exponent,
+/// the number has the next exponent.
 fn x87_value(name: &str) -> String {
     let exponent = format!("((_ extract 78 64) {name})");
     let zero = bits(15, 0);
@@ -146,8 +147,8 @@ fn is_nan(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     format!("(fp.isNaN {})", view(printer, format, e))
 }
 
-/// Bits that read as `value`. `nan` is the condition that an operand is NaN, and the result in that
-/// case.
+/// Prints bits that read as `value`. `nan` is the condition that an operand is NaN, and the result
+/// in that case.
 fn result(
     printer: &mut Printer<'_>,
     e: ExprId,
@@ -220,7 +221,7 @@ fn quiet_bit(format: FloatFormat) -> u128 {
     }
 }
 
-/// A NaN as it results from an operation (quiet).
+/// Prints the quiet form of a NaN, as operations return it.
 fn quiet(format: FloatFormat, name: &str) -> String {
     let set = format!("(bvor {name} {})", bits(format.width(), quiet_bit(format)));
     if format != FloatFormat::X87 {
@@ -231,7 +232,7 @@ fn quiet(format: FloatFormat, name: &str) -> String {
     format!("(ite {valid} {set} {})", default_nan(format))
 }
 
-/// The resulting NaN if at least one operand is NaN.
+/// Prints the NaN that results if at least one operand is NaN.
 fn propagated_nan(printer: &mut Printer<'_>, format: FloatFormat, a: ExprId, b: ExprId) -> String {
     let (a_nan, b_nan) = (is_nan(printer, format, a), is_nan(printer, format, b));
     let (x, y) = (printer.name(a), printer.name(b));
@@ -258,7 +259,8 @@ fn propagated_nan(printer: &mut Printer<'_>, format: FloatFormat, a: ExprId, b: 
     format!("(ite (and {a_nan} {b_nan}) {both} {first})")
 }
 
-/// A NaN in another format keeps its sign and the highest bits of its payload.
+/// Prints the conversion of a NaN to another format, which keeps its sign and the highest bits of
+/// its payload.
 fn converted_nan(from: FloatFormat, to: FloatFormat, name: &str) -> String {
     let (source, target) = (sort(from).1 - 1, sort(to).1 - 1);
     let quiet = quiet(from, name);
@@ -281,7 +283,8 @@ fn converted_nan(from: FloatFormat, to: FloatFormat, name: &str) -> String {
     )
 }
 
-/// Truncation to an integer; out of range gives the integer indefinite (only the sign bit set).
+/// Prints the truncation to an integer. Out of range, the result is the integer indefinite (only
+/// the sign bit set).
 fn to_int(
     printer: &mut Printer<'_>,
     e: ExprId,
@@ -316,7 +319,7 @@ fn to_int(
     )
 }
 
-/// The literal 2^power; `None` if it exceeds the format's finite range.
+/// Prints the literal 2^power; `None` if it exceeds the format's finite range.
 fn power_of_two(format: FloatFormat, power: u32) -> Option<String> {
     let (exponent, significand) = sort(format);
     let bias = (1u32 << (exponent - 1)) - 1;

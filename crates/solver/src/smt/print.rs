@@ -6,14 +6,14 @@ use everett_expr::{Arena, ArrayId, BinaryOp, CompareOp, ExprId, Node, Variable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write;
 
-/// A query, without the commands that start it.
+/// A query as text, without the commands that start it.
 pub struct Script {
     pub text: String,
-    /// The variables that are declared, with their names, in the order of declaration.
+    /// The declared variables with their names, in the order of declaration.
     pub variables: Vec<(Variable, String)>,
 }
 
-/// The query whether all `terms` can hold.
+/// Prints the query whether all `terms` can hold.
 pub fn script(arena: &Arena, terms: &[ExprId]) -> Script {
     let mut printer = Printer::new(arena);
     for &e in terms {
@@ -38,12 +38,12 @@ pub fn script(arena: &Arena, terms: &[ExprId]) -> Script {
 pub(super) struct Printer<'a> {
     pub arena: &'a Arena,
     text: String,
-    /// The terms that are defined, in order: the text does not depend on ids,
-    /// so that a solver answers alike.
+    /// The numbers of defined terms, in the order of definition. Names are made of these numbers
+    /// and not of ids, so that a solver answers alike in every run. Float views are named by id.
     numbers: FxHashMap<ExprId, usize>,
-    /// Arrays are numbered likewise.
+    /// The numbers of arrays, in the order of declaration.
     arrays: FxHashMap<ArrayId, usize>,
-    /// Float views of terms that are defined.
+    /// The names of defined float views of terms.
     pub float_views: FxHashSet<String>,
     variables: Vec<(Variable, String)>,
     pub has_floats: bool,
@@ -68,7 +68,7 @@ impl<'a> Printer<'a> {
         self.text.push('\n');
     }
 
-    /// The reference to a term: constants by value, others by name.
+    /// Returns the reference to a term: constants by value, others by name.
     pub fn name(&self, e: ExprId) -> String {
         match self.arena.node(e) {
             Node::Constant { .. } | Node::WideConstant { .. } => self.constant(e),
@@ -171,7 +171,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The entry of a table at an index of which the lowest `bits` are left, as choices by its bits.
+/// Prints the entry of a table at an index of which the lowest `bits` are left, as choices by its
+/// bits.
 fn selection(out: &mut String, index: &str, bits: u32, entries: &[u64], width: u32) {
     let last = entries[entries.len() - 1];
     if bits == 0 || entries.iter().all(|&entry| entry == last) {

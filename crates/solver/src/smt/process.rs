@@ -32,7 +32,7 @@ struct Running {
     output: Receiver<String>,
 }
 
-/// How often a wait for the solver looks whether it must end.
+/// The interval at which a wait for the solver checks whether it must end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 impl SmtProcess {
@@ -44,13 +44,13 @@ impl SmtProcess {
         }
     }
 
-    /// Whether all terms can hold.
+    /// Returns whether all terms can hold.
     #[cfg(test)]
     pub fn solve(&mut self, arena: &Arena, terms: &[ExprId]) -> SmtAnswer {
         self.solve_until(arena, terms, &Interrupt::default())
     }
 
-    /// Like `solve`, until an interrupt is due.
+    /// Decides whether all terms can hold; stops without an answer when an interrupt is due.
     pub fn solve_until(
         &mut self,
         arena: &Arena,
@@ -60,7 +60,7 @@ impl SmtProcess {
         let script = script(arena, terms);
         let answer = self.ask(&script.text, &script.variables, interrupt);
         answer.unwrap_or_else(|reason| {
-            // Its state is unknown: the next query gets a new process.
+            // The state of the process is unknown: the next query gets a new one.
             self.running = None;
             match &self.program {
                 Some(Ok(program)) => SmtAnswer::Unknown(format!("{}: {reason}", program.display())),
@@ -174,7 +174,7 @@ impl Running {
         self.send(&questions)?;
         let mut values = BTreeMap::new();
         for &(variable, _) in variables {
-            // A solver has them at hand.
+            // A solver has the values at hand, so no time limit is needed.
             let line = self.line(interrupt, None)?;
             let value = parse_value(&line).ok_or(format!("unexpected value `{line}`"))?;
             values.insert(variable, value);
@@ -185,7 +185,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have exited already; in both cases it must be reaped.
+        // The process may have exited already; it must be reaped in both cases.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

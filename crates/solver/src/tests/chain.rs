@@ -19,7 +19,7 @@ pub fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
     cadical_alone(arena, &terms, u32::MAX).expect("there is no budget")
 }
 
-/// A state as the engine keeps it.
+/// A state in the form in which the engine keeps it.
 #[derive(Clone)]
 struct Path {
     constraints: Constraints,
@@ -246,8 +246,8 @@ fn multiplication_identities_are_settled() {
     }
 }
 
-/// A query alone may need more clauses than the limit; those that
-/// follow use its instance all the same.
+/// A query alone may need more clauses than the limit; subsequent queries use its instance
+/// nevertheless.
 #[test]
 fn a_large_query_does_not_cost_the_instance() {
     let mut terms = Terms::new(8);

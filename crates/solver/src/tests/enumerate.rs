@@ -10,7 +10,7 @@ use crate::cache::Query;
 use crate::verdict::Effort;
 use crate::{Constraints, Model, Solver, SolverConfig, SolverStatistics, Verdict};
 
-/// Asks one question about the bytes of a path; what was counted comes back.
+/// Asks one query about the bytes of a path. Returns the statistics.
 fn ask(
     bytes: u32,
     path: impl Fn(&mut Arena, &[ExprId]) -> Vec<ExprId>,
@@ -28,7 +28,7 @@ fn ask(
     let condition = condition(&mut arena, &reads);
     let mut solver = Solver::new(SolverConfig::default()).expect("no directory to make");
     let verdict = solver.check(&mut arena, &constraints, &Model::new(), condition);
-    // That a model fits is checked where it is found.
+    // Models are checked where they are found.
     assert_eq!(matches!(verdict, Verdict::Sat(_)), expected, "{verdict:?}");
     solver.statistics().clone()
 }
@@ -39,7 +39,7 @@ fn number(arena: &mut Arena, reads: &[ExprId]) -> ExprId {
     arena.zext(joined, 32)
 }
 
-/// `x * x % 1009 == k`; squares leave half of all remainders.
+/// Builds `x * x % 1009 == k`; half of all remainders are squares.
 fn square(k: u64) -> impl Fn(&mut Arena, &[ExprId]) -> ExprId {
     move |arena, reads| {
         let x = number(arena, reads);
@@ -82,7 +82,7 @@ fn bounds_of_signed_numbers_count_where_the_sign_is_known() {
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
 }
 
-/// A hash of a byte so large that no table is made of it.
+/// Returns a hash of a byte that is too large to be tabulated.
 fn large_hash(arena: &mut Arena, byte: ExprId) -> ExprId {
     let byte = arena.zext(byte, 32);
     let (factor, shift) = (arena.constant(32, 0x0100_0193), arena.constant(32, 7));
@@ -120,7 +120,7 @@ fn a_byte_with_two_values_needs_no_search_however_large_the_term_is() {
 
 #[test]
 fn the_bytes_of_a_condition_are_looked_at_alone() {
-    // The byte that is asked about is tied to seven that are not.
+    // The byte of the condition is tied to seven other bytes.
     let sum = |arena: &mut Arena, reads: &[ExprId]| {
         let words: Vec<ExprId> = reads.iter().map(|&byte| arena.zext(byte, 16)).collect();
         let sum = words[1..]
@@ -163,7 +163,7 @@ fn three_bytes_are_enumerated_where_the_small_solver_gives_up() {
         let (x, bound) = (number(arena, reads), arena.constant(32, 1 << 17));
         vec![arena.ult(x, bound)]
     };
-    // 17 is no square modulo 1009, either.
+    // 17 is not a square modulo 1009, either.
     let no_square = |arena: &mut Arena, reads: &[ExprId]| {
         let x = number(arena, reads);
         let x = arena.zext(x, 64);
@@ -175,7 +175,8 @@ fn three_bytes_are_enumerated_where_the_small_solver_gives_up() {
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
 }
 
-/// A table of 1,024 numbers at two indices, which use a part of their bytes.
+/// Returns the sum of entries of a table of 1,024 numbers at two indices, which use a part of their
+/// bytes.
 fn sum_of_entries(arena: &mut Arena, reads: &[ExprId]) -> ExprId {
     let entry = |at: u64| (at * 2_654_435_761) >> 7 & 0xffff_ffff;
     let entries: Vec<u64> = (0..1024).map(entry).collect();
@@ -200,8 +201,8 @@ fn sums_of_entries_of_tables_are_enumerated() {
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
 }
 
-/// Conditions on floats, of which the SAT instances know nothing, and a number of
-/// which bisection finds a solution.
+/// Conditions on floats, which are unconstrained in the SAT instances, and a number for which
+/// bisection finds a solution.
 #[test]
 fn floats_are_found_by_bisection() {
     use everett_expr::{FloatCompareOp, FloatFormat, FloatOp};
@@ -227,7 +228,7 @@ fn floats_are_found_by_bisection() {
     };
     let counted = ask(4, none, scaled_is, true);
     assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
-    // No value of one number is enough.
+    // No value of a single number is a solution.
     let mean_is_above = |arena: &mut Arena, reads: &[ExprId]| {
         let words = [0, 2, 4].map(|at| {
             let word = arena.concat_bytes(&reads[at..at + 2]);
@@ -247,7 +248,7 @@ fn floats_are_found_by_bisection() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Each layer that evaluates says what the plain back end says, or nothing.
+    /// Each layer that evaluates agrees with the plain back end, or has no answer.
     #[test]
     fn evaluation_agrees_with_the_plain_back_end(steps in steps(2..14, 12), values in any::<[u8; 3]>()) {
         let mut terms = Terms::new(3);
@@ -290,7 +291,7 @@ proptest! {
         }
     }
 
-    /// What a byte with few values left makes of a term is what its table says.
+    /// For a byte with few values left, a term has the values that its table says.
     #[test]
     fn few_values_agree_with_the_table(steps in steps(1..14, 64), low in 0u8..248, mask in 1u8..) {
         let mut terms = Terms::new(1);

@@ -59,7 +59,7 @@ impl Terms {
     }
 
     fn operand(&self, choice: u16) -> ExprId {
-        // Recent terms more often, so that terms get deep.
+        // Recent terms are selected more often, so that terms get deep.
         let count = self.all.len();
         let back = usize::from(choice) % count.min(if choice & 1 == 0 { 4 } else { count });
         self.all[count - 1 - back]
@@ -182,7 +182,7 @@ impl Terms {
         e
     }
 
-    /// A term of a float's width with interesting bits.
+    /// Returns a term of a float's width with interesting bits.
     fn float(&mut self, choice: u16, format: FloatFormat) -> ExprId {
         let e = self.operand(choice);
         let e = self.arena.zext_or_trunc(e, format.width());
@@ -203,7 +203,7 @@ impl Terms {
         self.arena.xor(e, constant)
     }
 
-    /// A condition made of the step's term.
+    /// Returns a condition that is built from the step's term.
     pub fn condition(&mut self, step: &Step) -> ExprId {
         let e = self.build(step);
         let width = self.arena.width(e);
@@ -223,7 +223,7 @@ impl Terms {
         Model::new().with(entries.map(|(&value, index)| (self.array, index, value)))
     }
 
-    /// Conditions that fix all bytes to the model's values.
+    /// Returns conditions that fix all bytes to the model's values.
     pub fn fixed(&mut self, model: &Model) -> Vec<ExprId> {
         (0..self.bytes)
             .map(|index| {

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// z3 from the environment variable EVERETT_Z3 or the search path.
+/// Returns z3 from the environment variable EVERETT_Z3 or the search path.
 fn z3() -> Option<SmtConfig> {
     let named = std::env::var_os("EVERETT_Z3").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -114,8 +114,8 @@ fn z3_agrees_with_the_first_tier() {
     checked.expect("z3 and the first tier agree");
 }
 
-/// `x + 1.0 == 3.5` for a float made of symbolic bytes that are mixed, so
-/// that it does not grow with them.
+/// Builds `x + 1.0 == 3.5` for a float of symbolic bytes that are mixed, so that it is not
+/// monotonic in them.
 #[test]
 fn floats_are_solved_by_the_second_tier() {
     let mut terms = Terms::new(4);

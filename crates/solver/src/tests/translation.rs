@@ -58,7 +58,7 @@ proptest! {
         agrees::<Cdcl>(&steps, &values)?;
     }
 
-    /// Floats are either exact or said to be unconstrained.
+    /// Floats are either exact or reported as unconstrained.
     #[test]
     fn exact_floats_agree_with_evaluation(steps in steps(1..8, 64), values in any::<[u8; 4]>()) {
         let mut terms = Terms::new(4);
