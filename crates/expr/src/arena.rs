@@ -15,7 +15,8 @@ use std::collections::HashMap;
 pub struct Arena {
     pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Facts>,
-    /// How many rules simplifying a term takes, where that is known to give the term itself.
+    /// The number of rules that simplifying each term takes, where the result is known to be the
+    /// term itself.
     costs: Vec<u16>,
     pub(crate) supports: SupportTable,
     /// Open-addressing hash table over `entries`: index + 1, zero if empty; its length is a power
@@ -34,8 +35,8 @@ pub struct Arena {
     pub(crate) fuel: u32,
     /// Nesting depth of constructors in the current call.
     pub(crate) depth: u32,
-    /// What calls from outside were last simplified to, by the hash of the plain node: the same
-    /// terms are built again on every path that executes the same code.
+    /// Recent results of external constructor calls, by the hash of the plain node: the same terms
+    /// are built again on every path that executes the same code.
     remembered: Box<[Remembered]>,
 }
 
@@ -92,17 +93,17 @@ impl WideTable {
 #[derive(Copy, Clone)]
 pub(crate) struct Entry {
     pub(crate) node: Node,
-    /// Of the node and the width, by content.
+    /// A digest of the node and the width, by content.
     pub(crate) digest: u64,
     /// The width in the low 24 bits, zero in an entry on the free list; above it the height.
     width_and_height: u32,
-    /// Of the node and the width, by the ids of operands. Above `HASH_BITS` whether
-    /// simplifying the node is known to give the node itself; it may also be stored because a
-    /// rule made it or because fuel ran out.
+    /// A hash of the node and the width, by the ids of operands. The bit above `HASH_BITS` says
+    /// whether simplifying the node is known to return the node itself. A node without that bit may
+    /// be stored because a rule built it or because fuel ran out.
     hash: u32,
 }
 
-/// Terms are narrower, like LLVM's integers.
+/// All terms are narrower than this, like LLVM's integers.
 const WIDTH_LIMIT: u32 = 1 << 24;
 
 impl Entry {
@@ -138,11 +139,11 @@ impl Entry {
 const HASH_BITS: u32 = u32::MAX >> 1;
 const SIMPLIFIED: u32 = !HASH_BITS;
 
-/// What a node was simplified to, and the rules that it took.
+/// The result of simplifying a node, and the number of rules that it took.
 #[derive(Copy, Clone)]
 struct Remembered {
     node: Node,
-    /// Zero marks that there is none.
+    /// The width of the node; zero marks an empty entry.
     width: u32,
     hash: u32,
     result: ExprId,
@@ -159,13 +160,13 @@ impl Remembered {
     };
 }
 
-/// Default bound for the rule applications that one call of a constructor may cause.
+/// Default limit of rule applications that one call of a constructor may cause.
 const RULE_LIMIT: u32 = 256;
 
-/// The rules that simplifying a node takes where they are more than there was fuel.
+/// The cost of simplifying a node for which the fuel was not sufficient.
 pub(crate) const EXHAUSTED: u32 = u32::MAX;
 
-/// Results of simplification that are remembered; a power of two.
+/// Number of remembered results of simplification; a power of two.
 const REMEMBERED: usize = 1 << 12;
 
 #[inline(always)]
@@ -183,7 +184,7 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// An empty arena.
+    /// Creates an empty arena.
     pub fn new() -> Arena {
         Arena {
             entries: Vec::new(),
@@ -205,7 +206,7 @@ impl Arena {
         }
     }
 
-    /// The array with this ordinal, name and size; the same three give the same id.
+    /// Returns the array with this ordinal, name and size; equal arguments give the same id.
     pub fn array(&mut self, ordinal: u32, name: &str, size: u32) -> ArrayId {
         let info = ArrayInfo {
             ordinal,
@@ -222,7 +223,7 @@ impl Arena {
         id
     }
 
-    /// Name and size of an array.
+    /// Returns name and size of an array.
     pub fn array_info(&self, array: ArrayId) -> &ArrayInfo {
         &self.arrays[array.index()]
     }
@@ -231,7 +232,7 @@ impl Arena {
         self.array_digests[array.index()]
     }
 
-    /// All arrays, in the order in which they were made.
+    /// Returns all arrays, in the order of their creation.
     pub fn arrays(&self) -> impl Iterator<Item = (ArrayId, &ArrayInfo)> {
         self.arrays
             .iter()
@@ -239,7 +240,7 @@ impl Arena {
             .map(|(i, info)| (ArrayId(i as u32), info))
     }
 
-    /// A symbolic byte.
+    /// Returns a symbolic byte.
     ///
     /// # Panics
     /// If the index is not below the size of the array.
@@ -251,7 +252,7 @@ impl Arena {
         self.intern(Node::Read { array, index }, 8)
     }
 
-    /// A constant of at most 64 bits; higher bits are truncated.
+    /// Returns a constant of at most 64 bits; higher bits are truncated.
     #[inline]
     pub fn constant(&mut self, width: u32, bits: u64) -> ExprId {
         if width > 64 {
@@ -268,8 +269,8 @@ impl Arena {
         )
     }
 
-    /// A constant of any width from 64-bit limbs, least significant first; missing limbs are zero,
-    /// higher bits are truncated.
+    /// Returns a constant of any width from 64-bit limbs, least significant first; missing limbs
+    /// are zero, higher bits are truncated.
     pub fn constant_limbs(&mut self, width: u32, value: &[u64]) -> ExprId {
         if width <= 64 {
             return self.constant(width, value.first().copied().unwrap_or(0));
@@ -281,29 +282,29 @@ impl Arena {
         self.intern(Node::WideConstant { index }, width)
     }
 
-    /// A constant of this width from 128 bits.
+    /// Returns a constant of this width from 128 bits.
     pub fn constant_u128(&mut self, width: u32, bits: u128) -> ExprId {
         self.constant_limbs(width, &[bits as u64, (bits >> 64) as u64])
     }
 
-    /// A boolean constant, of width 1.
+    /// Returns a boolean constant, of width 1.
     pub fn bool_constant(&mut self, value: bool) -> ExprId {
         self.constant(1, u64::from(value))
     }
 
-    /// Width of a term in bits.
+    /// Returns the width of a term in bits.
     #[inline]
     pub fn width(&self, e: ExprId) -> u32 {
         self.entries[e.index()].width()
     }
 
-    /// The outermost operation of a term.
+    /// Returns the outermost operation of a term.
     #[inline]
     pub fn node(&self, e: ExprId) -> Node {
         self.entries[e.index()].node
     }
 
-    /// The value of a constant of at most 64 bits.
+    /// Returns the value of a constant of at most 64 bits.
     #[inline]
     pub fn as_const(&self, e: ExprId) -> Option<u64> {
         match self.entries[e.index()].node {
@@ -312,7 +313,7 @@ impl Arena {
         }
     }
 
-    /// The value of a constant of any width, least significant limb first.
+    /// Returns the value of a constant of any width, least significant limb first.
     pub fn as_const_limbs(&self, e: ExprId) -> Option<&[u64]> {
         match &self.entries[e.index()].node {
             Node::Constant { bits } => Some(std::slice::from_ref(bits)),
@@ -321,28 +322,28 @@ impl Arena {
         }
     }
 
-    /// The low 128 bits of a constant of any width.
+    /// Returns the low 128 bits of a constant of any width.
     pub fn as_const_u128(&self, e: ExprId) -> Option<u128> {
         self.as_const_limbs(e).map(limbs::to_u128)
     }
 
-    /// Whether the term is a constant.
+    /// Returns whether the term is a constant.
     #[inline]
     pub fn is_const(&self, e: ExprId) -> bool {
         self.entries[e.index()].node.is_constant()
     }
 
-    /// Whether the term is constant true.
+    /// Returns whether the term is constant true.
     pub fn is_true(&self, e: ExprId) -> bool {
         self.width(e) == 1 && self.as_const(e) == Some(1)
     }
 
-    /// Whether the term is constant false.
+    /// Returns whether the term is constant false.
     pub fn is_false(&self, e: ExprId) -> bool {
         self.width(e) == 1 && self.as_const(e) == Some(0)
     }
 
-    /// The symbolic byte, if the term is one.
+    /// Returns the symbolic byte, if the term is one.
     pub fn as_variable(&self, e: ExprId) -> Option<Variable> {
         match self.node(e) {
             Node::Read { array, index } => Some(Variable { array, index }),
@@ -350,17 +351,18 @@ impl Arena {
         }
     }
 
-    /// Number of stored terms.
+    /// Returns the number of stored terms.
     pub fn node_count(&self) -> usize {
         self.live
     }
 
-    /// One more than the highest index of a term: the length of arrays with one entry per term.
+    /// Returns one more than the highest index of a term: the length of arrays with one entry per
+    /// term.
     pub fn index_bound(&self) -> usize {
         self.entries.len()
     }
 
-    /// Approximate memory use.
+    /// Returns the approximate memory use.
     pub fn memory_bytes(&self) -> usize {
         let entry = size_of::<Entry>() + size_of::<Facts>() + size_of::<u16>();
         self.entries.capacity() * entry
@@ -370,7 +372,7 @@ impl Arena {
             + self.supports.memory_bytes()
     }
 
-    /// The id of a node that is stored, or the place where it would be.
+    /// Returns the id of a stored node, or the slot for a new one.
     #[inline(always)]
     fn find(&self, node: &Node, width: u32, hash: u32) -> Result<ExprId, usize> {
         let slot_mask = self.slots.len() - 1;
@@ -387,9 +389,9 @@ impl Arena {
         }
     }
 
-    /// What a node is known to be simplified to, where the fuel of the call under way
-    /// suffices to find that out. It costs as much as finding it out, so that fuel runs out
-    /// at the same place whatever is known.
+    /// Returns the known result of simplifying a node, if the fuel of the current call suffices to
+    /// simplify it. It consumes as much fuel as simplification, so that fuel runs out at the same
+    /// point whether or not the result is known.
     #[inline(always)]
     pub(crate) fn known(&mut self, node: &Node, width: u32, hash: u32) -> Option<ExprId> {
         let (result, cost) = match self.find(node, width, hash) {
@@ -413,7 +415,7 @@ impl Arena {
         Some(result)
     }
 
-    /// Remembers what a node was simplified to, and the rules that it took.
+    /// Records the result of simplifying a node, and the number of rules that it took.
     #[inline(always)]
     pub(crate) fn remember(
         &mut self,
@@ -438,8 +440,7 @@ impl Arena {
         }
     }
 
-    /// Forgets all that is known about what nodes are simplified to:
-    /// the rules are no longer the same.
+    /// Forgets all results of simplification, because the rules have changed.
     pub(crate) fn forget_simplified(&mut self) {
         self.forget_remembered();
         for entry in &mut self.entries {
@@ -447,12 +448,13 @@ impl Arena {
         }
     }
 
-    /// Forgets what nodes were simplified to: ids are no longer the same.
+    /// Forgets remembered results of simplification, because ids have changed.
     fn forget_remembered(&mut self) {
         self.remembered.fill(Remembered::NONE);
     }
 
-    /// The id of a node, storing it where it is new. The node must be simplified already.
+    /// Returns the id of a node, and stores the node if it is new. The node must be simplified
+    /// already.
     #[inline(always)]
     pub(crate) fn intern(&mut self, node: Node, width: u32) -> ExprId {
         let hash = hash(&node, width);
@@ -527,13 +529,13 @@ impl Arena {
         }
     }
 
-    /// One more than the largest index of a term.
+    /// Returns one more than the largest index of a term.
     pub(crate) fn bound(&self) -> usize {
         self.entries.len()
     }
 
-    /// Frees all terms that are not marked; with a term, all that it consists of is. Returns the
-    /// number of freed terms.
+    /// Frees all terms that are not marked. The subterms of a marked term must be marked as well.
+    /// Returns the number of freed terms.
     pub(crate) fn free_unmarked(&mut self, marked: &[bool]) -> usize {
         let mut freed = 0;
         for (index, &marked) in marked.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use crate::scalar;
 
 impl Arena {
-    /// An arithmetic or bitwise operation on two terms of the same width.
+    /// Returns an arithmetic or bitwise operation on two terms of the same width.
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let width = self.width(a);
         assert_eq!(width, self.width(b), "operands of {op:?} differ in width");
@@ -17,7 +17,7 @@ impl Arena {
             let value = limbs::binary(op, width, x, y);
             return self.constant_limbs(width, &value);
         }
-        // Constants to the right, all else in an order by content.
+        // Constants go to the right, all other operands are ordered by content.
         let (a, b) = if op.is_commutative() {
             self.ordered(a, b)
         } else {
@@ -28,7 +28,7 @@ impl Arena {
         })
     }
 
-    /// A comparison of two terms of the same width.
+    /// Returns a comparison of two terms of the same width.
     pub fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprId {
         let width = self.width(a);
         assert_eq!(width, self.width(b), "operands of {op:?} differ in width");
@@ -49,7 +49,7 @@ impl Arena {
         })
     }
 
-    /// Bitwise complement; logical negation at width 1.
+    /// Returns the bitwise complement, which is logical negation at width 1.
     pub fn not(&mut self, e: ExprId) -> ExprId {
         let width = self.width(e);
         if let Some(bits) = self.as_const(e) {
@@ -62,7 +62,7 @@ impl Arena {
         self.simplified(Node::Not { e }, width, |arena| arena.simplify_not(e))
     }
 
-    /// `a` if the condition (of width 1) is true, else `b`.
+    /// Returns `a` if the condition (of width 1) is true, else `b`.
     pub fn ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> ExprId {
         assert_eq!(self.width(c), 1, "a condition has one bit");
         assert_eq!(self.width(a), self.width(b), "branches differ in width");
@@ -79,7 +79,7 @@ impl Arena {
         }
     }
 
-    /// Bits `low..low + width` of a term.
+    /// Returns bits `low..low + width` of a term.
     ///
     /// # Panics
     /// If the term is too narrow.
@@ -98,7 +98,7 @@ impl Arena {
         })
     }
 
-    /// The concatenation of `hi` (upper bits) and `lo` (lower bits).
+    /// Returns the concatenation of `hi` (upper bits) and `lo` (lower bits).
     pub fn concat(&mut self, hi: ExprId, lo: ExprId) -> ExprId {
         let (hi_width, lo_width) = (self.width(hi), self.width(lo));
         if let (Some(x), Some(y)) = (self.as_const_limbs(hi), self.as_const_limbs(lo)) {
@@ -170,12 +170,12 @@ impl Arena {
         rest.iter().fold(first, |low, &byte| self.concat(byte, low))
     }
 
-    /// The constant zero of a width.
+    /// Returns the constant zero of a width.
     pub fn zero(&mut self, width: u32) -> ExprId {
         self.constant(width, 0)
     }
 
-    /// The constant with all bits set.
+    /// Returns the constant with all bits set.
     pub fn all_ones(&mut self, width: u32) -> ExprId {
         if width <= 64 {
             return self.constant(width, u64::MAX);
@@ -183,39 +183,39 @@ impl Arena {
         self.constant_limbs(width, &vec![u64::MAX; limbs::count(width)])
     }
 
-    /// Two's complement negation.
+    /// Returns the two's complement negation.
     pub fn neg(&mut self, e: ExprId) -> ExprId {
         let zero = self.zero(self.width(e));
         self.sub(zero, e)
     }
 
-    /// `a != b`.
+    /// Returns `a != b`.
     pub fn ne(&mut self, a: ExprId, b: ExprId) -> ExprId {
         let equal = self.eq(a, b);
         self.not(equal)
     }
 
-    /// `a > b`, unsigned.
+    /// Returns `a > b`, unsigned.
     pub fn ugt(&mut self, a: ExprId, b: ExprId) -> ExprId {
         self.ult(b, a)
     }
 
-    /// `a >= b`, unsigned.
+    /// Returns `a >= b`, unsigned.
     pub fn uge(&mut self, a: ExprId, b: ExprId) -> ExprId {
         self.ule(b, a)
     }
 
-    /// `a > b`, signed.
+    /// Returns `a > b`, signed.
     pub fn sgt(&mut self, a: ExprId, b: ExprId) -> ExprId {
         self.slt(b, a)
     }
 
-    /// `a >= b`, signed.
+    /// Returns `a >= b`, signed.
     pub fn sge(&mut self, a: ExprId, b: ExprId) -> ExprId {
         self.sle(b, a)
     }
 
-    /// Whether any bit of a term is set, as a term of width 1.
+    /// Returns whether any bit of a term is set, as a term of width 1.
     pub fn is_nonzero(&mut self, e: ExprId) -> ExprId {
         if self.width(e) == 1 {
             return e;
@@ -224,13 +224,13 @@ impl Arena {
         self.ne(e, zero)
     }
 
-    /// `!a | b` at width 1.
+    /// Returns `!a | b` at width 1.
     pub fn implies(&mut self, a: ExprId, b: ExprId) -> ExprId {
         let not_a = self.not(a);
         self.or(not_a, b)
     }
 
-    /// The conjunction of conditions; true if there are none.
+    /// Returns the conjunction of conditions; true if there are none.
     pub fn all(&mut self, conditions: &[ExprId]) -> ExprId {
         let start = self.bool_constant(true);
         conditions
@@ -238,7 +238,7 @@ impl Arena {
             .fold(start, |all, &condition| self.and(all, condition))
     }
 
-    /// The disjunction of conditions; false if there are none.
+    /// Returns the disjunction of conditions; false if there are none.
     pub fn any(&mut self, conditions: &[ExprId]) -> ExprId {
         let start = self.bool_constant(false);
         conditions

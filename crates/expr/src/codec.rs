@@ -16,9 +16,9 @@ use crate::scalar;
 use std::collections::HashMap;
 
 const VERSION: u8 = 1;
-/// Maximal width of a decoded term, so that few bytes cannot cause much work.
+/// Maximum width of a decoded term, so that few bytes cannot cause much work.
 pub const MAX_WIDTH: u32 = 1 << 14;
-/// Maximal sum of the widths of all terms over 64 bits in one message.
+/// Maximum sum of the widths of all terms over 64 bits in one message.
 const MAX_TOTAL_WIDTH: u64 = 1 << 28;
 const MAX_NAME: u64 = 1 << 16;
 
@@ -28,7 +28,7 @@ const MAX_NAME: u64 = 1 << 16;
 pub struct DecodeError {
     /// Offset of the error.
     pub offset: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub reason: &'static str,
 }
 
@@ -78,7 +78,7 @@ impl Encoder<'_> {
         number
     }
 
-    /// The number of a table; its entries follow where it is new.
+    /// Writes the number of a table; its entries follow if it is new.
     fn table(&mut self, table: TableId) {
         let next = self.table_numbers.len() as u64;
         let number = *self.table_numbers.entry(table).or_insert(next);
@@ -203,7 +203,7 @@ impl Decoder<'_> {
         u32::try_from(value).or_else(|_| self.fail("a number is too large"))
     }
 
-    /// A number of items that follow; each takes at least one byte.
+    /// Returns a number of items that follow; each takes at least one byte.
     fn count(&mut self) -> Decoded<usize> {
         let count = self.number()?;
         let rest = (self.bytes.len() - self.offset) as u64;

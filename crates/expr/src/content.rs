@@ -1,27 +1,27 @@
-//! Digests of terms by content: the same wherever a term lies in an arena.
+//! Digests of terms by content, which do not depend on ids.
 
 use crate::arena::Arena;
 use crate::digest::{Builder, Content, MAX_STEPS};
 use crate::node::{ExprId, Node, Variable, tag};
 
 impl Arena {
-    /// The place of a symbolic byte among others, by what its array is called: the same in
-    /// every arena, unlike that of its id.
+    /// Returns a key that orders symbolic bytes by the ordinal and the digest of their arrays.
+    /// Unlike the order of ids, this order is the same in every arena.
     pub fn variable_order(&self, variable: Variable) -> (u32, u64, u32) {
         let ordinal = self.array_info(variable.array).ordinal;
         (ordinal, self.array_digest(variable.array), variable.index)
     }
 
-    /// A digest of a term by content: of operators, widths, constants and of what its
-    /// symbolic bytes are called. The same term has the same digest in every arena, on every
-    /// run and machine, whatever its id.
+    /// Returns a digest of a term by content: of operators, widths, constants, and the names of its
+    /// symbolic bytes. Equal terms have the same digest in every arena, on every run and machine,
+    /// whatever their ids.
     #[inline]
     pub fn digest(&self, e: ExprId) -> u64 {
         self.entries[e.index()].digest
     }
 
-    /// The content of a node, from those of its operands. Where the kind of node is known at
-    /// compile time, only its arm is left.
+    /// Computes the content of a node from the contents of its operands. If the kind of node is
+    /// known at compile time, only its arm is left.
     #[inline(always)]
     pub(crate) fn content_of(&self, node: &Node, width: u32) -> Content {
         let new = |tag| Builder::new(tag, width);
@@ -84,14 +84,14 @@ impl Arena {
         builder.finish()
     }
 
-    /// Orders the parts of sums and products, by content like all operands. Programs take
-    /// up bytes one by one, so terms over bytes that were made later go later: a growing
-    /// sum begins with the sum before.
+    /// Returns a key that orders the parts of sums and products, by content like all operands.
+    /// Programs read their input byte by byte, so terms over bytes that were created later come
+    /// later: a growing sum begins with the previous sum.
     pub(crate) fn part_order(&self, e: ExprId) -> (u64, u64, ExprId) {
         (self.age(e), self.digest(e), e)
     }
 
-    /// The position of a symbolic byte in the term that is easily found.
+    /// Returns the position of a symbolic byte of the term that is found in a few steps.
     fn age(&self, mut e: ExprId) -> u64 {
         for _ in 0..MAX_STEPS {
             e = match self.node(e) {

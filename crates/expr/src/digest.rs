@@ -1,6 +1,6 @@
-//! Digests by content: of terms, and of whatever else is fed to a [`Digest128`]. They depend on no
+//! Digests by content: of terms, and of any data that is fed to a [`Digest128`]. They depend on no
 //! id, address or random seed, so they are the same in every arena, on every run and on every
-//! machine. They are not cryptographic: nobody chooses the input with ill intent.
+//! machine. They are not cryptographic, because the input is not adversarial.
 
 use crate::node::ArrayInfo;
 
@@ -31,28 +31,28 @@ impl Default for Digest128 {
 }
 
 impl Digest128 {
-    /// The digest of nothing.
+    /// Creates the digest of an empty sequence.
     pub const fn new() -> Digest128 {
         Digest128(START_128)
     }
 
-    /// Goes on with a number.
+    /// Appends a number.
     #[must_use]
     #[inline]
     pub const fn then_u64(self, word: u64) -> Digest128 {
-        // For a fixed word the state is permuted, so states that differ stay different.
+        // For a fixed word, this permutes the states, so different states stay different.
         let mixed = (self.0 ^ word as u128).wrapping_mul(FACTOR_128);
         Digest128(mixed ^ mixed >> 64)
     }
 
-    /// Goes on with a number of 128 bits, for instance another digest.
+    /// Appends a number of 128 bits, such as another digest.
     #[must_use]
     pub const fn then_u128(self, word: u128) -> Digest128 {
         self.then_u64(word as u64).then_u64((word >> 64) as u64)
     }
 
-    /// Goes on with how many bytes there are and with the bytes, so that `ab`, `c` differs from
-    /// `a`, `bc`. No bytes are the same as the number zero.
+    /// Appends the number of bytes and then the bytes, so that `ab`, `c` differs from `a`, `bc`. An
+    /// empty slice is the same as the number zero.
     #[must_use]
     pub fn then_bytes(self, bytes: &[u8]) -> Digest128 {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -70,19 +70,19 @@ impl Digest128 {
         }
     }
 
-    /// The digest of all that was fed in.
+    /// Returns the digest of the whole sequence.
     pub const fn finish(self) -> u128 {
         // Twice, so that the last word reaches all bits.
         self.then_u64(0).then_u64(0).0
     }
 }
 
-/// What a term is by content, whatever its id.
+/// Properties of a term that depend on its content only, not on its id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
-    /// Of the node and the width.
+    /// A digest of the node and the width.
     pub(crate) digest: u64,
-    /// How many operators lie above each other at most, as far as it is counted.
+    /// The maximum nesting depth of operators, up to a limit.
     pub(crate) height: u8,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Content {
 const CONSTANT_HEIGHT: u8 = u8::MAX;
 const MAX_HEIGHT: u8 = u8::MAX - 1;
 
-/// The content of a term, under way.
+/// The content of a term while it is computed.
 #[derive(Copy, Clone)]
 pub(crate) struct Builder {
     pub(crate) state: u64,
@@ -109,7 +109,7 @@ impl Builder {
 
     #[inline(always)]
     pub(crate) fn then(self, word: u64) -> Builder {
-        // For a fixed word the state is permuted, so states that differ stay different.
+        // For a fixed word, this permutes the states, so different states stay different.
         let mixed = (self.state ^ word).wrapping_mul(FACTOR_64);
         Builder {
             state: mixed ^ mixed >> 32,
@@ -119,7 +119,7 @@ impl Builder {
 
     #[inline(always)]
     pub(crate) fn then_operand(self, content: Content) -> Builder {
-        // Constants count as nothing: their height wraps around to zero.
+        // Constants do not count: their height wraps around to zero.
         let height = content.height.wrapping_add(1).min(MAX_HEIGHT);
         Builder {
             height: self.height.max(height),
@@ -144,14 +144,14 @@ impl Builder {
     }
 }
 
-/// The digest of an array: of its ordinal, name and size.
+/// Returns the digest of an array: of its ordinal, name and size.
 pub(crate) fn digest_of_array(info: &ArrayInfo) -> u64 {
     let numbers = u64::from(info.ordinal) << 32 | u64::from(info.size);
     let digest = Digest128::new().then_u64(numbers);
     digest.then_bytes(info.name.as_bytes()).finish() as u64
 }
 
-/// Operands that are followed to a symbolic byte of a term.
+/// Maximum number of operands followed to find a symbolic byte of a term.
 pub(crate) const MAX_STEPS: usize = 8;
 
 #[cfg(test)]
@@ -161,8 +161,8 @@ mod tests {
     use crate::node::ExprId;
     use crate::node::{FloatFormat, FloatUnaryOp};
 
-    /// Digests are written down in checkpoints and sent to other machines,
-    /// so their values must not change.
+    /// Digests are stored in checkpoints and sent to other machines, so their values must not
+    /// change.
     #[test]
     fn digests_are_what_they_always_were() {
         assert_eq!(

@@ -4,18 +4,19 @@ use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use std::fmt;
 
-/// Maximal number of subterms that are printed.
+/// Maximum number of subterms that are printed.
 const MAX_PARTS: u32 = 200;
 const MAX_DEPTH: u32 = 24;
 
-/// Displays a term.
+/// A displayable form of a term.
 pub struct Display<'a> {
     arena: &'a Arena,
     e: ExprId,
 }
 
 impl Arena {
-    /// A displayable form of the term: infix, C-like; `…` stands for what is truncated.
+    /// Returns a displayable form of the term, in infix, C-like notation; `…` replaces truncated
+    /// parts.
     pub fn display(&self, e: ExprId) -> Display<'_> {
         Display { arena: self, e }
     }

@@ -1,7 +1,7 @@
-//! Concrete float arithmetic in any rounding mode, with the exception flags that x86 raises: the
-//! same results as [`crate::float`] where that rounds to nearest.
+//! Concrete float arithmetic in any rounding mode, with the exception flags that x86 raises. To
+//! nearest, the results are the same as those of [`crate::float`].
 //!
-//! All operations give an exact significand with a sticky bit, which [`round`] rounds once.
+//! All operations compute an exact significand with a sticky bit, which [`round`] rounds once.
 //! Tininess is detected after rounding, as both the SSE and the x87 do.
 
 use crate::float::{self, Unpacked, decode, default_nan, is_nan, is_signalling};
@@ -9,7 +9,7 @@ use crate::node::{FloatFormat, FloatOp, RoundingMode};
 use rustc_apfloat::ieee::{Double, Half, Single, X87DoubleExtended};
 use rustc_apfloat::{Float, Status};
 
-/// Exception flags, at their places in `MXCSR` and in the x87 status word.
+/// Exception flags, at their positions in `MXCSR` and in the x87 status word.
 pub mod flag {
     /// Invalid operation.
     pub const INVALID: u16 = 1;
@@ -21,9 +21,9 @@ pub mod flag {
     pub const OVERFLOW: u16 = 8;
     /// Underflow: tiny and inexact.
     pub const UNDERFLOW: u16 = 16;
-    /// Rounded.
+    /// The result was rounded.
     pub const INEXACT: u16 = 32;
-    /// All of them.
+    /// All flags.
     pub const ALL: u16 = 63;
 }
 
@@ -39,7 +39,7 @@ struct Exact {
     sticky: bool,
 }
 
-/// The precision of a format, with the leading bit.
+/// Returns the precision of a format, with the leading bit.
 fn precision(format: FloatFormat) -> i32 {
     match format {
         FloatFormat::Half => 11,
@@ -49,7 +49,7 @@ fn precision(format: FloatFormat) -> i32 {
     }
 }
 
-/// The exponent of the largest numbers of a format.
+/// Returns the exponent of the largest numbers of a format.
 fn largest_exponent(format: FloatFormat) -> i32 {
     match format {
         FloatFormat::Half => 15,
@@ -63,7 +63,8 @@ fn sign_bit(format: FloatFormat, negative: bool) -> u128 {
     u128::from(negative) << (format.width() - 1)
 }
 
-/// The bits of a magnitude with this exponent field; the significand has its leading bit.
+/// Returns the bits of a magnitude with an exponent field; the significand includes its leading
+/// bit.
 fn pack(format: FloatFormat, field: u128, significand: u128) -> u128 {
     match format {
         FloatFormat::X87 => field << 64 | significand,
@@ -91,8 +92,8 @@ fn largest(format: FloatFormat, negative: bool) -> u128 {
     sign_bit(format, negative) | pack(format, field, significand)
 }
 
-/// Drops bits of a significand (or appends zeros if negative), and rounds. Says also
-/// whether that changed the value.
+/// Drops bits of a significand (or appends zeros if negative), and rounds. Also returns whether
+/// that changed the value.
 fn drop_bits(number: &Exact, dropped: i32, mode: RoundingMode) -> (u128, bool) {
     let Exact {
         negative,
@@ -122,7 +123,7 @@ fn drop_bits(number: &Exact, dropped: i32, mode: RoundingMode) -> (u128, bool) {
     (kept + u128::from(up), inexact)
 }
 
-/// Whether a directed mode rounds away from zero.
+/// Returns whether a rounding mode rounds away from zero.
 fn away(mode: RoundingMode, negative: bool) -> bool {
     match mode {
         RoundingMode::TowardPositive => !negative,
@@ -179,7 +180,7 @@ fn round(format: FloatFormat, mode: RoundingMode, number: &Exact) -> Flagged {
     (sign | pack(format, field, rounded), raised)
 }
 
-/// Whether a number is subnormal.
+/// Returns whether a number is subnormal.
 fn is_subnormal(format: FloatFormat, bits: u128) -> bool {
     let field = bits & !sign_bit(format, true);
     let stored = match format {
@@ -200,7 +201,7 @@ fn invalid(format: FloatFormat) -> Flagged {
     (default_nan(format), flag::INVALID)
 }
 
-/// The flags of an operation with a NaN among its operands.
+/// Returns the flags of an operation with a NaN among its operands.
 fn nan_flags<const N: usize>(format: FloatFormat, operands: [u128; N]) -> u16 {
     match operands.iter().any(|&bits| is_signalling(format, bits)) {
         true => flag::INVALID,
@@ -212,7 +213,7 @@ fn zero(format: FloatFormat, negative: bool) -> u128 {
     sign_bit(format, negative)
 }
 
-/// Sum, difference, product, quotient or remainder.
+/// Returns a sum, difference, product, quotient or remainder.
 pub fn binary(op: FloatOp, format: FloatFormat, mode: RoundingMode, a: u128, b: u128) -> Flagged {
     let mask = (1 << format.width()) - 1;
     let (a, b) = (a & mask, b & mask);
@@ -270,10 +271,10 @@ fn add(format: FloatFormat, mode: RoundingMode, a: Unpacked, b: Unpacked) -> Fla
     }
 }
 
-/// An exact sum, unless it is zero.
+/// Returns the exact sum of two numbers; `None` if it is zero.
 fn sum(a: (bool, u64, i32), b: (bool, u64, i32)) -> Option<Exact> {
-    // The one with the larger leading bit is far enough to the left that all of
-    // the other has room, or is sticky.
+    // The number with the larger leading bit is shifted to the left, so that there is room for all
+    // bits of the other, or these are sticky.
     let top = |(_, m, e): (bool, u64, i32)| match m {
         0 => i32::MIN,
         m => e + length(m.into()),
@@ -295,9 +296,9 @@ fn sum(a: (bool, u64, i32), b: (bool, u64, i32)) -> Option<Exact> {
     };
     let (negative, significand) = match large.0 == small.0 {
         true => (large.0, significand + other),
-        // Both have their leading bits at the same place, so nothing sticks.
+        // Both have their leading bits at the same position, so there is no sticky bit.
         false if other > significand => (small.0, other - significand),
-        // What sticks is subtracted: one less, and the rest of that one sticks.
+        // The sticky part is subtracted: the result is one less, and the rest is sticky.
         false => (large.0, significand - other - u128::from(sticky)),
     };
     (significand != 0).then_some(Exact {
@@ -327,7 +328,7 @@ fn multiply(format: FloatFormat, mode: RoundingMode, a: Unpacked, b: Unpacked) -
     }
 }
 
-/// Sign, and significand with exponent; infinity has none.
+/// Returns the sign, and the significand with its exponent; infinity has none.
 fn parts(number: Unpacked) -> (bool, Option<(u64, i32)>) {
     match number {
         Unpacked::Nan => (false, None),
@@ -366,7 +367,7 @@ fn divide(format: FloatFormat, mode: RoundingMode, a: Unpacked, b: Unpacked) -> 
     }
 }
 
-/// Square root.
+/// Returns the square root.
 pub fn sqrt(format: FloatFormat, mode: RoundingMode, bits: u128) -> Flagged {
     let bits = bits & ((1 << format.width()) - 1);
     if is_nan(format, bits) {
@@ -448,7 +449,7 @@ pub fn from_int(
     round(format, mode, &number)
 }
 
-/// The flags of a conversion to a signed integer of this width, rounding towards zero.
+/// Returns the flags of a conversion to a signed integer of this width, rounding towards zero.
 pub fn to_int_flags(format: FloatFormat, bits: u128, width: u32) -> u16 {
     let (negative, number) = parts(decode(format, bits & ((1 << format.width()) - 1)));
     let Some((significand, exponent)) = number else {
@@ -470,7 +471,7 @@ pub fn to_int_flags(format: FloatFormat, bits: u128, width: u32) -> u16 {
     }
 }
 
-/// The flags of a comparison; a signalling one objects to all NaNs.
+/// Returns the flags of a comparison. A signalling comparison is invalid for all NaNs.
 pub fn compare_flags(format: FloatFormat, a: u128, b: u128, signals: bool) -> u16 {
     let mask = (1 << format.width()) - 1;
     let (a, b) = (a & mask, b & mask);
@@ -483,7 +484,7 @@ pub fn compare_flags(format: FloatFormat, a: u128, b: u128, signals: bool) -> u1
     denormal(format, [a, b])
 }
 
-/// The flags of rounding to an integral value, from the operand and the result.
+/// Returns the flags of rounding to an integral value, from the operand and the result.
 pub fn integral_flags(format: FloatFormat, bits: u128, result: u128) -> u16 {
     let bits = bits & ((1 << format.width()) - 1);
     if is_nan(format, bits) {
@@ -495,12 +496,12 @@ pub fn integral_flags(format: FloatFormat, bits: u128, result: u128) -> u16 {
     }
 }
 
-/// `x · y + z`, rounded once.
+/// Returns `x · y + z`, rounded once.
 pub fn fused_multiply_add(format: FloatFormat, mode: RoundingMode, numbers: [u128; 3]) -> Flagged {
     fn soft<F: Float>(mode: RoundingMode, [x, y, z]: [u128; 3]) -> Flagged {
         let result =
             F::from_bits(x).mul_add_r(F::from_bits(y), F::from_bits(z), float::soft_mode(mode));
-        // The flags of the library have other places.
+        // The library's flags have other positions.
         let places = [
             (Status::INVALID_OP, flag::INVALID),
             (Status::DIV_BY_ZERO, flag::DIVIDE),

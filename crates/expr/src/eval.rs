@@ -9,7 +9,7 @@ use crate::scalar;
 
 /// An assignment of values to the symbolic bytes.
 pub trait Assignment {
-    /// The value of a byte.
+    /// Returns the value of a byte.
     fn byte(&self, array: ArrayId, index: u32) -> u8;
 }
 
@@ -33,13 +33,13 @@ pub struct EvalScratch {
 }
 
 impl EvalScratch {
-    /// Empty memory.
+    /// Creates empty memory.
     pub fn new() -> EvalScratch {
         EvalScratch::default()
     }
 
-    /// How many terms were evaluated so far: of an if-then-else only
-    /// the branch that is taken counts.
+    /// Returns the number of terms evaluated so far. Of an if-then-else, only the selected branch
+    /// counts.
     pub fn evaluated(&self) -> u64 {
         self.evaluated
     }
@@ -94,7 +94,7 @@ impl EvalScratch {
 }
 
 impl Arena {
-    /// The value of a term of at most 64 bits.
+    /// Returns the value of a term of at most 64 bits.
     ///
     /// # Panics
     /// If the term is wider.
@@ -125,7 +125,7 @@ impl Arena {
         self.eval(e, assignment, scratch) & 1 == 1
     }
 
-    /// The value of a term of any width, least significant limb first.
+    /// Returns the value of a term of any width, least significant limb first.
     pub fn eval_limbs<A: Assignment + ?Sized>(
         &self,
         e: ExprId,
@@ -169,7 +169,7 @@ impl Arena {
                     if scratch.known(child) {
                         continue;
                     }
-                    // Half of all operands are leaves, which need no turn of their own.
+                    // Half of all operands are leaves, which are evaluated here at once.
                     match self.entries[child.index()].node {
                         Node::Constant { bits } => scratch.set(child, bits),
                         Node::Read { array, index } => {

@@ -1,11 +1,11 @@
-//! Facts: what is known about the value of a term without solving. These are the bits that are
-//! always zero or one, and the unsigned range. They are kept for terms of at most 64 bits and
-//! computed once, from the facts of the operands.
+//! Facts about the value of a term that are known without solving: the bits that are always zero or
+//! one, and the unsigned range. They are kept for terms of at most 64 bits and computed once, from
+//! the facts of the operands.
 
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use crate::scalar;
 
-/// What holds for the value of a term under every assignment.
+/// Facts that hold for the value of a term under every assignment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// Bits that are always zero; bits above the width are set.
@@ -19,7 +19,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Nothing is known except the width.
+    /// Creates facts that contain nothing except the width.
     pub(crate) fn unknown(width: u32) -> Facts {
         let all = scalar::mask(width);
         Facts {
@@ -57,7 +57,7 @@ impl Facts {
         }
     }
 
-    /// The conjunction of two facts.
+    /// Returns the conjunction of two facts.
     fn meet(self, other: Facts) -> Facts {
         Facts {
             zeros: self.zeros | other.zeros,
@@ -67,7 +67,7 @@ impl Facts {
         }
     }
 
-    /// The disjunction of two facts.
+    /// Returns the disjunction of two facts.
     fn join(self, other: Facts) -> Facts {
         Facts {
             zeros: self.zeros & other.zeros,
@@ -92,7 +92,7 @@ impl Facts {
         self
     }
 
-    /// The value, if there is only one.
+    /// Returns the value, if there is only one.
     pub(crate) fn single(&self) -> Option<u64> {
         (self.min == self.max).then_some(self.min)
     }
@@ -101,7 +101,7 @@ impl Facts {
         self.zeros.trailing_ones()
     }
 
-    /// The facts of a new node, from the widths and facts of its operands.
+    /// Computes the facts of a new node from the widths and facts of its operands.
     #[inline]
     pub(crate) fn of(
         node: &Node,
@@ -244,12 +244,12 @@ fn binary(op: BinaryOp, width: u32, a: Facts, b: Facts) -> Facts {
     }
 }
 
-/// A mask of this many low bits, possibly none.
+/// Returns a mask of this many low bits, possibly none.
 fn low_mask(count: u32) -> u64 {
     if count == 0 { 0 } else { scalar::mask(count) }
 }
 
-/// The known bits of a sum: those for which all operand bits and the carry are known.
+/// Returns the known bits of a sum: those for which all operand bits and the carry are known.
 fn carried(width: u32, a: Facts, b_zeros: u64, b_ones: u64, carry: u64) -> Facts {
     let greatest = (!a.zeros).wrapping_add(!b_zeros).wrapping_add(carry);
     let least = a.ones.wrapping_add(b_ones).wrapping_add(carry);
@@ -306,7 +306,7 @@ fn product(width: u32, a: Facts, b: Facts) -> Facts {
     bits
 }
 
-/// The signed range.
+/// Returns the signed range.
 fn signed_range(width: u32, e: Facts) -> (i64, i64) {
     let sign = scalar::sign_bit(width);
     if (e.zeros | e.ones) & sign != 0 {

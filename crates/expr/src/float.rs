@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 const X87_INTEGER_BIT: u128 = 1 << 63;
 
-/// Number of stored significand bits, with the explicit integer bit of the x87.
+/// Returns the number of stored significand bits, with the explicit integer bit of the x87.
 fn significand_bits(format: FloatFormat) -> u32 {
     match format {
         FloatFormat::Half => 10,
@@ -32,12 +32,12 @@ fn sign_mask(format: FloatFormat) -> u128 {
     1 << (format.width() - 1)
 }
 
-/// A mask of the bits of the format.
+/// Returns a mask of the bits of the format.
 fn all_bits(format: FloatFormat) -> u128 {
     (1 << format.width()) - 1
 }
 
-/// The bit that distinguishes quiet from signalling NaNs.
+/// Returns the bit that distinguishes quiet from signalling NaNs.
 fn quiet_bit(format: FloatFormat) -> u128 {
     match format {
         FloatFormat::X87 => 1 << 62,
@@ -45,7 +45,7 @@ fn quiet_bit(format: FloatFormat) -> u128 {
     }
 }
 
-/// The NaN that invalid operations return on x86: quiet, with the sign set and no payload.
+/// Returns the NaN that invalid operations return on x86: quiet, with the sign set and no payload.
 pub fn default_nan(format: FloatFormat) -> u128 {
     let exponent = exponent_mask(format) << significand_bits(format);
     let integer = if format == FloatFormat::X87 {
@@ -114,12 +114,12 @@ pub(crate) fn decode(format: FloatFormat, bits: u128) -> Unpacked {
     }
 }
 
-/// Whether the bits are a NaN (or, for the x87, an invalid encoding).
+/// Returns whether the bits are a NaN (or, for the x87, an invalid encoding).
 pub fn is_nan(format: FloatFormat, bits: u128) -> bool {
     decode(format, bits) == Unpacked::Nan
 }
 
-/// Whether the bits are a signalling NaN or an invalid encoding: an
+/// Returns whether the bits are a signalling NaN or an invalid encoding: an
 /// operand that raises the invalid flag.
 pub(crate) fn is_signalling(format: FloatFormat, bits: u128) -> bool {
     let top = exponent_mask(format) << significand_bits(format);
@@ -127,7 +127,7 @@ pub(crate) fn is_signalling(format: FloatFormat, bits: u128) -> bool {
     is_nan(format, bits) && (is_odd || bits & quiet_bit(format) == 0)
 }
 
-/// A NaN operand as the result of an operation (quiet).
+/// Returns the quiet form of a NaN operand, as operations return it.
 fn quiet(format: FloatFormat, bits: u128) -> u128 {
     let top = exponent_mask(format) << significand_bits(format);
     if format == FloatFormat::X87 && (bits & X87_INTEGER_BIT == 0 || bits & top != top) {
@@ -136,7 +136,7 @@ fn quiet(format: FloatFormat, bits: u128) -> u128 {
     bits | quiet_bit(format)
 }
 
-/// The NaN result of an operation of which at least one operand is NaN.
+/// Returns the NaN result of an operation with at least one NaN operand.
 fn propagate(format: FloatFormat, a: u128, b: u128) -> u128 {
     let (a_nan, b_nan) = (is_nan(format, a), is_nan(format, b));
     if format != FloatFormat::X87 || !(a_nan && b_nan) {
@@ -176,7 +176,7 @@ fn soft_binary<F: Float>(op: FloatOp, a: u128, b: u128) -> u128 {
     result.value.to_bits()
 }
 
-/// Sum, difference, product, quotient or remainder.
+/// Returns a sum, difference, product, quotient or remainder.
 pub fn binary(op: FloatOp, format: FloatFormat, a: u128, b: u128) -> u128 {
     let (a, b) = (a & all_bits(format), b & all_bits(format));
     if is_nan(format, a) || is_nan(format, b) {
@@ -206,7 +206,7 @@ pub fn binary(op: FloatOp, format: FloatFormat, a: u128, b: u128) -> u128 {
     }
 }
 
-/// `a · b + c`, rounded once.
+/// Returns `a · b + c`, rounded once.
 pub fn fused_multiply_add(format: FloatFormat, a: u128, b: u128, c: u128) -> u128 {
     let (a, b, c) = (
         a & all_bits(format),
@@ -235,7 +235,8 @@ pub fn fused_multiply_add(format: FloatFormat, a: u128, b: u128, c: u128) -> u12
     }
 }
 
-/// Square root of a positive finite x87 number, by an integer root of twice the precision.
+/// Returns the square root of a positive finite x87 number, by an integer root of twice the
+/// precision.
 fn x87_sqrt(significand: u64, exponent: i32) -> u128 {
     let shift = significand.leading_zeros();
     let (significand, exponent) = (significand << shift, exponent - shift as i32);
@@ -281,7 +282,7 @@ fn sqrt(format: FloatFormat, bits: u128) -> u128 {
     }
 }
 
-/// The mode as the soft-float library names it.
+/// Returns the mode as the soft-float library names it.
 pub(crate) fn soft_mode(mode: RoundingMode) -> Round {
     match mode {
         RoundingMode::NearestEven => Round::NearestTiesToEven,
@@ -297,7 +298,7 @@ fn soft_round<F: Float>(mode: RoundingMode, bits: u128) -> u128 {
     rounded.value.to_bits()
 }
 
-/// Square root or rounding to an integral value.
+/// Returns the square root, or rounds to an integral value.
 pub fn unary(op: FloatUnaryOp, format: FloatFormat, bits: u128) -> u128 {
     let bits = bits & all_bits(format);
     if is_nan(format, bits) {
@@ -343,7 +344,7 @@ pub fn compare(op: FloatCompareOp, format: FloatFormat, a: u128, b: u128) -> boo
     }
 }
 
-/// A NaN keeps its sign and the upper bits of its payload.
+/// Converts a NaN, which keeps its sign and the upper bits of its payload.
 fn convert_nan(from: FloatFormat, to: FloatFormat, bits: u128) -> u128 {
     let bits = quiet(from, bits);
     let fraction = |format| match format {

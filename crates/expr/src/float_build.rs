@@ -14,7 +14,7 @@ impl Arena {
         );
     }
 
-    /// Float arithmetic on two terms of the format.
+    /// Returns float arithmetic on two terms of the format.
     pub fn float_binary(
         &mut self,
         op: FloatOp,
@@ -30,7 +30,7 @@ impl Arena {
         self.intern(Node::FloatBinary { op, format, a, b }, format.width())
     }
 
-    /// Square root or rounding to an integral value.
+    /// Returns the square root, or the rounding to an integral value.
     pub fn float_unary(&mut self, op: FloatUnaryOp, format: FloatFormat, e: ExprId) -> ExprId {
         self.expect_format(e, format);
         if let Some(bits) = self.as_const_u128(e) {
@@ -39,7 +39,7 @@ impl Arena {
         self.intern(Node::FloatUnary { op, format, e }, format.width())
     }
 
-    /// A float comparison, at width 1.
+    /// Returns a float comparison, at width 1.
     pub fn float_compare(
         &mut self,
         op: FloatCompareOp,
@@ -116,7 +116,7 @@ impl Arena {
         self.xor(e, sign)
     }
 
-    /// The absolute value of a float, by clearing its sign bit, also for NaNs.
+    /// Returns the absolute value of a float, by clearing its sign bit, also for NaNs.
     pub fn float_abs(&mut self, format: FloatFormat, e: ExprId) -> ExprId {
         self.expect_format(e, format);
         let sign = self.sign_constant(format);
@@ -124,7 +124,7 @@ impl Arena {
         self.and(e, rest)
     }
 
-    /// The float with the magnitude of one operand and the sign of the other.
+    /// Returns the float with the magnitude of one operand and the sign of the other.
     pub fn float_copysign(
         &mut self,
         format: FloatFormat,
@@ -137,7 +137,7 @@ impl Arena {
         self.or(magnitude, sign)
     }
 
-    /// Whether a float is NaN, as a term of width 1.
+    /// Returns whether a float is NaN, as a term of width 1.
     pub fn float_is_nan(&mut self, format: FloatFormat, e: ExprId) -> ExprId {
         self.float_compare(FloatCompareOp::Uno, format, e, e)
     }

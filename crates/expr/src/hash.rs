@@ -51,7 +51,7 @@ impl Hasher for FastHasher {
     }
 }
 
-/// The hash of two words.
+/// Returns the hash of two words.
 #[inline]
 pub(crate) fn hash_words(first: u64, second: u64) -> u32 {
     let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -4,7 +4,7 @@
 use crate::node::{BinaryOp, CompareOp};
 use std::cmp::Ordering;
 
-/// Number of limbs of a value.
+/// Returns the number of limbs of a value.
 #[inline]
 pub fn count(width: u32) -> usize {
     width.div_ceil(64) as usize
@@ -20,7 +20,7 @@ pub fn truncate(width: u32, value: &mut [u64]) {
     }
 }
 
-/// One bit of a value; false past its end.
+/// Returns one bit of a value; false past its end.
 #[inline]
 pub fn bit(value: &[u64], position: u32) -> bool {
     value
@@ -28,24 +28,24 @@ pub fn bit(value: &[u64], position: u32) -> bool {
         .is_some_and(|limb| limb >> (position % 64) & 1 == 1)
 }
 
-/// Whether all bits are zero.
+/// Returns whether all bits are zero.
 pub fn is_zero(value: &[u64]) -> bool {
     value.iter().all(|&limb| limb == 0)
 }
 
-/// The value, if it fits in 64 bits.
+/// Returns the value, if it fits in 64 bits.
 pub fn to_u64(value: &[u64]) -> Option<u64> {
     let (low, high) = value.split_first()?;
     is_zero(high).then_some(*low)
 }
 
-/// The low 128 bits.
+/// Returns the low 128 bits.
 pub fn to_u128(value: &[u64]) -> u128 {
     let limb = |i: usize| u128::from(value.get(i).copied().unwrap_or(0));
     limb(0) | limb(1) << 64
 }
 
-/// A value of this width from 128 bits.
+/// Returns a value of this width from 128 bits.
 pub fn from_u128(width: u32, bits: u128) -> Vec<u64> {
     let mut result = vec![0; count(width)];
     result[0] = bits as u64;
@@ -56,7 +56,7 @@ pub fn from_u128(width: u32, bits: u128) -> Vec<u64> {
     result
 }
 
-/// Bitwise complement.
+/// Returns the bitwise complement.
 pub fn not(width: u32, a: &[u64]) -> Vec<u64> {
     let mut result: Vec<u64> = a.iter().map(|limb| !limb).collect();
     truncate(width, &mut result);
@@ -77,7 +77,7 @@ fn add_with_carry(width: u32, a: &[u64], b: &[u64], complement: bool) -> Vec<u64
     result
 }
 
-/// Two's complement negation.
+/// Returns the two's complement negation.
 pub fn neg(width: u32, a: &[u64]) -> Vec<u64> {
     add_with_carry(width, &vec![0; a.len()], a, true)
 }
@@ -114,7 +114,8 @@ fn significant(value: &[u64]) -> usize {
         .map_or(0, |top| top + 1)
 }
 
-/// Knuth's algorithm D: one limb of the quotient at a time, estimated from the highest limbs.
+/// Divides by Knuth's algorithm D: one limb of the quotient at a time, estimated from the highest
+/// limbs. Returns quotient and remainder.
 fn long_division(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let (m, n) = (significant(a), significant(b));
     let mut quotient = vec![0; a.len()];
@@ -144,7 +145,7 @@ fn long_division(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
     (quotient, remainder)
 }
 
-/// A value shifted left by less than a limb, in this many limbs.
+/// Returns a value shifted left by less than a limb, in this many limbs.
 fn extract_shifted(value: &[u64], shift: u32, length: usize) -> Vec<u64> {
     let mut value = value.to_vec();
     value.resize(length, 0);
@@ -217,7 +218,7 @@ fn signed_rem(width: u32, a: &[u64], b: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Left shift by a number of bits.
+/// Shifts left by a number of bits.
 pub fn shl(width: u32, a: &[u64], amount: u32) -> Vec<u64> {
     let mut result = vec![0; a.len()];
     if amount >= width {
@@ -234,7 +235,7 @@ pub fn shl(width: u32, a: &[u64], amount: u32) -> Vec<u64> {
     result
 }
 
-/// Bits `low..low + width` of a value, zero past its end.
+/// Returns bits `low..low + width` of a value, zero past its end.
 pub fn extract(a: &[u64], low: u32, width: u32) -> Vec<u64> {
     let (whole, part) = (low as usize / 64, low % 64);
     let limb = |i: usize| a.get(i).copied().unwrap_or(0);
@@ -252,7 +253,7 @@ pub fn extract(a: &[u64], low: u32, width: u32) -> Vec<u64> {
     result
 }
 
-/// The concatenation of `hi` and `lo`.
+/// Returns the concatenation of `hi` and `lo`.
 pub fn concat(hi_width: u32, hi: &[u64], lo_width: u32, lo: &[u64]) -> Vec<u64> {
     let width = hi_width + lo_width;
     let mut result = shl(width, &extract(hi, 0, width), lo_width);
@@ -262,7 +263,7 @@ pub fn concat(hi_width: u32, hi: &[u64], lo_width: u32, lo: &[u64]) -> Vec<u64> 
     result
 }
 
-/// Sign extension.
+/// Sign-extends a value.
 pub fn sext(from: u32, a: &[u64], to: u32) -> Vec<u64> {
     let extended = extract(a, 0, to);
     if !bit(a, from - 1) {
@@ -284,7 +285,7 @@ fn shift(op: BinaryOp, width: u32, a: &[u64], b: &[u64]) -> Vec<u64> {
     }
 }
 
-/// The result of a binary operator.
+/// Returns the result of a binary operator.
 pub fn binary(op: BinaryOp, width: u32, a: &[u64], b: &[u64]) -> Vec<u64> {
     let bitwise = |f: fn(u64, u64) -> u64| a.iter().zip(b).map(|(&x, &y)| f(x, y)).collect();
     match op {

@@ -7,13 +7,13 @@ use crate::arena::Arena;
 use crate::hash::FastHasher;
 use crate::node::ExprId;
 
-/// Visits the terms of something that may be shared.
+/// A visitor of the terms of a data structure whose parts may be shared.
 pub trait VisitTerms {
     /// Visits a term.
     fn term(&mut self, term: ExprId);
 
-    /// Whether the terms of the part at this address are still to be visited. States share most of
-    /// what they refer to, so a part is visited once: to visit all of every state takes a
+    /// Returns whether the terms of the part at this address are not visited yet. States share most
+    /// of their parts, so each part is visited once: visiting all of every state would touch a
     /// multiple of their memory.
     fn is_new(&mut self, address: usize) -> bool {
         let _ = address;
@@ -27,17 +27,17 @@ impl<F: FnMut(ExprId)> VisitTerms for F {
     }
 }
 
-/// Terms that are marked. What is visited must stay where it is meanwhile: parts of it are known
-/// by their addresses.
+/// A marking in progress. Visited data must not move meanwhile: its parts are identified by their
+/// addresses.
 pub struct Marking<'a> {
     arena: &'a Arena,
     marked: Vec<bool>,
-    /// Marked terms whose children are not.
+    /// Marked terms whose children are not marked yet.
     stack: Vec<ExprId>,
     visited: HashSet<usize, BuildHasherDefault<FastHasher>>,
 }
 
-/// Which terms of an arena are referred to.
+/// A set of terms of an arena that are referred to.
 pub struct Marks(Vec<bool>);
 
 impl Arena {
@@ -50,14 +50,14 @@ impl Arena {
         self.sweep_unmarked(&marks)
     }
 
-    /// The same, where the live ones are marked already.
+    /// Like [`Arena::sweep`], for live terms that are marked already.
     pub fn sweep_unmarked(&mut self, Marks(marked): &Marks) -> usize {
         self.free_unmarked(marked)
     }
 }
 
 impl<'a> Marking<'a> {
-    /// Nothing is marked yet.
+    /// Starts a marking in which no term is marked.
     pub fn new(arena: &'a Arena) -> Marking<'a> {
         Marking {
             arena,
@@ -67,7 +67,7 @@ impl<'a> Marking<'a> {
         }
     }
 
-    /// What was marked.
+    /// Returns the marked terms.
     pub fn finish(self) -> Marks {
         Marks(self.marked)
     }

@@ -9,13 +9,13 @@ pub struct ExprId(NonZeroU32);
 impl ExprId {
     pub(crate) const FIRST: ExprId = ExprId(NonZeroU32::MIN);
 
-    /// Position of the term in arrays that hold one entry a term.
+    /// Returns the position of the term in arrays with one entry per term.
     #[inline]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 
-    /// The inverse of [`ExprId::index`].
+    /// Returns the inverse of [`ExprId::index`].
     ///
     /// # Panics
     /// If the index does not fit in 32 bits.
@@ -34,7 +34,7 @@ impl ExprId {
 pub struct ArrayId(pub(crate) u32);
 
 impl ArrayId {
-    /// Index in arrays with one entry per symbolic array.
+    /// Returns the position of the array in arrays with one entry per symbolic array.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -54,10 +54,10 @@ pub struct Variable {
     pub index: u32,
 }
 
-/// Name and size of a symbolic array.
+/// Ordinal, name and size of a symbolic array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayInfo {
-    /// Distinguishes arrays of the same name, and orders them.
+    /// A number that distinguishes arrays of the same name, and orders them.
     pub ordinal: u32,
     /// The name that the user gave.
     pub name: String,
@@ -95,14 +95,14 @@ impl BinaryOp {
         ]
     };
 
-    /// Whether the operation is commutative.
+    /// Returns whether the operation is commutative.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
         matches!(self, Add | Mul | And | Or | Xor)
     }
 }
 
-/// Comparisons; the others are expressed by swapping operands or negating.
+/// Comparisons; all others are expressed by swapping operands or negating.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -148,7 +148,7 @@ impl FloatFormat {
         FloatFormat::X87,
     ];
 
-    /// Number of bits of a value in this format.
+    /// Returns the number of bits of a value in this format.
     pub fn width(self) -> u32 {
         match self {
             FloatFormat::Half => 16,
@@ -219,11 +219,11 @@ impl RoundingMode {
 pub enum FloatUnaryOp {
     /// Square root, rounded to nearest even.
     Sqrt,
-    /// Rounds to an integral float in this mode.
+    /// Rounding to an integral float in this mode.
     RoundToIntegral(RoundingMode),
 }
 
-/// Float comparisons; the others are expressed by swapping operands, negating and combining.
+/// Float comparisons; all others are expressed by swapping operands, negating and combining.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FloatCompareOp {
@@ -260,14 +260,13 @@ pub enum Node {
     Read { array: ArrayId, index: u32 },
     /// Bitwise complement; logical negation at width 1.
     Not { e: ExprId },
-    /// Operands and result have the same width.
+    /// An arithmetic or bitwise operator; operands and result have the same width.
     Binary { op: BinaryOp, a: ExprId, b: ExprId },
-    /// Operands have the same width, the result has width 1.
+    /// A comparison; operands have the same width, the result has width 1.
     Compare { op: CompareOp, a: ExprId, b: ExprId },
-    /// `c` has width 1, `a` (where `c` is true) and `b` have the width of the result.
+    /// If-then-else: `c` has width 1, `a` (if `c` is true) and `b` have the width of the result.
     Ite { c: ExprId, a: ExprId, b: ExprId },
-    /// The entry of a table (`Arena::table`) at the index; indices
-    /// past the end give the last entry.
+    /// The entry of a table (`Arena::table`) at an index; indices past the end give the last entry.
     Select { table: TableId, index: ExprId },
     /// Bits `low..low + width` of `e`.
     Extract { e: ExprId, low: u32 },
@@ -288,27 +287,27 @@ pub enum Node {
         format: FloatFormat,
         e: ExprId,
     },
-    /// The result has width 1.
+    /// A float comparison; the result has width 1.
     FloatCompare {
         op: FloatCompareOp,
         format: FloatFormat,
         a: ExprId,
         b: ExprId,
     },
-    /// From one format to another, rounded to nearest even.
+    /// A conversion between float formats, rounded to nearest even.
     FloatConvert {
         from: FloatFormat,
         to: FloatFormat,
         e: ExprId,
     },
-    /// An integer of any width to a float, rounded to nearest even.
+    /// A conversion of an integer of any width to a float, rounded to nearest even.
     FloatFromInt {
         signed: bool,
         format: FloatFormat,
         e: ExprId,
     },
-    /// Truncates a float towards zero to an integer of the term's width. Out of range gives only
-    /// the sign bit set (x86's "integer indefinite"), signed or not.
+    /// A float truncated towards zero to an integer of the term's width. Out of range, only the
+    /// sign bit is set (x86's "integer indefinite"), signed or not.
     FloatToInt {
         signed: bool,
         format: FloatFormat,
@@ -334,7 +333,7 @@ impl Iterator for Children {
     }
 }
 
-/// The numbers of operators, as they are written to bytes and digested. They never change.
+/// Numbers of operators, as they are encoded and digested. They never change.
 pub(crate) mod tag {
     pub const CONSTANT: u8 = 0;
     pub const WIDE_CONSTANT: u8 = 1;
@@ -356,18 +355,18 @@ pub(crate) mod tag {
     pub const COMPARE: u8 = 32;
 }
 
-/// What a node is besides its operands and its width, in numbers that never change.
+/// The content of a node besides its operands and its width, in numbers that never change.
 pub(crate) struct Code {
     /// The operator.
     pub tag: u8,
-    /// The rest of the operator of a float operation.
+    /// The format and the other parameters of a float operation.
     pub parts: Option<[u8; 2]>,
-    /// A number that is no operand: a value, an index or a position.
+    /// A number that is not an operand: a value, an index or a position.
     pub number: Option<u64>,
 }
 
 impl Node {
-    /// The operands, in order.
+    /// Returns the operands, in order.
     #[inline]
     pub fn children(&self) -> Children {
         let ids = match *self {
@@ -393,8 +392,8 @@ impl Node {
         Children { ids, next: 0 }
     }
 
-    /// The operator and its numbers; the array of a read, a table and the limbs
-    /// of a wide constant are left out.
+    /// Returns the operator and its numbers, without the array of a read, a table, and the limbs of
+    /// a wide constant.
     #[inline]
     pub(crate) fn code(&self) -> Code {
         let plain = |tag| (tag, None, None);
@@ -439,8 +438,8 @@ impl Node {
         Code { tag, parts, number }
     }
 
-    /// Equality that becomes a single comparison of fields where the kind of
-    /// one node is known at compile time.
+    /// Returns whether two nodes are equal. If the kind of one node is known at compile time, this
+    /// is a single comparison of fields.
     #[inline(always)]
     pub(crate) fn is(&self, known: &Node) -> bool {
         use Node::*;
@@ -459,7 +458,7 @@ impl Node {
         }
     }
 
-    /// The node as two words: operator and first operand, and the rest.
+    /// Returns the node as two words: operator and first operand, and the rest.
     #[inline(always)]
     pub(crate) fn words(&self) -> [u64; 2] {
         let word = |low: u64, high: u64| low | high << 32;
@@ -491,7 +490,7 @@ impl Node {
         [head | operand() << 32, operand()]
     }
 
-    /// Whether the node is a constant of any width.
+    /// Returns whether the node is a constant of any width.
     #[inline]
     pub fn is_constant(&self) -> bool {
         matches!(self, Node::Constant { .. } | Node::WideConstant { .. })

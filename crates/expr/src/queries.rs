@@ -1,4 +1,4 @@
-//! What the arena knows about a term without solving: known bits, ranges and support.
+//! Properties of a term that are known without solving: known bits, ranges and support.
 
 use crate::arena::Arena;
 use crate::facts::decide;
@@ -18,32 +18,32 @@ impl Arena {
         )
     }
 
-    /// The bits that are always zero and the bits that are always one, for terms of at most 64
-    /// bits. Bits above the width count as neither.
+    /// Returns the bits that are always zero and the bits that are always one, for terms of at most
+    /// 64 bits. Bits above the width count as neither.
     pub fn known_bits(&self, e: ExprId) -> (u64, u64) {
         let facts = self.facts[e.index()];
         (facts.zeros & scalar::mask(self.width(e)), facts.ones)
     }
 
-    /// The minimal and maximal unsigned value, for terms of at most 64 bits.
+    /// Returns the minimal and maximal unsigned value, for terms of at most 64 bits.
     pub fn unsigned_range(&self, e: ExprId) -> (u64, u64) {
         let facts = self.facts[e.index()];
         (facts.min, facts.max)
     }
 
-    /// The bytes that a term depends on.
+    /// Returns the bytes that a term depends on.
     pub fn support(&mut self, e: ExprId) -> Support {
         let entries = &self.entries;
         self.supports.support(e, |e| entries[e.index()].node)
     }
 
-    /// The support mask of a term: one bit per byte, with several bytes sharing a bit.
+    /// Returns the support mask of a term: one bit per byte, with several bytes sharing a bit.
     #[inline]
     pub fn support_mask(&self, e: ExprId) -> u64 {
         self.supports.mask(e)
     }
 
-    /// Whether two terms have no byte in common.
+    /// Returns whether two terms have no byte in common.
     pub fn supports_disjoint(&mut self, a: ExprId, b: ExprId) -> bool {
         if self.support_mask(a) & self.support_mask(b) == 0 {
             return true;
@@ -52,7 +52,7 @@ impl Arena {
         a.is_disjoint(&self.support(b))
     }
 
-    /// The byte that a term depends on, if it is exactly one.
+    /// Returns the byte that a term depends on, if it is exactly one.
     #[inline]
     pub fn single_byte_support(&self, e: ExprId) -> Option<(ArrayId, u32)> {
         self.supports.single_byte(e)

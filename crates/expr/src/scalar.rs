@@ -3,7 +3,7 @@
 
 use crate::node::{BinaryOp, CompareOp};
 
-/// A mask of the low `width` bits.
+/// Returns a mask of the low `width` bits.
 #[inline]
 pub fn mask(width: u32) -> u64 {
     if width >= 64 {
@@ -13,20 +13,20 @@ pub fn mask(width: u32) -> u64 {
     }
 }
 
-/// The sign bit of the width.
+/// Returns the sign bit of the width.
 #[inline]
 pub fn sign_bit(width: u32) -> u64 {
     1u64 << (width - 1)
 }
 
-/// The value as a signed number.
+/// Returns the value as a signed number.
 #[inline]
 pub fn to_signed(width: u32, bits: u64) -> i64 {
     let shift = 64 - width;
     ((bits << shift) as i64) >> shift
 }
 
-/// The result of a binary operator.
+/// Returns the result of a binary operator.
 #[inline]
 pub fn binary(op: BinaryOp, width: u32, a: u64, b: u64) -> u64 {
     let all = mask(width);

@@ -21,7 +21,7 @@ pub struct Support {
     variables: Arc<[Variable]>,
 }
 
-/// The bit of a byte in masks.
+/// Returns the bit of a byte in masks.
 fn mask_bit(variable: Variable) -> u64 {
     1 << (variable
         .index
@@ -37,39 +37,40 @@ impl Support {
         Support { mask, variables }
     }
 
-    /// The set of these bytes, in any order.
+    /// Returns the set of these bytes, in any order.
     pub fn from_variables(mut variables: Vec<Variable>) -> Support {
         variables.sort_unstable();
         variables.dedup();
         Support::new(variables.into())
     }
 
-    /// The bytes, in order.
+    /// Returns the bytes, in order.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// One bit per byte, with several bytes sharing a bit: sets with disjoint masks are disjoint.
+    /// Returns a mask with one bit per byte, several bytes sharing a bit: sets with disjoint masks
+    /// are disjoint.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.variables.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty()
     }
 
-    /// Whether the byte is in the set.
+    /// Returns whether the byte is in the set.
     pub fn contains(&self, variable: Variable) -> bool {
         self.mask & mask_bit(variable) != 0 && self.variables.binary_search(&variable).is_ok()
     }
 
-    /// Whether the sets have no byte in common.
+    /// Returns whether the sets have no byte in common.
     pub fn is_disjoint(&self, other: &Support) -> bool {
         if self.mask & other.mask == 0 {
             return true;
@@ -105,7 +106,7 @@ impl Support {
 
 /// The support sets of all terms of an arena.
 pub(crate) struct SupportTable {
-    /// For each term the index of its set, or `LAZY`.
+    /// For each term the index of its set, or `LAZY`, or `LARGE`.
     of_term: Vec<u32>,
     /// For each term the mask of its set.
     masks: Vec<u64>,
@@ -167,7 +168,7 @@ impl SupportTable {
         }
     }
 
-    /// The union of two sets that are computed or large.
+    /// Returns the union of two sets, each of which is computed or `LARGE`.
     fn union(&mut self, a: u32, b: u32) -> u32 {
         if let Some(id) = SupportTable::trivial_union(a, b) {
             return id;
@@ -200,12 +201,12 @@ impl SupportTable {
         }
     }
 
-    /// Whether the walk visits the term for the first time.
+    /// Returns whether the walk visits the term for the first time.
     fn first_visit(&mut self, e: ExprId) -> bool {
         std::mem::replace(&mut self.stamps[e.index()], self.epoch) != self.epoch
     }
 
-    /// Called once for each new term, after its operands.
+    /// Adds a new term. It must be called once for each term, after its operands.
     pub(crate) fn insert(&mut self, e: ExprId, node: &Node) {
         let (set, mask) = match *node {
             Node::Read { array, index } => {
@@ -260,7 +261,7 @@ impl SupportTable {
         self.of_term.capacity() * 16 + variables + self.unions.capacity() * 16
     }
 
-    /// The bytes that a term depends on; `node_of` gives the node of a term.
+    /// Returns the bytes that a term depends on; `node_of` gives the node of a term.
     pub(crate) fn support(&mut self, e: ExprId, node_of: impl Fn(ExprId) -> Node) -> Support {
         if self.of_term[e.index()] == LAZY {
             self.make_supports(e, &node_of);
@@ -315,13 +316,13 @@ impl SupportTable {
         id
     }
 
-    /// The support mask of a term: one bit per byte, with several bytes sharing a bit.
+    /// Returns the support mask of a term: one bit per byte, with several bytes sharing a bit.
     #[inline]
     pub(crate) fn mask(&self, e: ExprId) -> u64 {
         self.masks[e.index()]
     }
 
-    /// The byte that a term depends on, if it is exactly one.
+    /// Returns the byte that a term depends on, if it is exactly one.
     #[inline]
     pub(crate) fn single_byte(&self, e: ExprId) -> Option<(ArrayId, u32)> {
         if self.mask(e).count_ones() != 1 {

@@ -11,21 +11,21 @@ use std::sync::Arc;
 pub(crate) struct Table {
     pub(crate) width: u32,
     pub(crate) entries: Arc<[u64]>,
-    /// By content.
+    /// A digest of the table by content.
     pub(crate) digest: u64,
-    /// What holds for all entries.
+    /// Facts that hold for all entries.
     facts: Facts,
 }
 
 impl Table {
-    /// The value at an index; indices past the end have that of the last entry.
+    /// Returns the value at an index; indices past the end give the last entry.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> u64 {
         let last = self.entries.len() - 1;
         self.entries[usize::try_from(index).map_or(last, |at| at.min(last))]
     }
 
-    /// What holds for the entries from one index to another.
+    /// Returns facts that hold for the entries between two indices.
     pub(crate) fn facts_between(&self, min: u64, max: u64) -> Facts {
         let last = self.entries.len() as u64 - 1;
         match (min.min(last) as usize, max.min(last) as usize) {
@@ -50,13 +50,13 @@ fn facts_of(entries: &[u64]) -> Facts {
 #[derive(Default)]
 pub(crate) struct Tables {
     tables: Vec<Option<Table>>,
-    /// By digest; tables whose digests collide are not shared.
+    /// The tables by digest; tables whose digests collide are not shared.
     ids: FastMap<u64, TableId>,
     free: Vec<u32>,
 }
 
 impl Tables {
-    /// The table with these entries, of which there is at least one.
+    /// Returns the table with these entries, which must not be empty.
     pub(crate) fn intern(&mut self, width: u32, entries: &[u64]) -> TableId {
         let start = Digest128::new().then_u64(u64::from(width));
         let digest = entries.iter().fold(start, |digest, &e| digest.then_u64(e));
@@ -106,7 +106,7 @@ impl Tables {
         }
     }
 
-    /// One more than the highest number of a table.
+    /// Returns one more than the highest number of a table.
     pub(crate) fn bound(&self) -> usize {
         self.tables.len()
     }

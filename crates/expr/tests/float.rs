@@ -260,7 +260,7 @@ fn wide_integers_round_once() {
     assert_eq!(back, [0, 0, 0, 1 << 8]);
 }
 
-/// Float terms evaluate to what constants fold to.
+/// Float terms evaluate to the values that constants fold to.
 #[test]
 fn float_terms_evaluate() {
     let mut arena = Arena::new();

@@ -16,7 +16,7 @@ impl Setup {
         Setup { arena, bytes }
     }
 
-    /// A 32-bit word of four bytes.
+    /// Returns a 32-bit word of four bytes.
     fn word(&mut self, number: usize) -> ExprId {
         let bytes = self.bytes[4 * number..4 * number + 4].to_vec();
         self.arena.concat_bytes(&bytes)

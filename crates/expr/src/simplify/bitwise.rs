@@ -77,7 +77,7 @@ impl Arena {
         }
     }
 
-    /// `x & (x & y)`, `x & (x | y)`, `x & (!x & y)`, `x ^ (x ^ y)` and similar.
+    /// Simplifies `x & (x & y)`, `x & (x | y)`, `x & (!x & y)`, `x ^ (x ^ y)` and similar.
     fn absorbed(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         for (outer, inner) in [(a, b), (b, a)] {
             let Node::Binary {
@@ -155,7 +155,7 @@ impl Arena {
         }
     }
 
-    /// `a & bits` where the set bits are contiguous is an extraction.
+    /// Simplifies `a & bits` to an extraction, if the set bits are contiguous.
     fn masked(&mut self, a: ExprId, bits: u64) -> Option<ExprId> {
         let width = self.width(a);
         let low = bits.trailing_zeros();

@@ -1,4 +1,4 @@
-//! Rules for comparisons: dispatch to the rule families, and what they share.
+//! Rules for comparisons: dispatch to the rule families, and common rules.
 
 use crate::arena::Arena;
 use crate::node::{CompareOp, ExprId, Node};
@@ -27,7 +27,8 @@ impl Arena {
         self.intern(Node::Compare { op, a, b }, 1)
     }
 
-    /// An if-then-else of constants compared with a constant is the condition.
+    /// Simplifies the comparison of an if-then-else with a constant, or of two with the same
+    /// condition, to an if-then-else of comparisons.
     fn compare_choices(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         let (c, first, second) = match (self.node(a), self.node(b)) {
             (Node::Ite { c, a: x, b: y }, _) if self.is_const(b) => {

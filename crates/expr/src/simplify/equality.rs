@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::limbs;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
-/// The multiplicative inverse of an odd number modulo 2^128.
+/// Returns the multiplicative inverse of an odd number modulo 2^128.
 fn inverse(odd: u128) -> u128 {
     let mut inverse = odd;
     // Each Newton step doubles the number of correct bits, starting with three.
@@ -166,7 +166,8 @@ impl Arena {
             .or_else(|| self.equal_own_part(b, a))
     }
 
-    /// A term compared with a sum, product or similar that contains it.
+    /// Simplifies the comparison of a term with an exclusive or or an if-then-else that contains
+    /// it.
     fn equal_own_part(&mut self, whole: ExprId, part: ExprId) -> Option<ExprId> {
         match self.node(whole) {
             Node::Binary {

@@ -1,18 +1,18 @@
-//! Sums and products of more than 64 bits whose results have at most 64, because the operands are
-//! small: overflow checks compute such ones.
+//! Sums and products of more than 64 bits whose results fit in 64 bits, because the operands are
+//! small. Overflow checks compute such terms.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 use crate::scalar;
 
-/// Operators below a term that are looked at for its least and greatest value.
+/// Maximum depth to which a term is searched for its least and greatest value.
 const MAX_DEPTH: u32 = 10;
 
 /// The least and the greatest value of a term as a signed number.
 type Extent = (i128, i128);
 
 impl Arena {
-    /// The operation on words of 64 bits, extended, if its result fits.
+    /// Returns the operation on words of 64 bits with its result extended, if the result fits.
     pub(super) fn narrow_extended(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         if width <= 64 {
@@ -36,7 +36,7 @@ impl Arena {
         Some(self.sext(narrow, width))
     }
 
-    /// What was extended with zeros, and its greatest value.
+    /// Returns the operand of a zero extension, and its greatest value.
     fn unsigned_word(&self, e: ExprId) -> Option<(ExprId, u64)> {
         match self.node(e) {
             Node::ZeroExtend { e } if self.width(e) <= 64 => Some((e, self.unsigned_range(e).1)),
@@ -44,7 +44,8 @@ impl Arena {
         }
     }
 
-    /// The extent of a term that was a word and is one of 64 bits with a sign.
+    /// Returns the extent of an extended word or of a wide constant, if it fits in a signed number
+    /// of 64 bits.
     fn extended(&self, e: ExprId) -> Option<Extent> {
         let width = self.width(e);
         let extent = match self.node(e) {
@@ -89,19 +90,18 @@ impl Arena {
     }
 }
 
-/// All numbers of a width.
+/// Returns the extent of all signed numbers of a width.
 fn whole(width: u32) -> Extent {
     (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 }
 
-/// The extent, if it is within all numbers of a width: then nothing wraps around.
+/// Returns the extent, if it is within the signed numbers of a width, so that nothing wraps around.
 fn fitting(width: u32, extent: Extent) -> Option<Extent> {
     let (least, greatest) = whole(width);
     (least <= extent.0 && extent.1 <= greatest).then_some(extent)
 }
 
-/// The extent of a result that is not taken modulo anything. Those of
-/// the operands have at most 65 bits.
+/// Returns the extent of an exact result, without wrapping. The operands must have at most 65 bits.
 fn combined(op: BinaryOp, (a, b): Extent, (c, d): Extent) -> Option<Extent> {
     match op {
         BinaryOp::Add => Some((a + c, b + d)),

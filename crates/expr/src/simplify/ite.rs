@@ -65,7 +65,7 @@ impl Arena {
         }
     }
 
-    /// If-then-else of one and zero is the condition, extended.
+    /// Simplifies an if-then-else of one and zero to the extended condition.
     fn constant_ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         let (is_zero_a, is_zero_b) = (self.is_zero(a), self.is_zero(b));
@@ -134,7 +134,7 @@ impl Arena {
         self.common_operation(c, a, b)
     }
 
-    /// `c ? f(x) : f(y)` is `f(c ? x : y)` for operations that only rearrange bits.
+    /// Simplifies `c ? f(x) : f(y)` to `f(c ? x : y)`, for operations that only rearrange bits.
     fn common_operation(&mut self, c: ExprId, a: ExprId, b: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         match (self.node(a), self.node(b)) {

@@ -49,7 +49,7 @@ impl Linear {
 }
 
 impl Arena {
-    /// `x` and `k` if the term is `x << k` with `k` above zero and below the width.
+    /// Returns `x` and `k` if the term is `x << k` with `k` above zero and below the width.
     pub(super) fn as_shifted(&self, e: ExprId) -> Option<(ExprId, u32)> {
         let Node::Binary {
             op: BinaryOp::Shl,
@@ -63,7 +63,7 @@ impl Arena {
         (1..self.width(e)).contains(&amount).then_some((a, amount))
     }
 
-    /// Whether the term is a sum or multiple.
+    /// Returns whether the term is a sum or multiple.
     fn is_sum(&self, e: ExprId) -> bool {
         match self.node(e) {
             Node::Binary {
@@ -139,7 +139,7 @@ impl Arena {
         sum.terms.len() <= MAX_PARTS
     }
 
-    /// Adds a term as a whole if it has too many parts.
+    /// Adds a term to a sum: its parts, or the term as a whole if it has too many parts.
     fn add_to(&self, e: ExprId, coefficient: u128, sum: &mut Linear) {
         if !self.is_sum(e) {
             return sum.push(e, coefficient);
@@ -151,7 +151,7 @@ impl Arena {
         }
     }
 
-    /// The parts of `a + b` or `a - b`, if the width allows.
+    /// Returns the parts of `a + b` or `a - b`, if the width allows.
     pub(super) fn linear(&self, a: ExprId, b: ExprId, subtract: bool) -> Option<Linear> {
         let width = self.width(a);
         if width > MAX_WIDTH {
@@ -240,7 +240,7 @@ impl Arena {
         }
     }
 
-    /// `coefficient · e`, for a term that is not a multiple itself.
+    /// Returns `coefficient · e`, for a term that is not a multiple itself.
     pub(super) fn scaled(&mut self, e: ExprId, coefficient: u128) -> ExprId {
         let width = self.width(e);
         if coefficient == 1 {
@@ -254,7 +254,7 @@ impl Arena {
         self.plain_binary(BinaryOp::Mul, e, factor)
     }
 
-    /// The term of a sum: added parts in order, then subtracted parts, then the constant.
+    /// Returns the term of a sum: added parts in order, then subtracted parts, then the constant.
     fn sum_of(&mut self, sum: &Linear, width: u32) -> ExprId {
         let constant = self.constant_u128(width, sum.constant);
         let parts = |negative: bool| {
@@ -286,8 +286,8 @@ impl Arena {
         self.joined_sum(result, constant)
     }
 
-    /// A sum of terms without common bits is a concatenation. Constants are excluded, because they
-    /// are more useful as a part of the sum.
+    /// Simplifies a sum of terms without common bits to a concatenation. Constants are excluded,
+    /// because they are more useful as a part of the sum.
     fn disjoint_sum(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         if self.is_const(a) || self.is_const(b) {
             return None;
@@ -302,8 +302,8 @@ impl Arena {
         }
     }
 
-    /// Cancels equal parts on both sides of an equation: what is added goes to the left, what is
-    /// subtracted to the right. `None` if nothing changes.
+    /// Cancels equal parts on both sides of an equation. Added parts go to the left, subtracted
+    /// parts to the right. `None` if nothing changes.
     pub(super) fn balance(&mut self, a: ExprId, b: ExprId) -> Option<(ExprId, ExprId)> {
         let width = self.width(a);
         let takes_part = |e| self.is_sum(e) && !self.is_const(e);

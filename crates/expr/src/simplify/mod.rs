@@ -18,21 +18,21 @@ mod slice;
 
 use crate::arena::{Arena, EXHAUSTED, hash};
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
-/// What the arena can count for each term.
+/// The largest cost that the arena can store for a term.
 const MAX_RULE_LIMIT: u32 = u16::MAX as u32 - 1;
 
 impl Arena {
-    /// Bounds the rule applications that one call of a constructor may cause. With zero, only
-    /// constants are folded; tests compare the rules with such plain terms.
+    /// Sets the limit of rule applications that one call of a constructor may cause. With zero,
+    /// only constants are folded; tests compare the rules with such plain terms.
     pub fn set_rule_limit(&mut self, limit: u32) {
         self.rule_limit = limit.min(MAX_RULE_LIMIT);
         self.forget_simplified();
     }
 
-    /// Builds terms as they are written down, but for constants and the order of operands.
+    /// Builds terms without rules: only constants are folded, and operands are ordered.
     pub(crate) fn without_rules<T>(&mut self, build: impl FnOnce(&mut Arena) -> T) -> T {
         debug_assert_eq!(self.depth, 0, "no rule is under way");
-        // As inside of a rule after the fuel ran out.
+        // This is the state inside a rule after the fuel ran out.
         self.fuel = 0;
         self.depth = 1;
         let built = build(self);
@@ -40,7 +40,7 @@ impl Arena {
         built
     }
 
-    /// Runs a rule while there is fuel, else stores the node as it is.
+    /// Runs a rule if there is fuel, else stores the node as it is.
     #[inline(always)]
     pub(crate) fn simplified(
         &mut self,
@@ -66,7 +66,7 @@ impl Arena {
         if self.fuel > 0 {
             self.remember(&plain, width, hash, result, before - self.fuel);
         } else if self.depth == 0 {
-            // What comes out where fuel ran out holds for as much fuel only.
+            // A result without sufficient fuel is valid only for calls with the same fuel.
             self.remember(&plain, width, hash, result, EXHAUSTED);
         }
         result
@@ -86,10 +86,10 @@ impl Arena {
         }
     }
 
-    /// Whether the operands of a commutative operator are to be exchanged. By content, so that the
-    /// shape of what is built does not depend on what the arena held before; the id only separates
-    /// terms whose digests collide. Constants go last. High terms go after low ones, so that rules
-    /// meet the parts of a chain in the same order.
+    /// Returns whether the operands of a commutative operator must be exchanged. The order is by
+    /// content, so that the shape of terms does not depend on earlier contents of the arena; ids
+    /// only separate terms whose digests collide. Constants come last. Higher terms come after
+    /// lower ones, so that rules see the parts of a chain in the same order.
     #[inline]
     pub(crate) fn goes_after(&self, a: ExprId, b: ExprId) -> bool {
         let key = |e: ExprId| {
@@ -97,11 +97,11 @@ impl Arena {
             u128::from(content.height) << 64 | u128::from(content.digest)
         };
         let (x, y) = (key(a), key(b));
-        // Nobody can predict the order of digests, so nothing branches on it.
+        // The order of digests is unpredictable, so this avoids branches.
         (x > y) | ((x == y) & (a > b))
     }
 
-    /// Operands that can be exchanged, in order.
+    /// Returns the operands of a commutative operator in their order.
     #[inline]
     pub(crate) fn ordered(&self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
         if self.goes_after(a, b) {
@@ -162,7 +162,7 @@ impl Arena {
         }
     }
 
-    /// Whether one term is the complement of the other.
+    /// Returns whether one term is the complement of the other.
     pub(crate) fn are_complements(&self, a: ExprId, b: ExprId) -> bool {
         match (self.node(a), self.node(b)) {
             (Node::Not { e }, _) if e == b => true,

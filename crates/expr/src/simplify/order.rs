@@ -27,7 +27,7 @@ impl Arena {
         self.add(c, one)
     }
 
-    /// `a < c` and `a <= c`.
+    /// Simplifies `a < c` and `a <= c`.
     fn below_constant(&mut self, op: CompareOp, a: ExprId, c: ExprId) -> Option<ExprId> {
         if op == CompareOp::Ule {
             if self.is_all_ones(c) {
@@ -50,7 +50,7 @@ impl Arena {
         Some(self.ult(a, c))
     }
 
-    /// `c < a` and `c <= a`.
+    /// Simplifies `c < a` and `c <= a`.
     fn above_constant(&mut self, op: CompareOp, c: ExprId, a: ExprId) -> Option<ExprId> {
         if op == CompareOp::Ult {
             if self.is_all_ones(c) {
@@ -73,7 +73,8 @@ impl Arena {
         Some(self.ule(c, a))
     }
 
-    /// A smaller term and constant for which `x < c` (and `c <= x`) is equivalent to the given one.
+    /// Returns a smaller term and constant for which `x < c` (and `c <= x`) is equivalent to the
+    /// given one.
     fn compared_inside(&mut self, a: ExprId, c: ExprId) -> Option<(ExprId, ExprId)> {
         let width = self.width(a);
         match self.node(a) {
@@ -162,7 +163,7 @@ impl Arena {
         }
     }
 
-    /// `a < b` is `!a & b` at width 1.
+    /// Returns `a < b` or `a <= b` at width 1, as logical operations.
     fn order_of_bits(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprId {
         let not_a = self.not(a);
         if op == CompareOp::Ult {
@@ -211,7 +212,7 @@ impl Arena {
         self.extract(e, width - 1, 1)
     }
 
-    /// The greatest signed number of a width.
+    /// Returns the greatest signed number of a width.
     fn signed_max(&mut self, width: u32) -> ExprId {
         if width == 1 {
             return self.zero(1);
@@ -220,7 +221,7 @@ impl Arena {
         self.zext(ones, width)
     }
 
-    /// `a < c` and `a <= c`.
+    /// Simplifies signed `a < c` and `a <= c`.
     fn signed_below_constant(&mut self, op: CompareOp, a: ExprId, c: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         let greatest = self.signed_max(width);
@@ -248,7 +249,7 @@ impl Arena {
         Some(self.slt(a, c))
     }
 
-    /// `c < a` and `c <= a`.
+    /// Simplifies signed `c < a` and `c <= a`.
     fn signed_above_constant(&mut self, op: CompareOp, c: ExprId, a: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         let greatest = self.signed_max(width);

@@ -30,7 +30,7 @@ impl Arena {
         }
     }
 
-    /// The pieces of a term from the lowest bit upwards; `None` if there are too many.
+    /// Returns the pieces of a term from the lowest bit upwards; `None` if there are too many.
     fn pieces(&self, e: ExprId) -> Option<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::with_capacity(4);
         let mut low = 0;
@@ -73,7 +73,7 @@ impl Arena {
         Some(pieces)
     }
 
-    /// Pairs of pieces that cover the same bits, with these bits.
+    /// Returns pairs of pieces that cover the same bits, with these bits.
     fn paired(&self, a: ExprId, b: ExprId) -> Option<Vec<(Piece, Piece, u32, u32)>> {
         let (a, b) = (self.pieces(a)?, self.pieces(b)?);
         let (mut i, mut j, mut low) = (0, 0, 0);
@@ -92,7 +92,7 @@ impl Arena {
         piece.e.is_none_or(|e| self.is_const(e))
     }
 
-    /// Bits of a piece; positions are those of the word.
+    /// Returns bits of a piece; positions are those of the word.
     fn part_of(&mut self, piece: Piece, low: u32, width: u32) -> ExprId {
         match piece.e {
             Some(e) => self.extract(e, low - piece.low, width),
@@ -136,7 +136,7 @@ impl Arena {
         result
     }
 
-    /// Equality of two words piece by piece, if their pieces have the same bounds.
+    /// Simplifies the equality of two words piece by piece, if their pieces have the same bounds.
     pub(super) fn equal_pieces(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         if !self.is_row(a) || !self.is_row(b) {
             return None;

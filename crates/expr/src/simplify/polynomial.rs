@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const MAX_MONOMIALS: usize = 48;
 const MAX_DEGREE: usize = 8;
 const MAX_DEPTH: u32 = 24;
-/// Maximal number of nodes that one comparison may visit.
+/// Maximum number of nodes that one comparison may visit.
 const MAX_VISITS: u32 = 200;
 
 /// Coefficients of products; a product is its sorted factors, the empty product is the constant.
@@ -110,7 +110,7 @@ impl Expansion<'_> {
 }
 
 impl Arena {
-    /// Whether there is a product of two unknowns near the root of a term.
+    /// Returns whether there is a product of two unknowns near the root of a term.
     fn has_product(&self, e: ExprId, depth: u32) -> bool {
         match self.node(e) {
             Node::Binary {
@@ -129,7 +129,8 @@ impl Arena {
         }
     }
 
-    /// Whether the terms always differ or are always equal as polynomials, if that can be decided.
+    /// Returns whether the terms always differ (`true`) or are always equal (`false`) as
+    /// polynomials, if that can be decided.
     pub(super) fn polynomials_differ(&self, a: ExprId, b: ExprId) -> Option<bool> {
         let width = self.width(a);
         if width > 128 || !(self.has_product(a, 4) || self.has_product(b, 4)) {

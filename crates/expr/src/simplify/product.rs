@@ -101,7 +101,7 @@ impl Arena {
         self.scaled(product, coefficient)
     }
 
-    /// `x / y * y + x % y` is `x`, and `x - x / y * y` is `x % y`, also for a `y` of 0.
+    /// Simplifies `x / y * y + x % y` to `x`, and `x - x / y * y` to `x % y`, also for a `y` of 0.
     pub(super) fn divided_sum(&mut self, a: ExprId, b: ExprId, subtract: bool) -> Option<ExprId> {
         if subtract {
             let (op, x, y) = self.multiple(b)?;
@@ -118,8 +118,8 @@ impl Arena {
         None
     }
 
-    /// The remainder that belongs to a product of a quotient and its divisor:
-    /// operator, dividend and divisor.
+    /// Returns the remainder that belongs to a product of a quotient and its divisor, as operator,
+    /// dividend and divisor.
     fn multiple(&self, e: ExprId) -> Option<(BinaryOp, ExprId, ExprId)> {
         let Node::Binary {
             op: BinaryOp::Mul,

@@ -7,7 +7,8 @@ use crate::scalar;
 use std::sync::Arc;
 
 impl Arena {
-    /// The entry (of at most 64 bits) at an index. Indices past the end give the last entry.
+    /// Returns the entry (of at most 64 bits) at an index. Indices past the end give the last
+    /// entry.
     ///
     /// # Panics
     /// If there is no entry, or if the index has more than 64 bits.
@@ -16,8 +17,8 @@ impl Arena {
         let last = entries.len() as u64 - 1;
         let (min, max) = self.unsigned_range(index);
         let differing = u64::BITS - (min ^ max).leading_zeros();
-        // All values share the bits above: only the entries that these
-        // leave are kept, and the bits below.
+        // All values share the bits above these, so only the entries that they select are kept, and
+        // only the bits below index them.
         let base = min & u64::MAX.checked_shl(differing).unwrap_or(0);
         if differing == 0 || base >= last {
             return self.constant(width, entries[base.min(last) as usize]);
@@ -37,19 +38,19 @@ impl Arena {
         self.intern(Node::Select { table, index }, width)
     }
 
-    /// The entry of a table of this arena.
+    /// Returns the entry of a table of this arena.
     pub(crate) fn select_from(&mut self, table: TableId, index: ExprId) -> ExprId {
         let (width, entries) = self.table(table);
         self.select(width, &entries, index)
     }
 
-    /// Stores a selection as it is.
+    /// Stores a selection without simplifying it.
     pub(crate) fn plain_select(&mut self, width: u32, entries: &[u64], index: ExprId) -> ExprId {
         let table = self.tables.intern(width, entries);
         self.intern(Node::Select { table, index }, width)
     }
 
-    /// Width and entries of a table.
+    /// Returns width and entries of a table.
     pub fn table(&self, table: TableId) -> (u32, Arc<[u64]>) {
         let table = self.tables.get(table);
         (table.width, table.entries.clone())
@@ -63,7 +64,7 @@ impl Arena {
         }
     }
 
-    /// A table that is indexed by what another table gives is one table.
+    /// Simplifies a table that is indexed by an entry of another table to a single table.
     fn composed(&mut self, width: u32, entries: &[u64], index: ExprId) -> Option<ExprId> {
         let Node::Select { table, index } = self.node(index) else {
             return None;
@@ -75,7 +76,7 @@ impl Arena {
         Some(self.select(width, &entries, index))
     }
 
-    /// Bits of an entry are an entry of the table of these bits.
+    /// Simplifies bits of an entry to an entry of the table of these bits.
     pub(super) fn extract_selected(
         &mut self,
         table: TableId,
@@ -89,8 +90,8 @@ impl Arena {
         self.select(width, &entries, index)
     }
 
-    /// A comparison of an entry with a constant: a comparison of the index where the entries for
-    /// which it holds lie side by side, else a table of truth values.
+    /// Simplifies the comparison of an entry with a constant: to a comparison of the index if the
+    /// entries for which it holds are contiguous, else to a table of truth values.
     pub(super) fn compare_selected(
         &mut self,
         op: CompareOp,

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
 impl Arena {
-    /// `e << amount`: a multiple, so that it takes part in sums and products.
+    /// Returns `e << amount`: a multiple, so that it takes part in sums and products.
     fn shift_left_by(&mut self, e: ExprId, amount: u32) -> ExprId {
         let width = self.width(e);
         match amount {
@@ -22,7 +22,7 @@ impl Arena {
         }
     }
 
-    /// `e >> amount`, logical.
+    /// Returns `e >> amount`, logical.
     pub(super) fn shift_right_by(&mut self, e: ExprId, amount: u32) -> ExprId {
         let width = self.width(e);
         match amount {

@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
 impl Arena {
-    /// Whether extracting the low bits makes a term smaller instead of only wrapping it.
+    /// Returns whether extracting the low bits makes a term smaller instead of only wrapping it.
     pub(super) fn narrows(&self, e: ExprId, width: u32, depth: u32) -> bool {
         match self.node(e) {
             Node::Constant { .. } | Node::WideConstant { .. } | Node::Select { .. } => true,
@@ -78,8 +78,8 @@ impl Arena {
         }
     }
 
-    /// Whether bits of the result depend only on the same bits of the operands, and extracting them
-    /// there pays off.
+    /// Returns whether bits of the result depend only on the same bits of the operands, and
+    /// extracting them there pays off.
     fn splits(&self, op: BinaryOp, low: u32, end: u32, a: ExprId, b: ExprId) -> bool {
         match op {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
@@ -92,7 +92,7 @@ impl Arena {
         }
     }
 
-    /// Bits of `e`, which is `x` shifted left.
+    /// Returns bits of `e`, which is `x` shifted left.
     fn extract_shifted(&mut self, e: ExprId, x: ExprId, low: u32, width: u32) -> ExprId {
         let Some((_, shift)) = self.as_shifted(e) else {
             return self.intern(Node::Extract { e, low }, width);

@@ -43,7 +43,7 @@ proptest! {
         }
         let mut other = Arena::new();
         if let Ok(terms) = codec::decode(&mut other, &bytes) {
-            // What was decoded can be encoded and decoded again.
+            // Decoded terms can be encoded and decoded again.
             let again = codec::encode(&other, &terms);
             prop_assert!(codec::decode(&mut other, &again).is_ok());
         }

@@ -343,7 +343,7 @@ impl<M: Machine> Operands<'_, M> {
         self.values[self.values.len() - 1 - raw as usize % recent]
     }
 
-    /// A value converted to a width.
+    /// Returns a value converted to a width.
     fn cast(&self, machine: &mut M, raw: u8, width: u32) -> M::Value {
         machine.cast(self.pick(raw), width, self.flag(0))
     }
@@ -352,7 +352,7 @@ impl<M: Machine> Operands<'_, M> {
         self.step.bits >> (100 + number) & 1 == 1
     }
 
-    /// One of several constants of the step.
+    /// Returns one of several constants of the step.
     fn constant(&self, machine: &mut M, width: u32, number: u32) -> M::Value {
         machine.constant(
             width,
@@ -421,8 +421,8 @@ fn run_step<M: Machine>(machine: &mut M, values: &[M::Value], step: &Step) -> M:
     }
 }
 
-/// An entry of a table, some of them like those of programs: in
-/// order, alike, or few different ones.
+/// Returns entries of a table, some of them like those of programs: sorted, equal, or with few
+/// distinct values.
 fn select<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
     let step = operands.step;
     let index = match machine.width(a) {
@@ -524,7 +524,7 @@ fn run_idiom<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Valu
     }
 }
 
-/// A word stored in pieces and loaded again.
+/// Returns a word stored in pieces and loaded again.
 fn split_and_join<M: Machine>(machine: &mut M, whole: M::Value, piece: u32) -> M::Value {
     let width = machine.width(whole);
     let kept = piece.min(width);
@@ -539,7 +539,7 @@ fn split_and_join<M: Machine>(machine: &mut M, whole: M::Value, piece: u32) -> M
     joined
 }
 
-/// `a · (b + c)` against `a · b + a · c`, equal or nearly equal.
+/// Compares `a · (b + c)` with `a · b + a · c`, equal or nearly equal.
 fn distribute<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
     let width = machine.width(a);
     let b = operands.cast(machine, operands.step.b, width);

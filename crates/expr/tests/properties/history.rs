@@ -1,17 +1,17 @@
-//! Terms do not depend on what the arena held before: neither their digests nor their shapes.
+//! Terms do not depend on earlier contents of the arena: neither their digests nor their shapes.
 
 use crate::common::{Step, program, run, run_wide};
 use everett_expr::{Arena, ExprId, codec};
 use proptest::prelude::*;
 
-/// Terms in an arena that holds nothing else.
+/// Terms in an arena without other terms.
 fn alone(steps: &[Step]) -> (Arena, Vec<ExprId>) {
     let mut arena = Arena::new();
     let terms = run(&mut arena, steps);
     (arena, terms)
 }
 
-/// Same digests, same bytes on the wire.
+/// Equal digests, and equal encodings.
 fn expect_same(one: (&Arena, &[ExprId]), other: (&Arena, &[ExprId])) -> Result<(), TestCaseError> {
     for (&a, &b) in one.1.iter().zip(other.1) {
         prop_assert_eq!(
@@ -37,8 +37,8 @@ fn cases() -> ProptestConfig {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Unrelated terms came before and some of them were swept, so
-    /// that ids are reused in any order.
+    /// Unrelated terms were created before and some of them were swept, so that ids are reused in
+    /// any order.
     #[test]
     fn unrelated_terms_make_no_difference(
         steps in program(24),
@@ -62,7 +62,7 @@ proptest! {
         expect_same((&fresh, &expected), (&arena, &built))?;
     }
 
-    /// Terms over the same bytes came before, of which some are kept and some were swept.
+    /// Terms over the same bytes were created before; some of them are kept and some were swept.
     #[test]
     fn related_terms_make_no_difference(steps in program(24), before in program(40), kept in any::<u64>()) {
         let (fresh, expected) = alone(&steps);
@@ -79,8 +79,8 @@ proptest! {
         expect_same((&fresh, &expected), (&wide.1, &wide.0))?;
     }
 
-    /// Nearly the same program ran before, so that nearly the same terms are there, also inner
-    /// ones. Where rules run out of fuel, they do so at the same place, whatever is known already.
+    /// Nearly the same program ran before, so that nearly the same terms exist, also inner ones. If
+    /// rules run out of fuel, they do so at the same point, whether or not results are remembered.
     #[test]
     fn similar_terms_make_no_difference(
         steps in program(32),
@@ -110,7 +110,7 @@ proptest! {
         expect_same((&fresh, &expected), (&arena, &built))?;
     }
 
-    /// Programs run in either order make the same terms.
+    /// Programs that run in either order create the same terms.
     #[test]
     fn the_order_of_building_makes_no_difference(one in program(24), other in program(24)) {
         let (mut first, ones) = alone(&one);
@@ -121,7 +121,7 @@ proptest! {
         expect_same((&first, &others), (&second, &others_first))?;
     }
 
-    /// Terms that come out of bytes are the ones that went in.
+    /// Decoded terms equal the encoded ones.
     #[test]
     fn terms_read_from_bytes_are_the_same(steps in program(32), before in program(24)) {
         let (sender, terms) = alone(&steps);
