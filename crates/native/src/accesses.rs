@@ -1,6 +1,6 @@
-//! Memory accesses of native code at which random schedules preempt threads: finds them,
-//! excludes those that a survey run has seen to be private to a thread, and sets breakpoints.
-//! Must not know how threads are picked.
+//! Memory accesses of native code at which random schedules preempt threads: finds them, excludes
+//! those that a survey run found to be private to a thread, and sets breakpoints. Must not know how
+//! threads are picked.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +24,16 @@ use crate::tracee::Tracee;
 
 const BREAKPOINT: u8 = 0xcc;
 const PAGE: u64 = 4096;
-/// The most accesses of a run at which a thread stops. Beyond them it is
-/// preempted at system calls only.
+/// Maximum number of accesses in a run at which a thread stops. After that, threads are preempted
+/// at system calls only.
 const MAX_STOPS: u64 = 20_000;
-/// Accesses of a thread without a system call or a switch, after which it counts
-/// as one that waits by computing.
+/// Number of accesses of a thread without a system call or a switch after which it is considered to
+/// be busy-waiting.
 const QUANTUM: u64 = 1000;
-/// An instruction that is executed more often uses up the stops of a survey.
+/// An instruction that is executed more often than this uses up the stops of a survey.
 const FREQUENT: u64 = 100;
-/// How often in a row a thread makes the same access before it counts
-/// as one that waits by computing.
+/// Number of times in a row that a thread makes the same access before it is considered to be
+/// busy-waiting.
 const MAX_SAME: u32 = 30;
 
 /// How threads are preempted at random.
@@ -41,34 +41,35 @@ const MAX_SAME: u32 = 30;
 pub struct RandomSchedule {
     /// One more than the number of random events at which the running thread is preempted.
     pub depth: u32,
-    /// What is known about the accesses.
+    /// The results of surveys so far.
     pub survey: Arc<Survey>,
-    /// The run surveys accesses that are not known to be private, with threads in this order.
+    /// If set, the run surveys accesses that are not known to be private, with threads in this
+    /// order.
     pub surveys: Option<Order>,
-    /// The accesses of the first program, once they are known.
+    /// The accesses of the first program, computed on first use.
     pub candidates: Arc<OnceLock<Candidates>>,
 }
 
-/// What a run has seen of the accesses of its threads.
+/// The observations of a run about the accesses of its threads.
 #[derive(Clone, Default, Debug)]
 pub struct Survey {
-    /// Events at which a thread could have been preempted, private accesses left out.
+    /// Number of events at which a thread could have been preempted, without private accesses.
     pub events: u64,
-    /// Instructions that only accessed memory that no other thread wrote, or only one accessed, by
-    /// their addresses in the file. Others were not executed, or can race.
+    /// Instructions that only accessed memory that no other thread wrote or that only one thread
+    /// accessed, by their addresses in the file. All others were not executed, or can race.
     private: BTreeSet<u64>,
-    /// Events by instructions.
+    /// Number of events by instruction.
     by_instruction: BTreeMap<u64, u64>,
-    /// Other events: system calls.
+    /// Number of other events: system calls.
     others: u64,
     /// Whether the program has accesses to stop at; it needs debug information.
     pub has_accesses: bool,
-    /// Whether threads stopped as often as they may: there were more events.
+    /// Whether threads reached the limit of stops, so that there were more events.
     pub is_cut: bool,
 }
 
 impl Survey {
-    /// Adds what a survey of the accesses that are left has seen.
+    /// Adds the results of a survey of the remaining accesses.
     pub fn add(&mut self, other: Survey) {
         self.events = other.events;
         self.others = other.others;
@@ -78,8 +79,8 @@ impl Survey {
         self.by_instruction.extend(other.by_instruction);
     }
 
-    /// What this survey and one with another order of threads have seen together: instructions
-    /// are private that neither has seen to race.
+    /// Merges this survey with one of another order of threads. An instruction is private if
+    /// neither survey saw it race.
     #[must_use]
     pub fn merge(self, other: Survey) -> Survey {
         let races = |survey: &Survey, at: &u64| {
@@ -99,7 +100,7 @@ impl Survey {
         }
     }
 
-    /// Events besides those at some instructions.
+    /// Returns the number of events without those at some instructions.
     fn events_without(&self, private: &BTreeSet<u64>) -> u64 {
         let left = self.by_instruction.iter();
         let left = left.filter(|(at, _)| !private.contains(at));
@@ -117,10 +118,10 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a program, by its debug information. Libraries of the toolchain are left out: what
-    /// they access for the program, it could as well be preempted before or after. What the program
-    /// instantiates of them is its own. Atomic accesses of their locks are not left out: between
-    /// two of them, a program may access nothing itself.
+    /// Finds the candidates of a program by its debug information. Libraries of the toolchain are
+    /// excluded: the program could as well be preempted before or after their accesses. Their code
+    /// that the program instantiates belongs to the program. Atomic accesses of their locks are
+    /// included: between two of them, a program may access nothing itself.
     pub fn of(program: &Path) -> Candidates {
         Candidates::read(program).unwrap_or_default()
     }
@@ -149,7 +150,7 @@ impl Candidates {
                 decoder.filter(|instruction| shared_accesses(instruction) != Accesses::None);
             addresses.extend(shared.map(|instruction| instruction.ip()));
         }
-        // A program may share nothing itself but what it locks.
+        // The locks may be the only memory that a program shares.
         if !own.is_empty() {
             addresses.extend(synchronisation(&file));
         }
@@ -159,15 +160,15 @@ impl Candidates {
         })
     }
 
-    /// The entry point of a program in its file.
+    /// Returns the entry point of a program in its file.
     fn entry_of(program: &Path) -> Option<u64> {
         let bytes = std::fs::read(program).ok()?;
         Some(object::File::parse(&*bytes).ok()?.entry())
     }
 }
 
-/// Functions of C libraries by which threads synchronise: beginnings of their names, without
-/// underscores before them.
+/// Prefixes of the names of C library functions by which threads synchronise, without leading
+/// underscores.
 const SYNCHRONISING: &[&str] = &[
     "pthread_mutex_",
     "pthread_cond_",
@@ -187,7 +188,7 @@ fn is_synchronising(name: &str) -> bool {
     SYNCHRONISING.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Atomic accesses of the functions by which threads synchronise.
+/// Returns the atomic accesses of functions by which threads synchronise.
 fn synchronisation(file: &object::File<'_>) -> BTreeSet<u64> {
     let is_one = |name: Result<&str, _>| name.is_ok_and(is_synchronising);
     let functions = file
@@ -203,8 +204,8 @@ fn synchronisation(file: &object::File<'_>) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Atomic accesses of a function; none if a part of it is no code: what lies
-/// behind that is no instruction.
+/// Returns the atomic accesses of a function. If a part of it is not code, returns none, because
+/// the bytes behind that part may not be decoded at instruction boundaries.
 fn atomic_accesses(start: u64, code: &[u8]) -> Vec<u64> {
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let all: Vec<Instruction> = decoder.iter().collect();
@@ -216,7 +217,7 @@ fn atomic_accesses(start: u64, code: &[u8]) -> Vec<u64> {
     shared.map(Instruction::ip).collect()
 }
 
-/// The debug information of a program; empty where it has none.
+/// Returns the debug information of a program; empty if it has none.
 pub(crate) fn debug_sections<'d>(
     file: &object::File<'d>,
 ) -> Result<gimli::DwarfSections<Cow<'d, [u8]>>, gimli::Error> {
@@ -227,7 +228,7 @@ pub(crate) fn debug_sections<'d>(
     })
 }
 
-/// The code of compilation units that are not part of a library of
+/// Returns the code of compilation units that are not part of a library of
 /// the toolchain, in ascending order.
 fn code_of_program(
     file: &object::File<'_>,
@@ -275,7 +276,7 @@ struct Byte {
     is_written: bool,
 }
 
-/// An instruction as a survey sees it.
+/// The observations of a survey about an instruction.
 #[derive(Clone, Default)]
 struct Seen {
     events: u64,
@@ -290,39 +291,40 @@ pub struct AccessPoints {
     addresses: BTreeMap<u64, u8>,
     /// Load bias of the program.
     bias: u64,
-    /// Processes that have the breakpoints.
+    /// Processes in which the breakpoints are set.
     placed: BTreeSet<u32>,
-    /// How often threads have been at accesses.
+    /// Number of times each thread has reached each access.
     passed: BTreeMap<(u32, u64), u64>,
     stops: u64,
     events: u64,
-    /// Events since the last system call or decision.
+    /// Number of events since the last system call or decision.
     since: u64,
-    /// A system call may have made another thread runnable.
+    /// Whether there was a system call since the last event, which may have made another thread
+    /// runnable.
     pub after_call: bool,
     /// Events at which the priority of the running thread changes.
     changes: BTreeMap<u64, i64>,
-    /// The access that was made last, and how often in a row.
+    /// The thread, instruction and operand of the last access.
     last: (u32, u64, u64),
     same: u32,
     bytes: BTreeMap<u64, Byte>,
     seen: Option<BTreeMap<u64, Seen>>,
 }
 
-/// What an event means for the thread that runs.
+/// The effect of an event on the running thread.
 pub enum Event {
-    /// Nothing.
+    /// The thread continues.
     Nothing,
-    /// Another thread may run.
+    /// The scheduler picks a thread again.
     Decides,
-    /// Its priority changes.
+    /// The priority of the thread changes.
     Changes(i64),
-    /// It has run for long: all others may run.
+    /// The thread has run for long: all others run before it.
     Yields,
 }
 
 impl AccessPoints {
-    /// The points of a trace of a random schedule.
+    /// Creates the points of a trace that a random schedule recorded.
     pub fn of_trace(
         program: &Path,
         points: &[NativePoint],
@@ -335,7 +337,7 @@ impl AccessPoints {
         AccessPoints::at(entry, addresses.into_iter(), tracee)
     }
 
-    /// The points of a random schedule, which changes priorities at these events.
+    /// Creates the points of a random schedule, which changes priorities at these events.
     pub fn of_random(
         program: &Path,
         random: &RandomSchedule,
@@ -377,7 +379,7 @@ impl AccessPoints {
             let mut stopping = original.clone();
             for address in &addresses {
                 let at = (address - first) as usize;
-                // Somebody else's breakpoint stays theirs.
+                // Breakpoints of the program itself are left as they are.
                 if original[at] != BREAKPOINT {
                     points.addresses.insert(*address, original[at]);
                     stopping[at] = BREAKPOINT;
@@ -392,7 +394,7 @@ impl AccessPoints {
         Ok(points)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no points.
     pub fn is_off(&self) -> bool {
         self.addresses.is_empty()
     }
@@ -415,30 +417,30 @@ impl AccessPoints {
         };
     }
 
-    /// A process has got a copy of another one's memory.
+    /// Records that a process got a copy of another process's memory, with its breakpoints.
     pub fn inherit(&mut self, parent: u32, child: u32) {
         if self.placed.contains(&parent) {
             self.placed.insert(child);
         }
     }
 
-    /// A process has got new memory.
+    /// Records that a process got new memory, without breakpoints.
     pub fn forget(&mut self, pid: u32) {
         self.placed.remove(&pid);
     }
 
-    /// No thread stops any more. The breakpoints must have been removed.
+    /// Turns all points off. The breakpoints must have been removed.
     pub fn turn_off(&mut self) {
         self.addresses.clear();
         self.pages.clear();
     }
 
-    /// Whether threads have stopped as often as they may.
+    /// Returns whether the limit of stops is reached.
     pub fn is_used_up(&self) -> bool {
         self.stops >= MAX_STOPS
     }
 
-    /// The instruction at a point; `None` if there is no point.
+    /// Returns the instruction at a point; `None` if there is no point.
     pub fn instruction(&self, address: u64, tracee: &Tracee) -> Option<(Instruction, u8)> {
         let original = *self.addresses.get(&address)?;
         let mut code = [0; LONGEST];
@@ -452,7 +454,7 @@ impl AccessPoints {
         Some((instruction_at(&code, address)?, original))
     }
 
-    /// A thread has arrived at a point, where it accesses this memory.
+    /// Counts the arrival of a thread at a point, where it accesses this memory.
     pub fn arrive(&mut self, name: TaskName, address: u64, operands: &[MemoryOperand]) {
         let start = operands.first().map_or(0, |operand| operand.start);
         let access = (name.tid, address, start);
@@ -465,7 +467,7 @@ impl AccessPoints {
         *self.passed.entry((name.tid, address)).or_default() += 1;
     }
 
-    /// A point as traces have it.
+    /// Returns a point in the form in which traces store it.
     pub fn named(&self, name: TaskName, address: u64, halfway: bool) -> NativePoint {
         let arrived = self.passed.get(&(name.tid, address));
         NativePoint {
@@ -477,7 +479,8 @@ impl AccessPoints {
         }
     }
 
-    /// An event of a random schedule: a thread is about to access memory or to make a system call.
+    /// Counts an event of a random schedule: a thread is about to access memory or to make a system
+    /// call. Returns the effect on the thread.
     pub fn event(&mut self) -> Event {
         self.events += 1;
         self.since += 1;
@@ -496,14 +499,14 @@ impl AccessPoints {
         }
     }
 
-    /// A thread has made a system call.
+    /// Records that a thread has made a system call.
     pub fn called(&mut self) {
         self.since = 0;
         self.after_call = true;
     }
 
-    /// Notes for the survey what an instruction accesses; `is_shared`
-    /// if processes share its memory.
+    /// Records the memory that an instruction accesses, for the survey. `is_shared` says that
+    /// processes share its memory.
     pub fn look(
         &mut self,
         name: TaskName,
@@ -531,15 +534,15 @@ impl AccessPoints {
         }
     }
 
-    /// What the survey has seen, if this was one.
+    /// Returns the results of the survey, if the run was one.
     pub fn survey(&self) -> Option<Survey> {
         let seen = self.seen.as_ref()?;
         let can_race = |byte: &u64| {
             let byte = self.bytes.get(byte);
             byte.is_some_and(|byte| byte.by_several && byte.is_written)
         };
-        // A survey that was cut has not seen all threads at all
-        // accesses: it leaves out what used it up.
+        // A survey that reached the limit has not seen all threads at all accesses. It excludes the
+        // instructions that used up the stops.
         let is_known = |seen: &Seen| !self.is_used_up() || seen.events > FREQUENT;
         let is_private =
             |seen: &Seen| is_known(seen) && !seen.is_shared && !seen.bytes.iter().any(can_race);
@@ -587,13 +590,12 @@ mod tests {
     fn accesses_are_private_if_nobody_else_writes() {
         let mut points = surveying();
         for tid in [1, 2] {
-            // Everybody has words of his own, everybody reads one
-            // word, and everybody writes another.
+            // Every thread has words of its own, all threads read one word, and all write another.
             access(&mut points, tid, 0x10, 0x1000 + u64::from(tid) * 4, true);
             access(&mut points, tid, 0x20, 0x2000, false);
             access(&mut points, tid, 0x30, 0x3000, true);
         }
-        // One thread writes what the other reads.
+        // One thread writes a word that the other reads.
         access(&mut points, 1, 0x40, 0x4000, true);
         access(&mut points, 2, 0x50, 0x4002, false);
         let survey = points.survey().expect("a survey");
@@ -603,7 +605,7 @@ mod tests {
 
     #[test]
     fn what_races_in_one_of_two_surveys_is_not_private() {
-        // In one order, the second thread is alone when it comes to 0x10.
+        // In one order, the second thread is alone when it reaches 0x10.
         let mut alone = surveying();
         access(&mut alone, 1, 0x10, 0x1000, true);
         access(&mut alone, 1, 0x20, 0x2000, true);
@@ -646,7 +648,7 @@ mod tests {
             0x8b, 0x07, 0xf0, 0x0f, 0xb1, 0x0f, 0x87, 0x07, 0x87, 0xd1, 0xc3,
         ];
         assert_eq!(atomic_accesses(0x100, &code), [0x102, 0x106]);
-        // A byte that begins no instruction.
+        // A byte that does not begin an instruction.
         assert!(atomic_accesses(0x100, &[&code[..], &[0x06]].concat()).is_empty());
     }
 

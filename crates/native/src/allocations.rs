@@ -15,9 +15,9 @@ const BREAKPOINT: u8 = 0xcc;
 const PUSH_RBP: u8 = 0x55;
 /// The return address of intercepted calls, which is never mapped.
 const RETURN: u64 = 0xe00;
-/// A size that no allocator can provide: the request fails as it does when memory is exhausted.
+/// A size that no allocator can provide: a request for it fails as if memory were exhausted.
 const TOO_MUCH: u64 = 1 << 62;
-/// Size of the address space: larger requests fail without being asked about.
+/// Size of the address space: larger requests fail without a question to the oracle.
 const ADDRESSES: u64 = 1 << 47;
 
 /// The arguments of an allocator function, by position.
@@ -29,9 +29,9 @@ enum Shape {
     Product(usize, usize),
     /// An alignment, followed by a size; the alignment is at least this much.
     Aligned(usize, u64),
-    /// It frees a block.
+    /// The function frees a block.
     Free,
-    /// The program ends.
+    /// The function exits the program.
     Exit,
 }
 
@@ -56,7 +56,7 @@ const FUNCTIONS: &[(&str, Shape, bool)] = &[
     ("exit", Shape::Exit, false),
 ];
 
-/// This one stores the block where its first argument points, and returns an error.
+/// The function that stores the block where its first argument points, and returns an error number.
 const POSIX_MEMALIGN: &str = "posix_memalign";
 
 /// The function by which a program limits its memory.
@@ -80,37 +80,37 @@ const OWN_DATA: [&str; 3] = [
 /// The allocator of a program.
 #[derive(Clone, Default, Debug)]
 pub struct Allocator {
-    /// Function and the byte that the breakpoint replaces, by address in the file.
+    /// The function and the byte that the breakpoint replaces, by address in the file.
     entries: BTreeMap<u64, (usize, u8)>,
     /// Entry point in the file.
     entry: u64,
     /// Load bias: distance between addresses in memory and in the file.
     bias: u64,
-    /// The program limits its memory: all blocks must be tracked.
+    /// Whether the program limits its memory, so that all blocks must be tracked.
     bounds: bool,
-    /// The program is a checked build.
+    /// Whether the program is a checked build.
     pub is_checked: bool,
-    /// The program is a checked build that tracks initialisation.
+    /// Whether the program is a checked build that tracks initialisation.
     pub tracks_initialisation: bool,
     /// The allocator's own data, by addresses in the file.
     own_data: Vec<(u64, u64)>,
-    /// The runtime of a checked build in the file: from its first
-    /// function to the start of its last.
+    /// The range of the runtime of a checked build in the file, from its first function to the
+    /// start of its last.
     runtime: Option<(u64, u64)>,
 }
 
-/// A call into the allocator that has not returned.
+/// A call into the allocator that has not returned yet.
 #[derive(Copy, Clone, Debug)]
 pub struct AllocatorCall {
-    /// Its return address.
+    /// The return address of the call.
     back: u64,
     /// Requested bytes.
     bytes: u64,
     /// The block that is freed if the call succeeds.
     old: u64,
-    /// Where the new block is stored, if it is not returned.
+    /// The address at which the new block is stored, if it is not returned.
     place: Option<u64>,
-    /// It only frees a block.
+    /// Whether the call only frees a block.
     frees: bool,
 }
 
@@ -118,9 +118,9 @@ pub struct AllocatorCall {
 #[derive(Clone, Default, Debug)]
 pub struct Heap {
     blocks: BTreeMap<u64, u64>,
-    /// Freed blocks whose addresses were not reused.
+    /// Freed blocks whose addresses have not been reused.
     freed: BTreeMap<u64, u64>,
-    /// Bytes in all blocks.
+    /// Total size of all blocks.
     pub bytes: u64,
 }
 
@@ -139,18 +139,18 @@ impl Heap {
         }
     }
 
-    /// All blocks, with their sizes.
+    /// Returns all blocks, with their sizes.
     pub fn blocks(&self) -> impl Iterator<Item = (u64, u64)> {
         self.blocks.iter().map(|(start, size)| (*start, *size))
     }
 
-    /// The block that contains an address; the end of a block counts as part of it.
+    /// Returns the block that contains an address; the end of a block counts as part of it.
     pub fn block_at(&self, address: u64) -> Option<(u64, u64)> {
         let (start, size) = self.blocks.range(..=address).next_back()?;
         (address - start <= *size).then_some((*start, *size))
     }
 
-    /// Whether a block is or was at an address.
+    /// Returns whether a block is or was at an address.
     pub fn had_block_at(&self, address: u64) -> bool {
         let holds = |blocks: &BTreeMap<u64, u64>| {
             let nearest = blocks.range(..=address).next_back();
@@ -163,15 +163,15 @@ impl Heap {
 /// A memory request of a program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// For this many bytes.
+    /// A request for this many bytes.
     Bytes(u64),
-    /// One that fails by itself, or frees memory: the oracle is not asked.
+    /// A request that fails by itself, or that frees memory: the oracle is not asked.
     Other,
 }
 
 impl Allocator {
-    /// Finds the allocator of a program, given as the bytes of its file, in its symbol table. Empty
-    /// if the program does not contain it.
+    /// Finds the allocator of a program in the symbol table of its file, which is given as bytes.
+    /// Empty if the program does not contain an allocator.
     pub fn of(bytes: &[u8]) -> Allocator {
         // A file that is no ELF program, such as a script, has no allocator.
         let Ok(file) = object::File::parse(bytes) else {
@@ -207,17 +207,17 @@ impl Allocator {
         allocator
     }
 
-    /// Whether requests of the program can be intercepted.
+    /// Returns whether requests of the program can be intercepted.
     pub fn is_known(&self) -> bool {
         !self.entries.is_empty()
     }
 
-    /// Whether the program can limit its memory: all blocks must be tracked from the start.
+    /// Returns whether the program can limit its memory: all blocks must be tracked from the start.
     pub fn bounds_memory(&self) -> bool {
         self.bounds
     }
 
-    /// Load bias of a thread's program.
+    /// Returns the load bias of a thread's program.
     pub fn bias_of(&self, tracee: &Tracee) -> std::io::Result<u64> {
         Ok(tracee.start_address()?.wrapping_sub(self.entry))
     }
@@ -244,7 +244,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Whether an address is in the allocator's own data, which refers to free memory
+    /// Returns whether an address is in the allocator's own data, which refers to free memory
     /// that may start where a block ends.
     pub fn keeps(&self, address: u64) -> bool {
         let address = address.wrapping_sub(self.bias);
@@ -252,7 +252,7 @@ impl Allocator {
         own.any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Whether an address is in the runtime of a checked build.
+    /// Returns whether an address is in the runtime of a checked build.
     pub fn is_in_runtime(&self, address: u64) -> bool {
         let address = address.wrapping_sub(self.bias);
         self.is_checked
@@ -261,7 +261,7 @@ impl Allocator {
                 .is_some_and(|(first, last)| (first..=last).contains(&address))
     }
 
-    /// The function at whose entry a thread stopped.
+    /// Returns the function at whose entry a thread stopped.
     pub fn stopped_at(&self, registers: &Registers) -> Option<AllocatorEntry> {
         let address = registers.rip.wrapping_sub(1);
         let (function, original) = *self.entries.get(&address.wrapping_sub(self.bias))?;
@@ -273,12 +273,12 @@ impl Allocator {
     }
 }
 
-/// Whether a program is a checked build, which checks every memory access.
+/// Returns whether a program is a checked build, which checks every memory access.
 pub fn is_checked_build(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| Allocator::of(&bytes).is_checked)
 }
 
-/// The name of a function, without the suffix that linkers append to duplicates.
+/// Returns the name of a function, without the suffix that linkers append to duplicates.
 fn without_number(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((plain, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => plain,
@@ -303,7 +303,7 @@ fn argument(registers: &mut Registers, number: usize) -> &mut u64 {
 }
 
 impl AllocatorEntry {
-    /// The memory request.
+    /// Returns the memory request.
     pub fn request(&self, registers: &Registers) -> Request {
         let mut registers = *registers;
         let mut value = |number| *argument(&mut registers, number);
@@ -322,7 +322,7 @@ impl AllocatorEntry {
         }
     }
 
-    /// Whether the program exits.
+    /// Returns whether the program exits.
     pub fn is_end(&self) -> bool {
         FUNCTIONS[self.function].1 == Shape::Exit
     }
@@ -385,12 +385,12 @@ impl AllocatorEntry {
 }
 
 impl AllocatorCall {
-    /// Whether a thread has returned from the allocator.
+    /// Returns whether a thread has returned from the allocator.
     pub fn has_returned(registers: &Registers) -> bool {
         registers.rip == RETURN
     }
 
-    /// The real return address, if the given one is that of an intercepted call.
+    /// Returns the real return address, if the given one is that of an intercepted call.
     pub fn real_return(&self, back: u64) -> u64 {
         if back == RETURN { self.back } else { back }
     }

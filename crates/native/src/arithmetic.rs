@@ -26,13 +26,12 @@ pub struct Arithmetic {
 #[derive(Copy, Clone, Debug)]
 struct WatchedInstruction {
     original: u8,
-    /// Bits of the shifted value; 0 for sums and products.
+    /// Width of the shifted value; 0 for sums and products.
     width: u64,
 }
 
 impl Arithmetic {
-    /// The instructions of a line at which a finding of this kind can
-    /// occur, by address in the file.
+    /// Finds the instructions of a line at which a finding of this kind can occur.
     pub fn of(program: &Path, file: &str, line: u32, kind: BugKind) -> Arithmetic {
         let mut found = Arithmetic {
             points: BTreeMap::new(),
@@ -94,8 +93,8 @@ impl Arithmetic {
         }
     }
 
-    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the instruction was executed:
-    /// how the thread stopped behind it, and whether the finding occurred.
+    /// Handles a stopped thread: if it is at a watched instruction, executes it and returns how the
+    /// thread stopped after it, and whether the finding occurred. `None` if it is elsewhere.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<(Stopped, bool)>> {
         let registers = tracee.registers()?;
         let address = registers.rip.wrapping_sub(1);
@@ -114,13 +113,13 @@ impl Arithmetic {
         Ok(Some((stopped?, too_far || overflows)))
     }
 
-    /// The kind of finding that is looked for.
+    /// Returns the kind of finding that is watched for.
     pub fn kind(&self) -> Option<BugKind> {
         self.kind
     }
 }
 
-/// Width of the value that an instruction shifts by a variable amount.
+/// Returns the width of the value that an instruction shifts by a variable amount.
 fn shifted_bits(instruction: &Instruction) -> Option<u64> {
     let shifts = matches!(
         instruction.mnemonic(),
@@ -134,7 +133,7 @@ fn shifted_bits(instruction: &Instruction) -> Option<u64> {
     })
 }
 
-/// Whether the result of an instruction may overflow.
+/// Returns whether the result of an instruction may overflow.
 fn computes(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),

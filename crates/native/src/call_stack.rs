@@ -22,18 +22,18 @@ pub struct NativeFrame {
 /// Call stack at the end of a native run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NativeStack {
-    /// Where the thread stopped; inlined functions have frames of their own.
+    /// The location at which the thread stopped; inlined functions have frames of their own.
     pub innermost: Vec<NativeFrame>,
-    /// Its callers, as far as frame pointers lead.
+    /// The callers, as far as frame pointers lead.
     pub callers: Vec<NativeFrame>,
-    /// Return addresses found on the stack, whoever put them there: the fallback
-    /// for code without frame pointers.
+    /// Return addresses found on the stack, from any call: the fallback for code without frame
+    /// pointers.
     pub nearby: Vec<NativeFrame>,
 }
 
 impl NativeStack {
-    /// Puts the innermost frame that lies in no library of Rust first, behind that of
-    /// the runtime that was called last.
+    /// Moves the innermost frame outside of Rust's libraries to the front, behind the frame of the
+    /// runtime function that was called last.
     pub fn put_user_first(&mut self) {
         let libraries = LibraryFolders::default();
         let frames = self.callers.iter().chain(&self.nearby);
@@ -47,14 +47,14 @@ impl NativeStack {
     }
 }
 
-/// The most callers that are followed.
+/// Maximum number of callers that are followed.
 const MAX_CALLERS: usize = 32;
 /// Size of the address space.
 const ADDRESSES: u64 = 1 << 47;
-/// Words of the stack that are searched for return addresses.
+/// Number of words of the stack that are searched for return addresses.
 pub const SEARCHED: u64 = 64;
-/// The same where Rust's runtime, which has no frame pointers, has frames
-/// between the thread and its cause.
+/// Like [`SEARCHED`], for panics: Rust's runtime, which has no frame pointers, has frames between
+/// the thread and the cause.
 pub const SEARCHED_AT_PANIC: u64 = 512;
 
 /// Code addresses of a call stack.
@@ -73,8 +73,8 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
 }
 
 /// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if
-/// that is not the program counter; `allocator_call` is the call into the allocator that it is in.
-/// So many words of the stack are searched for return addresses.
+/// that is not the program counter; `allocator_call` is the current call into the allocator. The
+/// last argument is the number of words of the stack that are searched for return addresses.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
@@ -104,7 +104,7 @@ pub fn addresses(
         None => registers.rip,
         Some(behind) => {
             let blamed = real(behind).wrapping_sub(1);
-            // Frames of the reporting runtime are left out.
+            // Frames of the runtime that reports are skipped.
             if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
                 callers.drain(..=own);
             }
@@ -118,7 +118,7 @@ pub fn addresses(
     }
 }
 
-/// Whether an address follows a call instruction.
+/// Returns whether an address follows a call instruction.
 fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
@@ -131,7 +131,7 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
 }
 
 impl Addresses {
-    /// Source locations of the addresses in a program with this load bias.
+    /// Returns the source locations of the addresses in a program with this load bias.
     pub fn symbolise(&self, program: &Path, bias: u64) -> NativeStack {
         let Ok(loader) = Loader::new(program) else {
             return NativeStack::default();
@@ -152,8 +152,8 @@ impl Addresses {
 
 fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
-    // Garbage on a stack is no code address, and the reader of debug
-    // information adds to its argument.
+    // Garbage on a stack may not be a code address, and the reader of debug information adds to its
+    // argument.
     if address >= ADDRESSES {
         return found;
     }
@@ -174,7 +174,7 @@ fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
 }
 
 impl NativeFrame {
-    /// Whether its function has this name, ignoring scope and parameters.
+    /// Returns whether the frame's function has this name, ignoring scope and parameters.
     pub fn is_in(&self, function: &str) -> bool {
         let plain = |name: &str| {
             let name = name.split(['(', '<']).next().unwrap_or_default();
@@ -184,14 +184,14 @@ impl NativeFrame {
             && (self.function == function || plain(&self.function) == plain(function))
     }
 
-    /// Whether its file has this name, in any directory.
+    /// Returns whether the frame's file has this name, in any directory.
     pub fn is_of(&self, file: &str) -> bool {
         Path::new(&self.file).file_name() == Path::new(file).file_name()
     }
 }
 
 impl NativeFrame {
-    /// The folder of its file.
+    /// Returns the folder of the frame's file.
     fn folder(&self) -> &str {
         self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }

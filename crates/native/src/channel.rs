@@ -1,4 +1,4 @@
-//! Passes real files into native processes, which cannot open any: over a socket that all processes
+//! Passes real files into native processes, which cannot open any, over a socket that all processes
 //! of a run have and that nothing else can reach.
 
 use std::io;
@@ -10,7 +10,7 @@ use crate::tracee::Tracee;
 const CLOSE: u64 = 3;
 const RECVMSG: u64 = 47;
 
-/// Our end of the socket and that of the processes.
+/// A socket pair: Everett's end and the processes' end.
 pub struct Channel {
     ours: OwnedFd,
     processes: OwnedFd,
@@ -43,7 +43,7 @@ const WITH_FILE: u64 = 20;
 const ROOM: u64 = 24;
 
 impl Message {
-    /// A message laid out for an address.
+    /// Lays out a message for an address.
     fn at(address: u64, file: u64) -> Message {
         Message {
             name: [0; 2],
@@ -79,7 +79,7 @@ impl Message {
 }
 
 impl Channel {
-    /// A new channel.
+    /// Creates a channel.
     pub fn new() -> io::Result<Channel> {
         let (ours, processes) = std::os::unix::net::UnixDatagram::pair()?;
         Ok(Channel {
@@ -88,13 +88,13 @@ impl Channel {
         })
     }
 
-    /// The end for processes. It is closed by `execve` unless told otherwise.
+    /// Returns the end for processes. `execve` closes it unless the flag is cleared.
     pub fn process_end(&self) -> &OwnedFd {
         &self.processes
     }
 
-    /// Passes a file to the process of a thread that is stopped at a system
-    /// call. Returns its descriptor there.
+    /// Passes a file to the process of a thread that is stopped at a system call. Returns the
+    /// descriptor in that process.
     pub fn send_file(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;

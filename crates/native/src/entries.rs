@@ -34,7 +34,7 @@ impl Entries {
         entries
     }
 
-    /// The registers of a stopped thread at the entry of a watched
+    /// Returns the registers of a stopped thread at the entry of a watched
     /// function; `None` if it is elsewhere.
     pub fn reached(&self, tracee: &Tracee) -> std::io::Result<Option<Registers>> {
         if self.points.is_empty() {

@@ -1,5 +1,5 @@
-//! The event log of a native run: everything that its threads did and received, in order. Two runs
-//! are equal only if their logs are.
+//! The event log of a native run: all actions of its threads and everything that they received, in
+//! order. Two runs are equal only if their logs are.
 
 use std::fmt::{Display, Formatter};
 
@@ -10,26 +10,26 @@ use everett_linux::TaskName;
 pub enum EventKind {
     /// A thread was scheduled.
     Picked,
-    /// It makes a system call: number and arguments follow.
+    /// The thread makes a system call; number and arguments follow.
     Call,
     /// The system call returns a result.
     Result,
-    /// It runs the handler of a signal.
+    /// The thread runs the handler of a signal.
     Signal,
-    /// It faulted: signal and address follow.
+    /// The thread faulted; signal and address follow.
     Fault,
-    /// It was created.
+    /// The thread was created.
     Born,
-    /// It executes another program.
+    /// The thread executes another program.
     Executed,
-    /// It was interrupted after a long computation.
+    /// The thread was interrupted after a long computation.
     Computes,
 }
 
 /// An event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// The thread.
     pub who: TaskName,
@@ -54,7 +54,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// An empty log; `keeps` says whether events are kept besides the digest.
+    /// Creates an empty log; `keeps` says whether events are kept besides the digest.
     pub fn new(keeps: bool) -> EventLog {
         EventLog {
             digest: 0xcbf2_9ce4_8422_2325,
@@ -77,12 +77,12 @@ impl EventLog {
         }
     }
 
-    /// Digest of all events: different logs have different digests.
+    /// Returns the digest of all events: different logs have different digests.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The events, if they were kept.
+    /// Returns the events, if they were kept.
     pub fn events(self) -> Vec<Event> {
         self.kept.unwrap_or_default()
     }

@@ -15,12 +15,12 @@ pub const GATE: u64 = 0x7fff_fc00_0000;
 pub const SCRATCH: u64 = GATE + PAGE;
 /// First address behind the gate.
 pub const END: u64 = SCRATCH + PAGE;
-/// Where a thread stands after the instruction of the gate.
+/// The program counter of a thread after it has executed the instruction of the gate.
 pub const BEHIND: u64 = GATE + SYSCALL.len() as u64;
 
 const PAGE: u64 = 4096;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// Faults in user mode.
+/// The `hlt` instruction, which faults in user mode.
 const HALT: u8 = 0xf4;
 
 const READ: u64 = 1;
@@ -29,8 +29,8 @@ const EXECUTE: u64 = 4;
 const PRIVATE_ANONYMOUS: u64 = 0x22;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
 
-/// Whether a range of addresses overlaps the gate. A range that wraps
-/// around reaches the end of memory.
+/// Returns whether a range of addresses overlaps the gate. A range that wraps around extends to the
+/// end of memory.
 pub fn overlaps(start: u64, len: u64) -> bool {
     // The kernel rounds to whole pages.
     let from = start & !(PAGE - 1);
@@ -38,7 +38,7 @@ pub fn overlaps(start: u64, len: u64) -> bool {
     len > 0 && from < END && end & !(PAGE - 1) > GATE
 }
 
-/// Makes the gate in a process that has not executed an instruction of its program yet.
+/// Creates the gate in a process that has not executed an instruction of its program yet.
 pub fn install(tracee: &mut Tracee) -> io::Result<()> {
     let before = tracee.registers()?;
     let mut code = [0; SYSCALL.len()];

@@ -24,17 +24,17 @@ use crate::watch::Watcher;
 /// A host of a world.
 #[derive(Clone)]
 pub struct NativeHost {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its programs, and what it is started with.
+    /// The programs and the configuration of the host.
     pub config: NativeConfig,
-    /// When it starts.
+    /// When the host starts.
     pub start: StartTime,
-    /// How its processes have to end.
+    /// How the host's processes must end.
     pub expects: Vec<Expected>,
-    /// What leads to where it begins, where its program sets it up itself.
+    /// The trace to the point at which the host begins, if its program sets it up itself.
     pub begin: Option<Arc<Trace>>,
-    /// It is a live peer: it has no programs.
+    /// Set if the host is a live peer, which has no programs.
     pub peer: Option<Arc<PeerConfig>>,
 }
 
@@ -42,79 +42,81 @@ pub struct NativeHost {
 pub struct NativeNetwork<'n> {
     /// The network and its faults.
     pub network: &'n Network,
-    /// Virtual time at which a world is cut off.
+    /// Virtual time at which the world is cut off.
     pub max_virtual_ns: Option<u64>,
-    /// Answers for live peers; without it their answers are those of the trace.
+    /// Answers for live peers; without it, their answers are those of the trace.
     pub outside: Option<Arc<dyn Outside>>,
 }
 
-/// Where the answers to a host's questions come from, and who watches it.
+/// The source of answers to a host's questions, and the watcher of the host.
 pub struct Guide<'w> {
-    /// Answers. Questions that a trace does not answer take their default.
+    /// The source of answers. Questions that a trace does not answer take their default.
     pub source: Source,
-    /// Watches the host.
+    /// The watcher of the host.
     pub watcher: &'w mut dyn Watcher,
 }
 
 /// The result of running a world.
 #[derive(Default)]
 pub struct WorldRun {
-    /// The result of each host; one that has not ended waits.
+    /// The result of each host; a host that has not ended waits.
     pub hosts: BTreeMap<String, NativeRun>,
     /// The message of a check that failed.
     pub broken: Option<String>,
-    /// The host whose change made it fail, if one did.
+    /// The host whose change made the check fail, if any.
     pub broken_on: Option<String>,
-    /// All that hosts exposed.
+    /// The histories of the data that hosts exposed.
     pub histories: Vec<(String, History)>,
     /// The message log.
     pub messages: Vec<Message>,
-    /// Limits of the world that it reached, by their options.
+    /// Limits that the world reached, by the names of their options.
     pub limits_hit: BTreeSet<&'static str>,
     /// Number of packets that hosts sent.
     pub packets: u64,
     /// Names of faults of the scenario that happened.
     pub fired: BTreeSet<String>,
-    /// It was cut off at the limit of virtual time although more would have happened.
+    /// Whether the world was cut off at the limit of virtual time although more would have
+    /// happened.
     pub is_cut: bool,
-    /// Nothing would have happened any more. Otherwise it was ended before, such as by a crash or a
-    /// limit, and hosts that wait may not do so for ever.
+    /// Whether nothing could happen any more. Otherwise the world was ended earlier, such as by a
+    /// crash or a limit, and hosts that wait may not do so for ever.
     pub is_over: bool,
-    /// Why checks could not be evaluated, if some could not.
+    /// Reasons why checks could not be evaluated.
     pub unevaluated: BTreeSet<String>,
-    /// Why a live peer did not answer, if one did not.
+    /// The reason why a live peer did not answer, if one did not.
     pub unanswered: Option<String>,
 }
 
 /// When invariants are evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum CheckTrigger {
-    /// A host exposes other data.
+    /// A host exposes different data.
     Change,
-    /// It is this time.
+    /// This time is reached.
     At(u64),
 }
 
-/// Evaluates invariants on the data of all hosts; returns the message of one that is broken.
+/// A function that evaluates invariants on the data of all hosts and returns the message of a
+/// broken one.
 pub type Check<'c> = &'c mut dyn FnMut(CheckTrigger, &[(String, ExposedData)]) -> Option<String>;
 
-/// The invariants of a world that runs.
+/// The invariants of a running world.
 pub struct Checks<'c> {
-    /// Times at which they are evaluated.
+    /// Times at which the invariants are evaluated.
     pub times: BTreeSet<u64>,
-    /// Evaluates them then and after changes.
+    /// Evaluates the invariants at these times and after changes.
     pub check: Check<'c>,
 }
 
 /// A native host as a [`Machine`]: its processes under ptrace and its kernel model.
 struct HostMachine<'c> {
-    /// Taken out only while it restarts.
+    /// The processes and the kernel model. `None` only while the host restarts.
     world: Option<NativeMachine<'c>>,
     is_on: bool,
-    /// Inputs that its program sets it up with.
+    /// Number of inputs with which the host's program sets it up.
     set_up_with: usize,
     max_calls: u64,
-    /// What a live peer has instead of processes.
+    /// The oracle and the arena of a live peer, which has no processes.
     peer: Option<(NativeOracle, Arena)>,
 }
 
@@ -124,7 +126,7 @@ impl<'c> HostMachine<'c> {
         self.world.as_mut().ok_or_else(lost)
     }
 
-    /// The concrete bytes of a packet under the inputs of the run.
+    /// Returns the concrete bytes of a packet under the inputs of the run.
     fn bytes(&mut self, packet: &Packet) -> Option<Vec<u8>> {
         let bytes = packet.payload()?;
         if let Some((oracle, arena)) = &mut self.peer {
@@ -150,8 +152,8 @@ impl Machine for HostMachine<'_> {
     }
 
     fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<NativeEnd>, NativeError> {
-        // The kernel model of a host is booted when the world is
-        // made; only restarts are left to do.
+        // The kernel model of a host is booted when the world is created; only restarts are left to
+        // do.
         if let (Some(disk), true) = (disk, restarts > 0)
             && let Some(mut world) = self.world.take()
         {
@@ -213,7 +215,7 @@ impl Machine for HostMachine<'_> {
             return;
         };
         if let Some(carried) = packet.bytes_mut() {
-            // Symbolic bytes have the values that the trace gives them.
+            // Symbolic bytes have the values of the trace's inputs.
             let bytes = world.oracle.inputs.bytes(carried, &mut world.arena);
             *carried = Buffer::with_bytes(&bytes, bytes.len());
         }
@@ -233,7 +235,7 @@ struct Running<'c> {
     machine: HostMachine<'c>,
     sim: SimHost,
     end: Option<NativeEnd>,
-    /// How its first process must end.
+    /// How the host's first process must end.
     expects: Option<Expects>,
 }
 
@@ -247,7 +249,7 @@ struct Loop<'c, 'n, 'l> {
     hosts: Vec<Running<'c>>,
     names: Vec<String>,
     network: &'n Network,
-    /// How often faults may happen in a world.
+    /// Limits on how often each fault may happen in a world.
     bounds: Vec<(FaultIndex, u32)>,
     max_virtual_ns: Option<u64>,
     lookahead_ns: u64,
@@ -262,8 +264,8 @@ struct Loop<'c, 'n, 'l> {
     is_over: bool,
 }
 
-/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any
-/// more, when a host ends badly, when a watcher stops it, or when a check fails.
+/// Runs the hosts of a world natively, each with its guide. The world ends when nothing can happen
+/// any more, when a host ends badly, when a watcher stops it, or when a check fails.
 pub fn run_world<'c>(
     hosts: &'c [NativeHost],
     network: &NativeNetwork<'_>,
@@ -320,7 +322,7 @@ pub fn run_world<'c>(
     })
 }
 
-/// Makes all hosts. The first one answers for the faults of the whole world.
+/// Boots all hosts. The first one answers for the faults of the whole world.
 fn boot_all<'c>(
     hosts: &'c [NativeHost],
     around: &NativeNetwork<'_>,
@@ -422,12 +424,12 @@ impl<'c> Loop<'c, '_, '_> {
         let starts = others().filter(|(_, host)| host.sim.start.is_awaiting());
         let starts = starts.map(|(_, host)| host.sim.start.at_ns);
         let barriers = starts.chain(self.checks.times.first().copied());
-        // A host that nobody else can reach any more would go on beyond the limit.
+        // A host that no other host can reach any more would otherwise continue beyond the limit.
         let barriers = barriers.chain(self.max_virtual_ns.map(|most| most.saturating_add(1)));
         horizon_ns(next.unwrap_or(u64::MAX), self.lookahead_ns, barriers)
     }
 
-    /// Runs a host to its horizon. Returns `false` if the world is over with that.
+    /// Runs a host to its horizon. Returns `false` if that ends the world.
     fn advance(&mut self, at: usize) -> Result<bool, NativeError> {
         let here = HostIndex(at as u32);
         loop {
@@ -469,7 +471,7 @@ impl<'c> Loop<'c, '_, '_> {
         }
     }
 
-    /// Names of faults that have happened as often as they may in a world.
+    /// Returns the names of faults that have happened as often as they may in a world.
     fn used_up(&self) -> Vec<String> {
         let hosts = || (0..).map(HostIndex).zip(&self.hosts);
         let used = |(here, host): (HostIndex, &Running<'c>), fault| {
@@ -483,7 +485,7 @@ impl<'c> Loop<'c, '_, '_> {
             .collect()
     }
 
-    /// Handles what a step did. Returns `false` if the world is over with that.
+    /// Handles the result of a step. Returns `false` if that ends the world.
     fn handle(&mut self, at: usize, step: Step<NativeEnd>) -> bool {
         let host = &mut self.hosts[at];
         match step {
@@ -521,7 +523,7 @@ impl<'c> Loop<'c, '_, '_> {
         }
     }
 
-    /// Notifies the hosts that have not started if a host has blocked or goes on.
+    /// Notifies the hosts that have not started if a host has blocked or continues.
     fn notify_blocked(&mut self, at: usize, now_ns: u64) {
         let Running { machine, sim, .. } = &mut self.hosts[at];
         let Some(is_blocked) = sim.start.notification(sim.run_state, machine.host()) else {
@@ -556,7 +558,7 @@ impl<'c> Loop<'c, '_, '_> {
         self.broken.is_some()
     }
 
-    /// Puts what a host has sent in transit.
+    /// Puts the packets that a host has sent in transit.
     fn transmit(&mut self, at: usize) {
         let from = HostIndex(at as u32);
         let Running { machine, sim, .. } = &mut self.hosts[at];

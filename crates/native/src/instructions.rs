@@ -1,5 +1,5 @@
-//! Emulates instructions that would reveal the real machine, such as `cpuid` and
-//! `rdtsc`: they are made to fault.
+//! Emulates instructions that would reveal the real machine, such as `cpuid` and `rdtsc`: these are
+//! made to fault.
 
 use crate::error::NativeError;
 use crate::tracee::{Registers, Tracee};

@@ -1,5 +1,5 @@
-//! Detection of `longjmp` to frames that have returned: native code lands in their remains, so
-//! breakpoints check the target before the jump.
+//! Detection of `longjmp` to frames that have returned. Native code would continue in their
+//! remains, so breakpoints check the target before the jump.
 
 use crate::known::KnownProgram;
 
@@ -10,7 +10,7 @@ const FUNCTIONS: [&str; 3] = ["longjmp", "_longjmp", "siglongjmp"];
 /// Offset of the stack pointer in a `jmp_buf` of musl.
 const STACK_POINTER: u64 = 48;
 
-/// The jump functions.
+/// Breakpoints at the jump functions.
 #[derive(Clone, Default, Debug)]
 pub struct Jumps {
     entries: Entries,
@@ -18,7 +18,7 @@ pub struct Jumps {
 
 /// A thread that is about to jump.
 pub struct Jump {
-    /// How it stopped behind the first instruction.
+    /// How the thread stopped after the first instruction.
     pub stopped: Stopped,
     /// The return address of the call, if the target frame has returned.
     pub dead_frame: Option<u64>,

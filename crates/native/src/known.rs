@@ -1,5 +1,5 @@
-//! What is known of native programs from their files: their functions and allocators. A file is
-//! read once for all runs of a configuration, because reading takes longer than many runs do.
+//! Functions and allocators of native programs, read from their files. A file is read once for all
+//! runs of a configuration, because reading takes longer than many runs do.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use crate::allocations::Allocator;
 use crate::line_coverage::CoverableLines;
 
-/// What is known of a program.
+/// Facts about a program from its file.
 #[derive(Default, Debug)]
 pub(crate) struct KnownProgram {
-    /// Its allocator; without functions if the program does not contain it.
+    /// The program's allocator; without functions if the program does not contain one.
     pub(crate) allocator: Allocator,
-    /// Addresses of its functions in the file, by name.
+    /// Addresses of the program's functions in the file, by name.
     functions: BTreeMap<String, Vec<u64>>,
 }
 
@@ -43,13 +43,13 @@ impl KnownProgram {
         Ok(known)
     }
 
-    /// Addresses of the functions with this name, in the file.
+    /// Returns the addresses of the functions with this name, in the file.
     pub(crate) fn functions(&self, name: &str) -> &[u64] {
         self.functions.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What is known of the programs of a host. Clones share it.
+/// Facts about the programs of a host. Clones share them.
 #[derive(Clone, Default, Debug)]
 pub struct KnownPrograms {
     programs: Shared<KnownProgram>,
@@ -60,7 +60,8 @@ pub struct KnownPrograms {
 type Shared<T> = Arc<Mutex<BTreeMap<PathBuf, Arc<T>>>>;
 
 impl KnownPrograms {
-    /// What is known of a program, whose file must not change while this lives.
+    /// Returns the facts about a program. Its file must not change during the lifetime of this
+    /// cache.
     pub(crate) fn get(&self, program: &Path) -> std::io::Result<Arc<KnownProgram>> {
         let mut all = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(program) {

@@ -1,20 +1,20 @@
-//! Leak detection: blocks that are unreachable when a native program exits. The
-//! search is conservative, as the model's: every value that looks like an address
-//! in a block counts as a reference.
+//! Leak detection: finds blocks that are unreachable when a native program exits. The search is
+//! conservative, like that of the model: every value that looks like an address in a block counts
+//! as a reference.
 
 use std::collections::BTreeSet;
 
 use crate::allocations::{Allocator, Heap};
 use crate::tracee::{Registers, Tracee};
 
-/// How far below a stack the remains of old frames are cleared.
+/// Size of the area below a stack in which remains of returned functions are cleared.
 const DEAD_STACK: u64 = 256 << 10;
 /// The red zone below the stack pointer.
 const RED_ZONE: u64 = 128;
-/// Larger mappings are not searched.
+/// Maximum size of a mapping that is searched.
 const LARGEST: u64 = 1 << 30;
 
-/// Clears the remains of returned functions below the stack: they are no references.
+/// Clears the remains of returned functions below the stack, which do not count as references.
 pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     let end = registers.rsp;
     let page = 4096;
@@ -29,9 +29,9 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     }
 }
 
-/// Number and bytes of unreachable blocks. `threads` are the registers of all
-/// threads of the process, and whether a thread is the exiting one: caller-saved
-/// registers of that one are not roots.
+/// Returns the number and total size of unreachable blocks. `threads` are the registers of all
+/// threads of the process, with whether a thread is the exiting one. Caller-saved registers of the
+/// exiting thread are not roots.
 pub fn leaked(
     tracee: &mut Tracee,
     (heap, allocator): (&Heap, &Allocator),
@@ -93,7 +93,7 @@ impl Search<'_> {
         }
     }
 
-    /// Root memory, without the heap blocks in it and the allocator's own data.
+    /// Visits root memory, without the heap blocks in it and the allocator's own data.
     fn roots(&mut self, start: u64, bytes: &[u8]) {
         for (at, value) in (start..).step_by(8).zip(words(bytes)) {
             if value != 0 && !self.heap.had_block_at(at) && !self.allocator.keeps(at) {
@@ -116,7 +116,7 @@ fn own_values(r: &Registers) -> [u64; 9] {
     [r.rax, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11]
 }
 
-/// Writable memory of the program.
+/// Returns the writable memory of the program.
 fn data_of(tracee: &Tracee) -> std::io::Result<Vec<(u64, u64)>> {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
     let range = |line: &str| {

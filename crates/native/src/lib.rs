@@ -1,6 +1,6 @@
-//! Native programs under the kernel model. Ptrace stops their system calls, and the crate
-//! `linux` answers them, one thread at a time. So a trace that the search found is
-//! replayed on the real machine code.
+//! Native programs under the kernel model. Ptrace stops their system calls, and the crate `linux`
+//! answers them, one thread at a time. So a trace that the search found is replayed on the real
+//! machine code.
 
 #![deny(missing_docs)]
 

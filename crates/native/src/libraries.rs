@@ -22,16 +22,16 @@ const FOLDERS: [&str; 6] = [
 /// The dynamic section of a program or library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Needs {
-    /// It needs a loader.
+    /// Whether the file needs a loader.
     is_dynamic: bool,
     /// Names of needed libraries.
     names: Vec<Vec<u8>>,
-    /// Its own search path.
+    /// The search path of the file itself.
     folders: Vec<PathBuf>,
 }
 
-/// Paths of all libraries of a program; none for a static one. Missing libraries are left out:
-/// the loader reports them itself.
+/// Returns the paths of all libraries of a program; none for a static one. Missing libraries are
+/// skipped: the loader reports them itself.
 pub fn libraries(program: &Path) -> Vec<PathBuf> {
     let needs = needs_of(program);
     if !needs.is_dynamic {
@@ -69,7 +69,7 @@ fn needs_of(file: &Path) -> Needs {
     read(&bytes).unwrap_or_default()
 }
 
-/// Reads the dynamic section. A damaged file needs nothing.
+/// Reads the dynamic section. A damaged file has no libraries.
 fn read(bytes: &[u8]) -> object::Result<Needs> {
     let header = FileHeader64::<Endianness>::parse(bytes)?;
     let endian = header.endian()?;
@@ -97,8 +97,8 @@ fn read(bytes: &[u8]) -> object::Result<Needs> {
     Ok(needs)
 }
 
-/// The directories of a search path. Those relative to the program (`$ORIGIN`) are left out:
-/// it has another path in the guest.
+/// Returns the directories of a search path. Directories relative to the program (`$ORIGIN`) are
+/// skipped, because the program has another path in the guest.
 fn folders(text: &[u8]) -> Vec<PathBuf> {
     let parts = text.split(|byte| *byte == b':');
     let named = parts.filter(|part| part.starts_with(b"/"));

@@ -1,5 +1,5 @@
-//! A native machine: a host whose processes are native. It schedules threads as the model says,
-//! runs them to their next system call, and applies to the real processes what the model decides.
+//! A native machine: a host whose processes are native. It schedules threads as the model decides,
+//! runs them to their next system call, and applies the model's decisions to the real processes.
 
 mod accesses;
 mod loading;
@@ -58,30 +58,31 @@ pub struct NativeConfig {
     pub host: HostConfig,
     /// The native programs, by image number.
     pub programs: Vec<PathBuf>,
-    /// The most system calls; a run with more is a hang.
+    /// Maximum number of system calls; a run with more is a hang.
     pub max_calls: u64,
-    /// The most stretches of 50 ms without a system call; a run with more is a hang.
+    /// Maximum number of stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
-    /// The most resident memory of all processes, and of what the model keeps for them.
+    /// Maximum resident memory of all processes and of the model's data for them.
     pub max_memory: u64,
-    /// Our own memory counts, too: not only what we take after the start of the run.
+    /// Whether Everett's own memory counts as a whole, instead of its growth since the start of the
+    /// run.
     pub counts_own_memory: bool,
-    /// Says that the time of the run is over.
+    /// Returns whether the time of the run is over.
     pub deadline: Option<Deadline>,
-    /// What is known of the programs.
+    /// Facts about the programs from their files.
     pub known: KnownPrograms,
-    /// Keep all events, not only their digest.
+    /// Whether all events are kept, not only their digest.
     pub keeps_events: bool,
-    /// Keep what the run leaves behind in files.
+    /// Whether the files that the run leaves behind are kept.
     pub keeps_files: bool,
-    /// Preemptions between system calls to replay.
+    /// Preemptions between system calls that are replayed.
     pub script: Option<Script>,
-    /// Panics of Rust programs are findings, also without a trace that ends with one.
+    /// Whether panics of Rust programs are findings even without a trace that ends with one.
     pub finds_panics: bool,
-    /// Preempts threads at accesses, at random.
+    /// If set, threads are preempted at memory accesses, at random.
     pub random_schedule: Option<RandomSchedule>,
-    /// When reproducing a data race: how many threads pass one of the
-    /// accesses before one is held there.
+    /// When reproducing a data race: the number of threads that pass one of the accesses before one
+    /// is held there.
     pub race_skips: u32,
     /// Functions that are not executed, by image number.
     pub replaced: Vec<Vec<Replaced>>,
@@ -89,7 +90,7 @@ pub struct NativeConfig {
     pub counts_lines: bool,
 }
 
-/// Says whether the time of a run is over: this crate has no clock.
+/// A function that returns whether the time of a run is over: this crate has no clock.
 pub type Deadline = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a native run ended.
@@ -97,7 +98,7 @@ pub type Deadline = Arc<dyn Fn() -> bool + Send + Sync>;
 pub enum NativeEnd {
     /// The first process exited with this status.
     Exit(i32),
-    /// A signal killed it.
+    /// A signal killed the first process.
     Signal {
         /// The signal.
         signal: i32,
@@ -115,30 +116,30 @@ pub enum NativeEnd {
     Idle,
     /// A limit on system calls or computation was exceeded.
     Hang,
-    /// A limit on what it may take of the machine was reached.
+    /// A limit on the resources of the machine was reached.
     Limit(NativeLimit),
     /// The run diverged from its trace.
     Diverged(String),
-    /// The watcher stopped it.
+    /// The watcher stopped the run.
     Stopped,
-    /// Its host was switched off for good.
+    /// The host was switched off for good.
     Off,
 }
 
-/// A limit on what a native run may take of the machine.
+/// A limit on the resources of the machine that a native run may use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NativeLimit {
-    /// It takes more memory than these bytes.
+    /// The run uses more memory than this number of bytes.
     Memory(u64),
-    /// It takes longer than it may.
+    /// The run takes longer than it may.
     Time,
-    /// Its files are full; says which limit.
+    /// The files of the run are full; names the limit.
     Files(String),
 }
 
 impl NativeLimit {
-    /// What happened, without the option that changes it: which option that is depends on whose
-    /// limit it is.
+    /// Returns a description without the option that changes the limit: that depends on whose limit
+    /// it is.
     pub fn what(&self) -> String {
         match self {
             NativeLimit::Memory(most) => format!("uses more memory than {} MiB", most >> 20),
@@ -163,41 +164,41 @@ impl std::fmt::Display for NativeLimit {
 
 /// Result of a native run.
 pub struct NativeRun {
-    /// How it ended.
+    /// How the run ended.
     pub end: NativeEnd,
-    /// How the processes that the host booted with ended; `None` if one is still running.
+    /// How each process that the host booted with ended; `None` if it is still running.
     pub processes: Vec<Option<NativeEnd>>,
     /// Bytes written to standard output and standard error.
     pub output: [Vec<u8>; 2],
-    /// Files that it changed, with their contents, if they are kept.
+    /// Files that the run changed, with their contents, if they are kept.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
-    /// It ended by a crash or a finding of another process than those that it booted with, which
-    /// may go on as if nothing had happened.
+    /// Whether the run ended by a crash or a finding of a process other than those that the host
+    /// booted with, which may continue as if nothing had happened.
     pub is_of_child: bool,
     /// The call stacks at which planned faults of calls and allocations happened, in order.
     pub injected: Vec<NativeStack>,
     /// The source lines that were executed, if they are counted.
     pub lines: BTreeSet<SourceLine>,
-    /// Failures of calls and allocations that were injected, as the model words them.
+    /// Descriptions of injected failures of calls and allocations, in the model's words.
     pub failures: BTreeSet<String>,
     /// Virtual time at the end.
     pub clock_ns: u64,
-    /// System calls answered.
+    /// Number of system calls answered.
     pub calls: u64,
-    /// What the model warns of.
+    /// Warnings of the model.
     pub warnings: Vec<String>,
-    /// Limits of ours that it reached, by their options: the program went on otherwise than on
-    /// a real machine, or was ended.
+    /// Limits of Everett that the run reached, by the names of their options. The program continued
+    /// differently than on a real machine, or was ended.
     pub limits_hit: BTreeSet<&'static str>,
-    /// What it refused or ignored although Linux would do it.
+    /// Operations that the model refused or ignored although Linux would do them.
     pub refusals: Vec<Refusal>,
     /// The log of system calls, if enabled.
     pub log: Vec<String>,
     /// The choices made and inputs supplied, in order.
     pub trace: Trace,
-    /// The accesses of its threads, if it surveys them.
+    /// The observations about accesses of threads, if the run was a survey.
     pub survey: Option<Survey>,
     /// The log of packets, if enabled.
     pub packets: Vec<SentPacket>,
@@ -207,31 +208,31 @@ pub struct NativeRun {
     pub events: Vec<Event>,
 }
 
-/// A packet, and its bytes under the inputs of the run.
+/// A packet with its bytes under the inputs of the run.
 pub type SentPacket = (Packet, Vec<u8>);
 
-/// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+/// The signals of faults: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
 
-/// A native thread, and the call that it is stopped at.
+/// A native thread, and the call at which it is stopped.
 pub(crate) struct NativeThread {
     pub tracee: Tracee,
     image: ImageId,
-    /// The system call that it is about to make.
+    /// The system call that the thread is about to make.
     pending: Option<Call>,
-    /// The call into the allocator that it is in.
+    /// The current call of the thread into the allocator.
     pub(crate) allocator_call: Option<AllocatorCall>,
-    /// While its program is being loaded: the entry point, and the byte
-    /// that the breakpoint there replaces.
+    /// While the program is being loaded: the entry point, and the byte that the breakpoint there
+    /// replaces.
     loading: Option<(u64, u8)>,
-    /// What an instruction that reads and writes is about to write; the
-    /// thread was preempted between the two.
+    /// The pending write of an instruction that reads and writes, if the thread was preempted
+    /// between the two.
     held_write: Option<HeldWrite>,
     /// The address of that instruction.
     halfway_at: Option<u64>,
-    /// It was preempted before the access at this address.
+    /// The address of the access before which the thread was preempted.
     preempted_at: Option<u64>,
-    /// It has set up thread-local storage, which is the first thing that a libc does.
+    /// Whether the thread has set up thread-local storage, which is the first action of a libc.
     pub(crate) has_initialised_tls: bool,
 }
 
@@ -272,53 +273,53 @@ pub(crate) struct NativeMachine<'c> {
     /// Heap blocks of the processes, if allocators are watched.
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
-    /// The memory of its processes and of those of other hosts.
+    /// The memory of this host's processes and of those of other hosts.
     account: MemoryAccount,
-    /// The processor time of its processes when their memory was noted last.
+    /// The CPU time of the processes when their memory was last recorded.
     memory_noted_at: Duration,
     pub(crate) calls: u64,
     /// Number of the last system call.
     last_call: u64,
-    /// Bytes of memory that its processes have requested in total.
+    /// Total size of memory that the processes have requested.
     asked: u64,
-    /// Bytes of them that are only reserved.
+    /// The part of it that is only reserved.
     reserved: u64,
-    /// Our own resident memory that does not count.
+    /// Everett's own resident memory that does not count.
     own_memory: u64,
-    /// What the model had made when its memory was looked at last.
+    /// Total allocations of the model at the last memory check.
     made_when_checked: Cell<u64>,
-    /// Our own memory that counts, when it was looked at last.
+    /// Everett's own memory that counts, at the last memory check.
     own_when_checked: Cell<u64>,
-    /// Bytes of standard output and standard error that the watcher has seen.
+    /// Number of bytes of standard output and standard error that the watcher has seen.
     shown: [u64; 2],
-    /// How often a thread was interrupted because it computed for long.
+    /// Number of times that a thread was interrupted because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
-    /// Events that the watcher has seen.
+    /// Number of events that the watcher has seen.
     reported: usize,
     events: EventLog,
     /// The call stack of real code that ended the run.
     stack: NativeStack,
     /// The call stacks at which planned faults happened.
     injected: Vec<NativeStack>,
-    /// Points of the script that were passed.
+    /// Number of points of the script that were passed.
     points_passed: usize,
-    /// How far the running thread has come on its way to the next one.
+    /// The progress of the running thread towards the next point.
     progress: Progress,
     /// Accesses at which threads are preempted by a random schedule or by a trace of one.
     access_points: AccessPoints,
-    /// How often the host was restarted.
+    /// Number of restarts of the host.
     restarts: u32,
-    /// Arithmetic that is watched, in the first program.
+    /// Watched arithmetic, in the first program.
     arithmetic: Arithmetic,
-    /// Jumps that are watched, in the first program.
+    /// Watched jumps, in the first program.
     jumps: Jumps,
     panics: Panics,
     /// Functions that are not executed.
     replacements: Replacements,
     /// Lines that are covered, if they are counted.
     line_coverage: LineCoverage,
-    /// Racing accesses that are watched, in the first program.
+    /// Watched racing accesses, in the first program.
     races: Races,
     /// Passes files into processes.
     pub(crate) channel: Channel,
@@ -328,11 +329,11 @@ pub(crate) struct NativeMachine<'c> {
     shared_memory: SharedMemory,
 }
 
-/// How far a host has run.
+/// The result of running a host.
 pub(crate) enum Advance {
-    /// To its end.
+    /// The host ran to its end.
     Ended(NativeEnd),
-    /// To an event that the driver must handle.
+    /// The host ran to an event that the driver must handle.
     Paused(HostExit),
 }
 
@@ -430,14 +431,15 @@ impl<'c> NativeMachine<'c> {
         }
     }
 
-    /// Whether the thread exists and needs no new scheduling decision.
+    /// Returns whether the thread exists and needs no new scheduling decision.
     fn is_still_running(&self, name: TaskName) -> bool {
         self.threads.contains_key(&name)
             && !self.host.needs_scheduling()
             && self.host.running() == name
     }
 
-    /// Runs a thread to its next system call, unless it is stopped at one, and answers the call.
+    /// Runs a thread to its next system call, unless it is already stopped at one, and answers the
+    /// call.
     fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         loop {
             let Some(native) = self.threads.get_mut(&name) else {
@@ -519,8 +521,8 @@ impl<'c> NativeMachine<'c> {
                 Stopped::Signal(libc::SIGSYS) => {
                     native.pending = native.tracee.trapped_vsyscall()?
                 }
-                // Real signals that no instruction of the thread has
-                // caused do not concern the program.
+                // Real signals that no instruction of the thread has caused do not concern the
+                // program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate(&mut native.tracee, number, self.host.clock_ns())? {
@@ -690,8 +692,8 @@ impl<'c> NativeMachine<'c> {
         Ok(None)
     }
 
-    /// Completes the system call that a thread is stopped at. Tasks
-    /// that it created are created really.
+    /// Completes the system call at which a thread is stopped. Creates the real tasks of those that
+    /// it created in the model.
     fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
         self.update_tasks(name)?;
         if let Some(native) = self.threads.get_mut(&name)

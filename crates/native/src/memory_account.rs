@@ -1,10 +1,10 @@
-//! The memory that the hosts of a native world take together.
+//! The memory that the hosts of a native world use together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Resident memory of the processes of each host of a world, which share one limit. A host notes
-/// its own; while it runs, that of the others does not change, since one host runs at a time.
+/// Resident memory of the processes of each host of a world, which share one limit. A host records
+/// its own. While it runs, the memory of the others does not change, since one host runs at a time.
 #[derive(Clone)]
 pub struct MemoryAccount {
     hosts: Arc<[AtomicU64]>,
@@ -12,17 +12,17 @@ pub struct MemoryAccount {
 }
 
 impl MemoryAccount {
-    /// The account of a host that is alone.
+    /// Creates the account of a host without others.
     pub fn alone() -> MemoryAccount {
         MemoryAccount::of_host(&MemoryAccount::hosts(1), 0)
     }
 
-    /// What hosts of one world share.
+    /// Creates the memory counters of the hosts of a world.
     pub fn hosts(count: usize) -> Arc<[AtomicU64]> {
         (0..count).map(|_| AtomicU64::new(0)).collect()
     }
 
-    /// The account of one host of a world.
+    /// Creates the account of one host of a world.
     pub fn of_host(hosts: &Arc<[AtomicU64]>, own: usize) -> MemoryAccount {
         MemoryAccount {
             hosts: hosts.clone(),
@@ -30,17 +30,17 @@ impl MemoryAccount {
         }
     }
 
-    /// Notes what the host takes.
+    /// Records the memory of the host.
     pub fn note(&self, bytes: u64) {
         self.hosts[self.own].store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that the host takes so much or more.
+    /// Records that the host uses at least this much memory.
     pub fn note_least(&self, bytes: u64) {
         self.hosts[self.own].fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// What all hosts take.
+    /// Returns the memory of all hosts.
     pub fn all(&self) -> u64 {
         let hosts = self.hosts.iter();
         hosts
@@ -48,7 +48,7 @@ impl MemoryAccount {
             .fold(0, u64::saturating_add)
     }
 
-    /// What the other hosts take.
+    /// Returns the memory of the other hosts.
     pub fn others(&self) -> u64 {
         let own = self.hosts[self.own].load(Ordering::Relaxed);
         self.all().saturating_sub(own)

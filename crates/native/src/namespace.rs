@@ -9,31 +9,31 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use crate::sandbox::SandboxKind;
 use crate::tracee::{Tracee, kill_all_tracees};
 
-/// Where a process is spawned.
+/// The namespaces in which a process is spawned.
 #[derive(Copy, Clone)]
 pub enum Place<'n> {
-    /// In our own namespaces.
+    /// Everett's own namespaces.
     Here,
-    /// As the first process of a new PID namespace, with or without a new user namespace.
+    /// A new PID namespace, of which it is the first process.
     New {
-        /// A new user namespace, which needs no privileges.
+        /// Whether there is a new user namespace, too, which needs no privileges.
         with_user: bool,
     },
-    /// In a namespace.
+    /// An existing namespace.
     Inside(&'n Namespace),
 }
 
 /// A PID namespace.
 pub struct Namespace {
-    /// Its first process.
+    /// The first process of the namespace.
     first: Option<Tracee>,
     pid: File,
-    /// Its user namespace, if it has its own.
+    /// The user namespace, if the namespace has its own.
     user: Option<File>,
 }
 
 impl Namespace {
-    /// Makes a namespace; `None` if the machine refuses.
+    /// Creates a namespace; `None` if the machine refuses.
     pub fn new(channel: &OwnedFd, kind: SandboxKind) -> Option<Namespace> {
         let make = |with_user| Namespace::make(channel, kind, with_user).ok();
         make(false).or_else(|| make(true))
@@ -64,19 +64,20 @@ impl Drop for Namespace {
     }
 }
 
-/// What a new process does to get to its place: plain numbers, for between `fork` and `exec`.
+/// The action of a new process that enters its namespaces: plain numbers, for use between `fork`
+/// and `exec`.
 #[derive(Copy, Clone)]
 pub enum Entrance {
-    /// Nothing.
+    /// No action.
     Stay,
-    /// Makes namespaces (`unshare`).
+    /// Creates namespaces (`unshare`).
     Make(libc::c_int),
     /// Joins namespaces (`setns`), the user namespace first, if there is one.
     Join(Option<RawFd>, RawFd),
 }
 
 impl Place<'_> {
-    /// What a process does to get there.
+    /// Returns the action by which a process enters these namespaces.
     pub fn entrance(&self) -> Entrance {
         match self {
             Place::Here => Entrance::Stay,
@@ -93,9 +94,9 @@ impl Place<'_> {
 }
 
 impl Entrance {
-    /// Enters. A PID namespace has only children of those who enter it, so the calling process
-    /// is replaced by a sibling, whose pid it writes to `report`. Makes only calls that are
-    /// allowed between `fork` and `exec`.
+    /// Enters the namespaces. Only children of a process that joins a PID namespace are in it, so
+    /// the calling process is replaced by a sibling, whose pid it writes to `report`. Makes only
+    /// calls that are allowed between `fork` and `exec`.
     pub fn enter(self, report: RawFd) -> io::Result<()> {
         let done = match self {
             Entrance::Stay => return Ok(()),

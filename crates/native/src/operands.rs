@@ -1,5 +1,5 @@
-//! Memory operands of native instructions: what an instruction accesses, and
-//! whether other threads can reach it.
+//! Memory operands of native instructions: the memory that an instruction accesses, and whether
+//! other threads can reach it.
 
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register,
@@ -8,17 +8,17 @@ use iced_x86::{
 
 use crate::tracee::{Registers, Stopped, Tracee};
 
-/// The longest instruction in bytes.
+/// Maximum length of an instruction in bytes.
 pub const LONGEST: usize = 15;
 
 /// A memory operand of an instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MemoryOperand {
-    /// First address.
+    /// First address of the operand.
     pub start: u64,
-    /// First address behind it.
+    /// First address behind the operand.
     pub end: u64,
-    /// It is written.
+    /// Whether the operand is written.
     pub writes: bool,
 }
 
@@ -30,18 +30,18 @@ pub enum Accesses {
     None,
     /// Once, or atomically.
     Once,
-    /// It reads, then writes: on a machine with several processors, others can write in between.
+    /// Reads, then writes: on a machine with several processors, others can write in between.
     ReadThenWrite,
 }
 
-/// The instruction at an address; `None` if there is none.
+/// Decodes the instruction at an address; `None` if there is none.
 pub fn instruction_at(code: &[u8], address: u64) -> Option<Instruction> {
     let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// Whether memory is the thread's own: its frame or its thread-local storage. Where `rbp` is no
-/// frame pointer, it is used as a pointer to a structure, whose fields lie behind it.
+/// Returns whether memory is the thread's own: its frame or its thread-local storage. If `rbp` is
+/// not a frame pointer, it points to a structure, whose fields lie behind it.
 fn is_own(memory: &UsedMemory) -> bool {
     let is_frame = match memory.base() {
         Register::RSP => true,
@@ -51,13 +51,13 @@ fn is_own(memory: &UsedMemory) -> bool {
     is_frame || memory.segment() == Register::FS
 }
 
-/// Whether an instruction makes its accesses in one step.
+/// Returns whether an instruction makes its accesses in one step.
 pub fn is_atomic(instruction: &Instruction) -> bool {
     instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
 }
 
-/// How often an instruction accesses memory that other threads can reach. Calls do not count:
-/// they read addresses of functions.
+/// Returns how often an instruction accesses memory that other threads can reach. Calls do not
+/// count: they only read the addresses of functions.
 pub fn shared_accesses(instruction: &Instruction) -> Accesses {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
@@ -82,7 +82,7 @@ pub fn shared_accesses(instruction: &Instruction) -> Accesses {
     accesses
 }
 
-/// The memory that an instruction accesses with these registers.
+/// Returns the memory operands of an instruction, given the registers.
 pub fn memory_operands(instruction: &Instruction, registers: &Registers) -> Vec<MemoryOperand> {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
@@ -125,12 +125,12 @@ fn value_of(register: Register, r: &Registers) -> Option<u64> {
     })
 }
 
-/// What an instruction that reads and writes is about to write, after it has read.
+/// The pending write of an instruction that reads and writes, after its read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeldWrite(Vec<(u64, Vec<u8>)>);
 
 impl HeldWrite {
-    /// Makes the write.
+    /// Performs the write.
     pub fn complete(self, tracee: &mut Tracee) {
         for (address, bytes) in self.0 {
             tracee.poke(address, &bytes);
@@ -138,9 +138,9 @@ impl HeldWrite {
     }
 }
 
-/// Executes an instruction that reads and writes, without its write: its result is
-/// computed from what memory holds now, and kept. This is what a processor does with an
-/// instruction that has no `lock` prefix.
+/// Executes an instruction that reads and writes, except for its write: computes the result from
+/// the current memory and keeps it. A processor does that with an instruction that has no `lock`
+/// prefix.
 pub fn execute_without_write(
     tracee: &mut Tracee,
     instruction: &Instruction,

@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 use crate::priorities::{Order, Priorities};
 
-/// Where answers come from.
+/// The source of answers.
 #[derive(Clone)]
 pub enum Source {
     /// A trace.
     Trace(Box<Trace>),
     /// Random choices; inputs are random bytes.
     Random(u64),
-    /// A trace as far as it goes, random from there on.
+    /// A trace as far as it goes, then random answers from a seed.
     Begun(Box<Trace>, u64),
-    /// The same inputs, but of all choices behind the trace only
-    /// planned faults are not the default.
+    /// A trace, then inputs from a seed. Behind the trace, all choices take their default except
+    /// planned faults.
     Planned(Box<Trace>, u64, Plan),
 }
 
-/// Inputs with their bytes. Inputs that were never created read as 0.
+/// Inputs with their bytes. Inputs that were not created read as 0.
 #[derive(Default)]
 pub struct Inputs(Vec<(ArrayId, Vec<u8>)>);
 
@@ -39,7 +39,7 @@ impl Inputs {
         bytes.evaluate(arena, self)
     }
 
-    /// Evaluates a string, which ends at its first NUL, also if a symbolic byte becomes one.
+    /// Evaluates a string, which ends at its first NUL, even if that is a symbolic byte.
     pub fn string(&self, string: &Buffer, arena: &mut Arena) -> Vec<u8> {
         let mut bytes = self.bytes(string, arena);
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -68,34 +68,34 @@ pub struct NativeOracle {
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
-    /// The run has left the schedule of the trace on purpose: choices that the
-    /// trace lacks take their default.
+    /// Whether the run has left the schedule of the trace on purpose: choices that the trace lacks
+    /// take their default.
     pub is_free: bool,
-    /// Ask whether allocations fail, as the model does.
+    /// Whether the oracle is asked if allocations fail, as in the model.
     pub sees_allocations: bool,
-    /// Picks threads in random runs; without it, each is as likely as the others.
+    /// Picks threads in random runs. Without it, all threads are equally likely.
     pub priorities: Option<Priorities>,
     /// The seed of random schedules.
     pub schedule_seed: u64,
-    /// The threads that the next choice is among.
+    /// The threads among which the next choice picks.
     offered: Vec<u32>,
-    /// Points of the trace at which a thread was chosen.
+    /// Number of points of the trace at which a thread was chosen.
     points_used: usize,
-    /// Names of faults that have happened as often as they may in a world. Hosts are asked about
-    /// these, too, as they are in a search, where they know of their causal past only.
+    /// Names of faults that have happened as often as they may in a world. Hosts are still asked
+    /// about these, as in a search, where a host knows its causal past only.
     pub used_up: Vec<String>,
     /// Why the run diverged from the trace.
     pub diverged: Option<String>,
-    /// What the trace demands that cannot be done natively.
+    /// The operation that the trace demands and that cannot be done natively.
     pub beyond: Option<String>,
-    /// Answers for a live peer instead of the trace.
+    /// Answers for a live peer, instead of the trace.
     pub outside: Option<Arc<dyn Outside>>,
-    /// A planned fault happened since this was set to `false`.
+    /// Whether a planned fault happened since this was set to `false`.
     pub has_injected: bool,
 }
 
 impl NativeOracle {
-    /// An oracle with this source of answers.
+    /// Creates an oracle with this source of answers.
     pub fn new(source: Source) -> NativeOracle {
         let mut drawn = match source {
             Source::Trace(_) => 0,
@@ -132,7 +132,7 @@ impl NativeOracle {
         arena.eval(term, &self.inputs, &mut self.scratch)
     }
 
-    /// The bytes of the next input.
+    /// Returns the bytes of the next input.
     fn next_input(&mut self, name: &str, size: u32) -> Vec<u8> {
         let number = self.inputs_used;
         self.inputs_used += 1;
@@ -162,7 +162,7 @@ impl NativeOracle {
         vec![0; size as usize]
     }
 
-    /// An input that exists already, for a restarted host that sets itself up again.
+    /// Returns an input that exists already, for a restarted host that sets itself up again.
     fn input_again(&mut self, name: &str, size: u32) -> Option<usize> {
         let range = self.again.clone();
         let mut known = self.made.inputs.iter().zip(0..).skip(range.start);
@@ -173,13 +173,13 @@ impl NativeOracle {
         Some(at)
     }
 
-    /// The concrete bytes of an input, for native code.
+    /// Returns the concrete bytes of an input, for native code.
     pub fn input_bytes(&mut self, arena: &mut Arena, name: &str, size: u32) -> Vec<u8> {
         let at = self.take_input(arena, name, size);
         self.inputs.0[at].1.clone()
     }
 
-    /// Index of an input, which is created unless it exists.
+    /// Returns the index of an input, and creates the input unless it exists.
     fn take_input(&mut self, arena: &mut Arena, name: &str, size: u32) -> usize {
         if let Some(at) = self.input_again(name, size) {
             return at;
@@ -195,8 +195,8 @@ impl NativeOracle {
         self.inputs.0.len() - 1
     }
 
-    /// Skips choices about allocations that are not intercepted natively, if the
-    /// allocation did not fail in the trace.
+    /// Skips choices about allocations that are not intercepted natively, if the allocation did not
+    /// fail in the trace.
     fn skip_allocations(&mut self, asked: Option<&ChoiceSite>) {
         if self.sees_allocations || asked == Some(&ChoiceSite::AllocationFault) {
             return;
@@ -217,7 +217,7 @@ impl NativeOracle {
         }
     }
 
-    /// An alternative is a fault that may not happen in this world any more.
+    /// Returns whether an alternative is a fault that may not happen any more in this world.
     fn is_used_up(&self, site: &ChoiceSite, picked: u32) -> bool {
         let fault = (picked as usize).checked_sub(1);
         let fault = fault.and_then(|at| site.faults().nth(at));
@@ -228,7 +228,7 @@ impl NativeOracle {
         is_bounded && fault.is_some_and(|fault| self.used_up.iter().any(|name| name == fault))
     }
 
-    /// Picks an alternative that is within the bounds of the world.
+    /// Picks an alternative within the fault limits of the world.
     fn pick_within(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
         let picked = self.pick(site, alternatives);
         if !self.is_used_up(site, picked) {
@@ -253,7 +253,7 @@ impl NativeOracle {
                 if let Some(choice) = choice.filter(|choice| choice.site == *site) {
                     return choice.picked.min(alternatives.saturating_sub(1));
                 }
-                // This choice is not about the setup of the host.
+                // This choice does not belong to the setup of the host.
                 self.choices_used = number;
                 return self.draw(site, alternatives);
             }
@@ -275,7 +275,7 @@ impl NativeOracle {
         0
     }
 
-    /// A random choice: of threads by their priorities, if they have any.
+    /// Draws a random choice; among threads by their priorities, if they have any.
     fn draw(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
         let is_of_threads = matches!(site, ChoiceSite::Schedule | ChoiceSite::Preemption);
         if let Some(priorities) = &mut self.priorities
@@ -295,7 +295,7 @@ impl NativeOracle {
         }
     }
 
-    /// Redraws random bytes until a condition holds. `false` if it never does.
+    /// Draws random bytes again until a condition holds. Returns `false` if it never does.
     fn redraw_inputs(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
         const MAX_DRAWS: u32 = 10_000;
         let (mut state, fixed) = match &self.source {
@@ -332,7 +332,7 @@ impl NativeOracle {
         holds
     }
 
-    /// The inputs and choices so far, as a trace.
+    /// Returns the inputs and choices so far, as a trace.
     pub fn trace(&self) -> Trace {
         let made = self.made.inputs.iter().zip(&self.inputs.0);
         let inputs = made.map(|(input, (_, bytes))| TraceInput {
@@ -345,7 +345,7 @@ impl NativeOracle {
         }
     }
 
-    /// The undefined arithmetic that the trace ends with: kind, file and line.
+    /// Returns the undefined arithmetic that the trace ends with: kind, file and line.
     pub fn expected_arithmetic(&self) -> Option<(BugKind, String, u32)> {
         let kinds = [BugKind::Overflow, BugKind::UndefinedShift];
         let kind = kinds.into_iter().find(|kind| self.expects(*kind))?;
@@ -361,7 +361,7 @@ impl NativeOracle {
         Some((kind, place.file.clone(), place.line))
     }
 
-    /// The stack of a panic that the trace ends with.
+    /// Returns the stack of a panic that the trace ends with.
     pub fn expected_panic(&self) -> Option<&[SourceFrame]> {
         let Source::Trace(trace) = &self.source else {
             return None;
@@ -371,7 +371,7 @@ impl NativeOracle {
             .map(|end| end.stack.as_slice())
     }
 
-    /// The two lines of a race that the trace ends with.
+    /// Returns the two lines of a race that the trace ends with.
     pub fn expected_race(&self) -> Option<[(String, u32); 2]> {
         let Source::Trace(trace) = &self.source else {
             return None;
@@ -387,7 +387,7 @@ impl NativeOracle {
         Some([line(&end.stack)?, line(&end.races_with)?])
     }
 
-    /// Whether the trace ends with a finding of this kind.
+    /// Returns whether the trace ends with a finding of this kind.
     pub fn expects(&self, kind: BugKind) -> bool {
         match &self.source {
             Source::Trace(trace) => ends_in(trace, kind),
@@ -395,12 +395,12 @@ impl NativeOracle {
         }
     }
 
-    /// The source of answers.
+    /// Returns the source of answers.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Picks threads by priorities, unless a trace says which.
+    /// Picks threads by priorities, unless the answers come from a trace.
     pub fn schedule_by_priorities(&mut self, order: Order) {
         let is_random = matches!(self.source, Source::Random(_) | Source::Begun(..));
         if is_random && self.priorities.is_none() {
@@ -413,7 +413,7 @@ impl NativeOracle {
         self.made.native_points.push(point);
     }
 
-    /// Whether the trace chooses a thread at this point.
+    /// Returns whether the trace chooses a thread at this point.
     pub fn take_point(&mut self, point: &NativePoint) -> bool {
         let Source::Trace(trace) = &self.source else {
             return false;
@@ -432,11 +432,11 @@ impl NativeOracle {
     }
 }
 
-/// Calls that native allocators make, too: the allocators must be watched to tell them apart.
+/// Calls that native allocators make as well: allocators must be watched to distinguish them.
 const SHARED_WITH_ALLOCATORS: [&str; 3] = ["mmap", "mremap", "mprotect"];
 
-/// Whether a trace depends on allocations: one fails on it, or is its finding, or could
-/// be confused with another choice.
+/// Returns whether a trace depends on allocations: one fails, or is the finding, or could be
+/// confused with another choice.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
     let fails = |choice: &TraceChoice| {
         let is_shared = |call| SHARED_WITH_ALLOCATORS.contains(&call);
@@ -456,7 +456,7 @@ fn random_bytes(state: &mut u64, size: u32) -> Vec<u8> {
     (0..size).map(|_| split_mix(state) as u8).collect()
 }
 
-/// A random choice. Failures are rare, so that a run gets beyond them.
+/// Draws a random choice. Failures are rare, so that runs get beyond them.
 fn at_random(state: &mut u64, site: &ChoiceSite, alternatives: u32) -> u32 {
     const ONE_IN: u64 = 16;
     if site.is_fault() && !split_mix(state).is_multiple_of(ONE_IN) {
@@ -548,7 +548,7 @@ mod tests {
         assert_eq!(picked(&[]), [0, 1, 2]);
         assert_eq!(picked(&["loss"]), [0, 2]);
         assert_eq!(picked(&["loss", "delay"]), [0]);
-        // What is recorded is what happened.
+        // The recorded trace contains the choices that were made.
         let mut recorded = oracle.made.choices.iter().skip(2000);
         assert!(recorded.all(|choice| choice.picked == 0));
     }

@@ -9,15 +9,15 @@ use crate::call_stack::NativeStack;
 use crate::entries::Entries;
 use crate::tracee::{Registers, Tracee};
 
-/// The function that raises exceptions, and so panics.
+/// The function that raises exceptions, and thus panics.
 const RAISE: &str = "_Unwind_RaiseException";
 /// The exception class of Rust panics.
 const RUST_CLASS: [u8; 8] = *b"MOZ\0RUST";
 
-/// The panic that a trace ends with.
+/// Watches for the panic with which a trace ends.
 #[derive(Clone, Default, Debug)]
 pub struct Panics {
-    /// Where exceptions are raised.
+    /// Breakpoints where exceptions are raised.
     pub entries: Entries,
     place: Option<(String, u32)>,
 }
@@ -39,18 +39,18 @@ impl Panics {
         }
     }
 
-    /// Whether any panic will do: nobody has said where it is.
+    /// Returns whether every panic is a finding, because no location is given.
     pub fn are_all_wanted(&self) -> bool {
         self.place.is_none()
     }
 
-    /// Whether the exception that a thread is about to raise is a panic.
+    /// Returns whether the exception that a thread is about to raise is a panic.
     pub fn is_panic(tracee: &mut Tracee, registers: &Registers) -> bool {
         let mut class = [0; 8];
         tracee.peek(registers.rdi, &mut class) && class == RUST_CLASS
     }
 
-    /// Whether a panic with this stack is the one: others may be caught before.
+    /// Returns whether a panic with this stack is the expected one: others may be caught before.
     pub fn is_at_place(&self, stack: &NativeStack) -> bool {
         let Some((file, line)) = &self.place else {
             return true;

@@ -1,4 +1,4 @@
-//! Preemption points between system calls, and where they lie in native code.
+//! Preemption points between system calls, and their locations in native code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,27 +13,28 @@ use object::{Object, ObjectSymbol, SymbolKind};
 pub struct ScriptPoint {
     /// The thread that ran.
     pub task: TaskName,
-    /// System calls that it had made before.
+    /// Number of system calls that the thread had made before.
     pub calls: u64,
-    /// Another thread ran here.
+    /// Whether another thread ran from here on.
     pub switches: bool,
-    /// File and line of the access that it was about to make.
+    /// File and line of the access that the thread was about to make.
     pub place: (String, u32),
-    /// Points on the same line that it had passed since its last system call or switch.
+    /// Number of points on the same line that the thread had passed since its last system call or
+    /// switch.
     pub ordinal: u32,
 }
 
-/// All preemption points of a trace, in order, and what is known about them.
+/// All preemption points of a trace, in order, and data to find them in native code.
 #[derive(Clone, Default)]
 pub struct Script {
     /// The points.
     pub points: Vec<ScriptPoint>,
-    /// Shifts of points by a number of accesses: native code need not
-    /// have the same accesses as the vm.
+    /// Corrections of points by a number of accesses: native code may have other accesses than the
+    /// vm.
     pub shifts: BTreeMap<usize, i32>,
-    /// How often the host had been restarted when they were passed.
+    /// The number of restarts of the host when the points were passed.
     pub restarts: u32,
-    /// Line tables of the programs, once they are known.
+    /// Line tables of the programs, computed on first use.
     pub lines: Arc<OnceLock<Vec<Lines>>>,
 }
 
@@ -43,15 +44,15 @@ pub type Ranges = Vec<(u64, u64)>;
 /// Line table of a native program.
 #[derive(Default)]
 pub struct Lines {
-    /// By file name, without directory, and line.
+    /// Addresses by file name, without directory, and line.
     ranges: BTreeMap<(String, u32), Ranges>,
-    /// Functions of a checked build that check an access before it is made.
+    /// Addresses of functions of a checked build that check an access before it is made.
     checks: BTreeSet<u64>,
     /// Entry point in the file.
     entry: u64,
 }
 
-/// Functions that check accesses, by the beginnings of their names.
+/// Prefixes of the names of functions that check accesses.
 const CHECKS: [&str; 2] = ["__asan_load", "__asan_store"];
 
 /// Returns the folders of the libraries that a native program was linked with.
@@ -72,13 +73,13 @@ pub(crate) fn library_folders(
     }))
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn name_of(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
 impl Lines {
-    /// The line table of a program; empty if it has no debug information.
+    /// Returns the line table of a program; empty if it has no debug information.
     pub fn of(program: &Path) -> Lines {
         Lines::read(program).unwrap_or_default()
     }
@@ -109,13 +110,13 @@ impl Lines {
         })
     }
 
-    /// Whether a function in a process whose program starts at `start` checks accesses.
+    /// Returns whether a function in a process whose program starts at `start` checks accesses.
     pub fn is_check(&self, function: u64, start: u64) -> bool {
         let bias = start.wrapping_sub(self.entry);
         self.checks.contains(&function.wrapping_sub(bias))
     }
 
-    /// The addresses of a line in a process whose program starts at `start`.
+    /// Returns the addresses of a line in a process whose program starts at `start`.
     pub fn find(&self, place: &(String, u32), start: u64) -> Ranges {
         let bias = start.wrapping_sub(self.entry);
         let known = self.ranges.get(&(name_of(&place.0).to_owned(), place.1));

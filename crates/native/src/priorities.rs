@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 
 use everett_linux::split_mix;
 
-/// The least priority that a thread starts with; those of change points are lower.
+/// The least initial priority of a thread; priorities of change points are lower.
 const LEAST: i64 = 1 << 32;
-/// How often the same thread is picked although others could run, before it counts
-/// as one that waits by computing.
+/// Number of times that the same thread is picked although others could run, before it is
+/// considered to be busy-waiting.
 const MAX_REPEATED: u32 = 1000;
 
-/// How threads get the priorities that they start with.
+/// The order of the initial priorities of threads.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// At random.
+    /// Random.
     Random,
-    /// Threads that were created earlier run first.
+    /// Older threads run first.
     OldestFirst,
-    /// Threads that were created later run first.
+    /// Newer threads run first.
     NewestFirst,
 }
 
@@ -37,7 +37,7 @@ pub struct Priorities {
 }
 
 impl Priorities {
-    /// Priorities that are drawn from a seed, if they are random.
+    /// Creates priorities, which are drawn from a seed if they are random.
     pub fn new(seed: u64, order: Order) -> Priorities {
         Priorities {
             random: seed,
@@ -49,7 +49,7 @@ impl Priorities {
         }
     }
 
-    /// Picks one of several threads: the index of the one with the highest priority.
+    /// Returns the index of the thread with the highest priority.
     pub fn pick(&mut self, threads: &[u32]) -> u32 {
         let mut picked = self.highest(threads);
         let thread = threads.get(picked as usize).copied().unwrap_or_default();
@@ -83,24 +83,24 @@ impl Priorities {
         best.0
     }
 
-    /// A thread has reached a change point and gets the priority of that point.
+    /// Sets the priority of a thread that has reached a change point.
     pub fn change(&mut self, thread: u32, priority: i64) {
         self.of.insert(thread, priority);
     }
 
-    /// A thread lets all others run.
+    /// Lowers the priority of a thread below all others.
     pub fn yields(&mut self, thread: u32) {
         self.lowest -= 1;
         self.of.insert(thread, self.lowest);
     }
 }
 
-/// The change points of a run: numbers of events, counted from 1, with the priority
-/// that the running thread gets there.
+/// Draws the change points of a run: numbers of events, counted from 1, with the priority that the
+/// running thread gets there.
 pub fn change_points(seed: u64, depth: u32, events: u64) -> BTreeMap<u64, i64> {
     let mut random = seed;
     let mut points = BTreeMap::new();
-    // More change points than events would all be taken.
+    // There cannot be more change points than events.
     let wanted = u64::from(depth.saturating_sub(1)).min(events);
     while (points.len() as u64) < wanted {
         let at = 1 + split_mix(&mut random) % events;

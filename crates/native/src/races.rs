@@ -1,6 +1,6 @@
-//! Reproduction of data races: brings two threads to where both are about to access the same memory
-//! at the same time, so that nothing orders the accesses. The first thread that reaches one of the
-//! two lines is held there while all others run.
+//! Reproduction of data races: brings two threads to where both are about to access the same
+//! memory, so that nothing orders the accesses. The first thread that reaches one of the two lines
+//! is held there while all others run.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Races {
     held: Option<(TaskName, Vec<MemoryOperand>)>,
     /// The thread that was held and continues.
     released: Option<TaskName>,
-    /// How many threads pass an access before one is held.
+    /// Number of threads that pass an access before one is held.
     race_skips: u32,
 }
 
@@ -37,11 +37,11 @@ struct WatchedAccess {
 
 /// Outcome for a thread that has reached an access.
 pub enum AtAccess {
-    /// It has executed the access.
+    /// The thread has executed the access.
     Passed(Stopped),
-    /// It is held before the access.
+    /// The thread is held before the access.
     Held,
-    /// It is about to access the same memory as the held thread.
+    /// The thread is about to access the same memory as the held thread.
     Races,
 }
 
@@ -84,8 +84,8 @@ impl Races {
         Ok(races)
     }
 
-    /// Handles a stopped thread. `None` if it is elsewhere. `can_wait`
-    /// says that other threads can run.
+    /// Handles a stopped thread. `None` if it is not at one of the accesses. `can_wait` says that
+    /// other threads can run.
     pub fn arrive(
         &mut self,
         name: TaskName,
@@ -129,7 +129,7 @@ impl Races {
     }
 }
 
-/// Whether an instruction accesses memory other than by calls, returns and the like.
+/// Returns whether an instruction accesses memory other than by calls, returns and the like.
 fn accesses(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();

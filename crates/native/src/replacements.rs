@@ -1,5 +1,5 @@
-//! Functions of native programs that are not executed: a breakpoint at the entry lets a thread
-//! return at once, with the number that the model says.
+//! Functions of native programs that are not executed: a breakpoint at the entry makes a thread
+//! return at once, with a number from the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::tracee::{Registers, Tracee};
 /// The `int3` instruction.
 const BREAKPOINT: u8 = 0xcc;
 
-/// The functions by the programs of a host and their addresses.
+/// Replaced functions, by program and address.
 #[derive(Clone, Default, Debug)]
 pub struct Replacements {
     entries: BTreeMap<(ImageId, u64), Replaced>,
@@ -59,7 +59,7 @@ impl Replacements {
         Ok(())
     }
 
-    /// The function at whose entry a thread has stopped, and its registers.
+    /// Returns the function at whose entry a thread has stopped, and its registers.
     pub fn reached(
         &self,
         image: ImageId,
@@ -74,8 +74,8 @@ impl Replacements {
     }
 }
 
-/// The number that a function returns, of the bytes of an input: one that was drawn at random may
-/// lie outside of the range.
+/// Computes the number that a function returns from the bytes of an input. Random bytes may be
+/// outside of the range.
 pub fn number(function: &Replaced, bytes: &[u8]) -> u64 {
     let mut whole = [0; 8];
     let count = bytes.len().min(8);

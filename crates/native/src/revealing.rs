@@ -1,12 +1,12 @@
-//! Finds instructions that reveal the real machine and that the processor cannot
-//! trap. They can only be reported.
+//! Finds instructions that reveal the real machine and that the processor cannot trap. These can
+//! only be reported.
 
 use std::path::Path;
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 
-/// Names of instructions in a program whose results are those of the real machine.
+/// Returns the names of instructions in a program whose results are those of the real machine.
 pub fn revealing_instructions(program: &Path) -> Vec<&'static str> {
     let Ok(bytes) = std::fs::read(program) else {
         return Vec::new();
@@ -35,13 +35,13 @@ pub fn revealing_instructions(program: &Path) -> Vec<&'static str> {
 
 const CPUID: &str = "cpuid";
 
-/// Whether bytes can be the opcode of an instruction that is looked for.
+/// Returns whether bytes can be the opcode of a revealing instruction.
 fn is_candidate(bytes: &[u8]) -> bool {
     // `rdrand`, `rdseed` and `rdpid` of a register; `cpuid`.
     matches!(bytes, [0x0f, 0xc7, 0xf0..=0xff, ..] | [0x0f, 0xa2, ..]) || is_common(bytes)
 }
 
-/// Whether bytes can be the opcode of an instruction that is looked for, and are often part of
+/// Returns whether bytes can be the opcode of a revealing instruction and often occur within
 /// others: `lsl`, which reads the number of the processor from a segment, and `xbegin`, which fails
 /// when the real kernel interrupts.
 fn is_common(bytes: &[u8]) -> bool {
@@ -76,7 +76,7 @@ fn find(code: &[u8], start: u64, functions: &[(u64, u64)], names: &mut Vec<&'sta
     }
 }
 
-/// Whether the processor can trap `cpuid`.
+/// Returns whether the processor can trap `cpuid`.
 fn can_trap_cpuid() -> bool {
     const ARCH_SET_CPUID: libc::c_int = 0x1012;
     // SAFETY: numbers only; 1 leaves the instruction as it is.
@@ -90,7 +90,7 @@ mod tests {
     fn names(code: &[u8], functions: &[(u64, u64)]) -> Vec<&'static str> {
         let mut names = Vec::new();
         find(code, 0x1000, functions, &mut names);
-        // Some bytes of one can be taken for another.
+        // Some bytes of one instruction can be taken for another.
         names.dedup();
         names
     }

@@ -9,19 +9,19 @@ use nix::unistd::Pid;
 
 use crate::gate;
 
-/// The most resident memory of all processes of a run, unless the run says otherwise.
+/// Default limit of the resident memory of all processes of a run.
 pub const MAX_MEMORY: u64 = 4 << 30;
-/// The largest address space of a process for private memory that it only reserves
-/// (`MAP_NORESERVE`). What it does not touch costs nothing, and what it touches is counted.
+/// Maximum size of private memory that a process only reserves (`MAP_NORESERVE`). Untouched memory
+/// costs nothing, and touched memory is counted.
 pub const MAX_RESERVED: u64 = 1 << 40;
-/// The same for memory that a kernel would promise: the model and real
-/// machines refuse blocks that are larger than they are.
+/// Maximum size of private memory that is not only reserved: the model and real machines refuse
+/// blocks that are larger than their memory.
 pub const MAX_PROMISED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes with any arguments; see
-/// `call_numbers`. With `recvmsg` they receive files that stand for those of the model, over
-/// the only socket that they have.
+/// System calls that are carried out on real processes with any arguments; see `call_numbers`. With
+/// `recvmsg`, processes receive files that represent those of the model, over the only socket that
+/// they have.
 const CARRIED_OUT: [u32; 15] = [3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 59, 60, 131, 317];
 /// Calls that are carried out with one of these first arguments only.
 const RESTRICTED: [(u32, &[u32]); 3] = [
@@ -70,8 +70,8 @@ const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls, and
-/// calls with arguments that we never use, kill the process.
+/// Returns the seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit
+/// calls, and calls with arguments that we never use, kill the process.
 pub fn filter() -> Vec<libc::sock_filter> {
     let mut filter = vec![
         step(LOAD_WORD, 0, 0, AT_ARCH),
@@ -100,8 +100,8 @@ pub fn filter() -> Vec<libc::sock_filter> {
     filter
 }
 
-/// The filter of processes that have a gate: calls pass only from there. `mmap`
-/// makes the gate of a new program.
+/// Returns the filter of processes that have a gate: calls pass only from there, except the `mmap`
+/// that creates the gate of a new program.
 pub fn gate_filter() -> Vec<libc::sock_filter> {
     const MMAP: u32 = 9;
     vec![
@@ -121,8 +121,8 @@ pub fn gate_filter() -> Vec<libc::sock_filter> {
 pub enum SandboxKind {
     /// The address space is limited.
     LimitedMemory,
-    /// The address space is unlimited: a checked build reserves a shadow of
-    /// it, most of which it never uses.
+    /// The address space is unlimited: a checked build reserves a shadow of it, most of which it
+    /// never uses.
     FullAddressSpace,
 }
 
@@ -158,26 +158,26 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, most, most)?)
 }
 
-/// Memory of a process in bytes: resident pages and page tables. Reading untouched memory needs
-/// tables only: a byte in every 2 MiB takes a page of them each.
+/// Returns the memory of a process in bytes: resident pages and page tables. Reading untouched
+/// memory needs tables only: a byte in every 2 MiB takes a page of them each.
 pub fn resident(process: Pid) -> u64 {
     let [pages, tables] = status(process, ["VmRSS:", "VmPTE:"]);
     pages.saturating_add(tables)
 }
 
-/// The same without pages of files in memory, which processes share.
+/// Like [`resident`], without pages of files in memory, which processes share.
 pub fn unshared(process: Pid) -> u64 {
     let [pages, shared, tables] = status(process, ["VmRSS:", "RssShmem:", "VmPTE:"]);
     pages.saturating_sub(shared).saturating_add(tables)
 }
 
-/// Private memory that a process has mapped, also where it has not touched it.
+/// Returns the size of the private memory that a process has mapped, touched or not.
 pub fn private_memory(process: Pid) -> u64 {
     let [bytes] = status(process, ["VmData:"]);
     bytes
 }
 
-/// Sizes in the status of a process, in bytes.
+/// Returns sizes from the status of a process, in bytes.
 fn status<const N: usize>(process: Pid, names: [&str; N]) -> [u64; N] {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let kib = |name: &str| {
@@ -187,8 +187,8 @@ fn status<const N: usize>(process: Pid, names: [&str; N]) -> [u64; N] {
     names.map(|name| kib(name).unwrap_or(0).saturating_mul(1024))
 }
 
-/// Pins a thread of ours and its children to one processor: switching between a native thread and
-/// us is much slower across two. Dropping it restores the affinity.
+/// Pins a thread of Everett and its children to one processor: switching between a native thread
+/// and its tracer is much slower across two. Dropping it restores the affinity.
 pub struct Pinned {
     before: Option<libc::cpu_set_t>,
 }
@@ -214,7 +214,7 @@ impl Pinned {
     }
 }
 
-/// Gives a process the affinity of this thread.
+/// Sets the affinity of a process to that of this thread.
 pub fn share_affinity(process: Pid) {
     // SAFETY: a set is plain bits on our stack; 0 means this thread. A failure costs only speed.
     unsafe {

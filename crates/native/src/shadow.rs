@@ -1,4 +1,4 @@
-//! The shadow memory of a checked build: writes of the kernel must respect it too.
+//! The shadow memory of a checked build, which writes of the kernel must respect, too.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,13 +15,13 @@ const HEAP_FREED: u8 = 0xfd;
 const AFTER_RETURN: u8 = 0xf5;
 const AFTER_SCOPE: u8 = 0xf8;
 
-/// The first poisoned address of a range, and the kind of error. Before the shadow
-/// exists, everything may be used.
+/// Returns the first poisoned address of a range, and the kind of error. Before the shadow exists,
+/// nothing is poisoned.
 pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
     let end = address.checked_add(size as u64)?;
     let first = address >> 3;
     let count = ((end + 7) >> 3).checked_sub(first)? as usize;
-    // One more byte tells what follows a partly used one.
+    // One more byte of the shadow shows what follows a partly used granule.
     let mut shadow = vec![0; count + 1];
     memory
         .read_exact_at(&mut shadow, first + SHADOW_START)
@@ -45,7 +45,7 @@ pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, 
     Some((bad, kind))
 }
 
-/// Where builds that track initialisation keep their shadow: a set bit marks an uninitialised one.
+/// Base of the shadow of builds that track initialisation: a set bit marks an uninitialised bit.
 const INITIALISATION_SHADOW: u64 = 0x5000_0000_0000;
 
 /// Marks memory that the kernel writes as initialised.

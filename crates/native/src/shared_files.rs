@@ -1,6 +1,6 @@
-//! Files of the model that native processes map. Each has a real file in memory beside it, which
-//! the processes map; the two are synchronised before and after every action of the model. Only one
-//! process runs at a time, so all see the same bytes, and a run without file mappings pays nothing.
+//! Files of the model that native processes map. Each has a real counterpart in memory, which the
+//! processes map; the two are synchronised before and after every action of the model. Only one
+//! process runs at a time, so all see the same bytes. A run without file mappings has no cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::shared_memory::held_by;
 use crate::tracee::{RealMapping, memory_file};
 
 const PAGE_SIZE: u64 = PAGE as u64;
-/// Bytes compared at once.
+/// Number of bytes compared at once.
 const AT_ONCE: u64 = 1 << 18;
 
 /// All mapped files of a run.
@@ -33,19 +33,20 @@ struct SharedFile {
     real: File,
     /// The model's contents at the last synchronisation.
     synced: Bytes,
-    /// The same contents as bytes, for pages that are not all zeros.
+    /// The contents at the last synchronisation as bytes, for pages that are not all zeros.
     known: BTreeMap<u64, Box<[u8]>>,
-    /// Processes may write to it.
+    /// Whether processes may write to the file.
     is_written: bool,
 }
 
 impl SharedFiles {
-    /// Whether no file is mapped.
+    /// Returns whether no file is mapped.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Bytes that processes have written and that the model does not have yet, or more.
+    /// Returns an upper bound of the bytes that processes have written and that the model does not
+    /// have yet.
     pub fn unsynced(&self) -> u64 {
         let written = self.files.values().filter(|shared| shared.is_written);
         let more = written.map(|shared| {
@@ -55,13 +56,14 @@ impl SharedFiles {
         more.sum()
     }
 
-    /// Bytes that the real files hold.
+    /// Returns the number of bytes that the real files hold.
     pub fn held(&self) -> u64 {
         let files = self.files.values();
         files.map(|shared| held_by(&shared.real)).sum()
     }
 
-    /// The real file of one that a process is about to map; read-only if the process may not write.
+    /// Returns the real counterpart of a file that a process is about to map; read-only if the
+    /// process may not write.
     pub fn real_file(
         &mut self,
         host: &Host,
@@ -95,14 +97,14 @@ impl SharedFiles {
         }
     }
 
-    /// A child inherits its parent's mappings.
+    /// Records that a child inherits its parent's mappings.
     pub fn inherit(&mut self, host: &mut Host, parent: u32, child: u32) {
         for file in self.mapped.get(&parent).cloned().unwrap_or_default() {
             self.add(host, child, file);
         }
     }
 
-    /// A process has only these mappings any more.
+    /// Removes all mappings of a process except these.
     pub fn keep_only(&mut self, host: &mut Host, pid: u32, left: &[RealMapping]) {
         let Some(mapped) = self.mapped.get_mut(&pid) else {
             return;
@@ -139,13 +141,13 @@ impl SharedFiles {
         self.files.retain(|inode, _| used.contains(inode));
     }
 
-    /// Processes with file mappings.
+    /// Returns the processes with file mappings.
     pub fn processes(&self) -> Vec<u32> {
         self.mapped.keys().copied().collect()
     }
 
-    /// Synchronises the files of the model and the real ones: changes on
-    /// either side are copied to the other.
+    /// Synchronises the files of the model and the real ones: copies changes on either side to the
+    /// other.
     pub fn sync(&mut self, host: &mut Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
         for (inode, shared) in &mut self.files {
             let Some(bytes) = host.mapped_bytes(*inode) else {
@@ -162,7 +164,7 @@ impl SharedFiles {
 }
 
 impl SharedFile {
-    /// Finds changes made by processes, up to the end of the file. They are taken in parts: where
+    /// Finds changes made by processes, up to the end of the file, and passes them on in parts: if
     /// every other byte has changed, they need many times the memory of the file.
     fn changes(&mut self, len: u64, mut take: impl FnMut(&[(u64, Vec<u8>)])) -> io::Result<()> {
         if !self.is_written {
@@ -189,7 +191,7 @@ impl SharedFile {
             }
             take_all(&mut changes);
         }
-        // Punched pages are zeros.
+        // Pages that were punched out are zeros.
         let gone: Vec<u64> = self.known.keys().copied().collect();
         for number in gone.into_iter().filter(|number| !seen.contains(number)) {
             let end = len.min((number + 1) * PAGE_SIZE);
@@ -201,7 +203,7 @@ impl SharedFile {
         Ok(())
     }
 
-    /// The next data range of the real file, extended to whole pages.
+    /// Returns the next data range of the real file, extended to whole pages.
     fn data_from(&self, at: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
         if at >= end {
             return Ok(None);
@@ -245,8 +247,8 @@ impl SharedFile {
             pages.insert(data / PAGE_SIZE);
             at = (data / PAGE_SIZE + 1) * PAGE_SIZE;
         }
-        // A process that maps a page can write behind the end of the file; if the
-        // file grows, that must not show.
+        // A process that maps a page can write behind the end of the file. If the file grows, those
+        // bytes must not become visible.
         let tail = (bytes.len() != before).then_some(before / PAGE_SIZE);
         pages.extend(tail);
         for number in pages {
@@ -271,7 +273,7 @@ impl SharedFile {
     }
 }
 
-/// Offset of the next data or hole, if any.
+/// Returns the offset of the next data or hole, if any.
 fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     // SAFETY: numbers only.
     let found = unsafe { libc::lseek(file.as_raw_fd(), from as i64, whence) };

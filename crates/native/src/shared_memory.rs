@@ -1,6 +1,6 @@
-//! Memory without a file that native processes share. A page of it lives as long as any process
-//! maps it, also if none has it in its tables any more; so a real file in memory is mapped
-//! instead, which tells how much it holds.
+//! Memory without a file that native processes share. A page of it exists while any process maps
+//! it, even if no page table contains it any more. So a real file in memory is mapped instead,
+//! whose size can be queried.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::tracee::memory_file;
 
-/// So many files are made before those are looked for that nobody maps any more.
+/// Number of files that are created before unmapped ones are searched for.
 const MANY: usize = 64;
 
-/// Bytes that a file in memory holds.
+/// Returns the number of bytes that a file in memory holds.
 pub fn held_by(file: &File) -> u64 {
     /// Bytes in a block of `stat`.
     const BLOCK: u64 = 512;
@@ -27,7 +27,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// A file for a new mapping.
+    /// Creates a file for a new mapping.
     pub fn file(len: u64) -> io::Result<File> {
         let file = memory_file()?;
         file.set_len(len)?;
@@ -43,8 +43,8 @@ impl SharedMemory {
         }
     }
 
-    /// Bytes that it holds. If that is more than `much`, files that nobody
-    /// maps are forgotten; `mapped` are the inodes of the others.
+    /// Returns the number of bytes that the memory holds. If that is more than `much`, forgets
+    /// files that no process maps; `mapped` returns the inodes of the others.
     pub fn held(&self, much: u64, mapped: impl FnOnce() -> BTreeSet<u64>) -> u64 {
         let mut files = self.files.borrow_mut();
         let held = files.iter().map(held_by).sum();
@@ -55,7 +55,7 @@ impl SharedMemory {
         files.iter().map(held_by).sum()
     }
 
-    /// Whether there is any.
+    /// Returns whether there is any shared memory.
     pub fn is_any(&self) -> bool {
         !self.files.borrow().is_empty()
     }

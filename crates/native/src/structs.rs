@@ -8,14 +8,14 @@ use std::path::Path;
 
 use crate::accesses::debug_sections;
 
-/// A member of a struct. Those of nested structs have names with dots.
+/// A member of a struct. Members of nested structs have names with dots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StructMember {
-    /// Its name.
+    /// The name of the member.
     pub name: String,
-    /// Where it begins, in bytes.
+    /// Offset of the member in bytes.
     pub offset: u32,
-    /// How many bytes it has; `None` for an array whose size is not declared.
+    /// Size of the member in bytes; `None` for an array whose size is not declared.
     pub size: Option<u32>,
 }
 
@@ -41,7 +41,8 @@ pub enum LayoutError {
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'a> = DebuggingInformationEntry<Bytes<'a>>;
 
-/// The members of a struct of a program: `struct NAME`, or the NAME of a struct or a typedef.
+/// Returns the members of a struct of a program: `struct NAME`, or the NAME of a struct or a
+/// typedef.
 pub fn struct_members(program: &Path, name: &str) -> Result<Vec<StructMember>, LayoutError> {
     let unreadable = |error: &dyn std::fmt::Display| {
         LayoutError::Unreadable(program.display().to_string(), error.to_string())
@@ -68,15 +69,15 @@ pub fn struct_members(program: &Path, name: &str) -> Result<Vec<StructMember>, L
     }
 }
 
-/// Types that are nested deeper are taken for damaged.
+/// Maximum nesting depth of types; beyond it, debug information is considered damaged.
 const MOST_NESTED: usize = 64;
-/// So are structs with more members.
+/// Maximum number of members of a struct; beyond it, debug information is considered damaged.
 const MOST_MEMBERS: usize = 10_000;
 
-/// An entry: the index of its unit, and where it is in that.
+/// The position of an entry: the index of its unit, and the offset in that unit.
 type Place = (usize, UnitOffset);
 
-/// Reads types. Linked bitcode has entries that refer to those of other units.
+/// A reader of types. Linked bitcode has entries that refer to those of other units.
 struct Reader<'u, 'a> {
     dwarf: &'u gimli::Dwarf<Bytes<'a>>,
     units: Vec<Unit<Bytes<'a>>>,
@@ -95,7 +96,7 @@ impl<'u, 'a> Reader<'u, 'a> {
         self.units[unit].entry(at)
     }
 
-    /// A struct of this name with members, also behind a typedef.
+    /// Returns a struct of this name with members, also behind a typedef.
     fn find(&self, wanted: &str) -> Result<Option<Place>, gimli::Error> {
         for (unit, entries) in self.units.iter().enumerate() {
             let mut entries = entries.entries();
@@ -127,7 +128,7 @@ impl<'u, 'a> Reader<'u, 'a> {
         entry.attr_value(name)?.udata_value()
     }
 
-    /// The type of an entry.
+    /// Returns the type of an entry.
     fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<Place> {
         match entry.attr_value(dw::DW_AT_type)? {
             AttributeValue::UnitRef(at) => Some((unit, at)),
@@ -139,7 +140,7 @@ impl<'u, 'a> Reader<'u, 'a> {
         }
     }
 
-    /// The type behind typedefs and qualifiers.
+    /// Returns the type behind typedefs and qualifiers.
     fn resolve(&self, mut place: Place) -> Result<Option<(Place, DwTag)>, gimli::Error> {
         for _ in 0..MOST_NESTED {
             let entry = self.entry(place)?;
@@ -157,7 +158,7 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(None)
     }
 
-    /// The size of a type in bytes; `None` if it has none that is declared.
+    /// Returns the size of a type in bytes; `None` if it is not declared.
     fn size(&self, place: Place, depth: usize) -> Result<Option<u64>, gimli::Error> {
         let Some((place, tag)) = self.resolve(place)? else {
             return Ok(None);
@@ -185,8 +186,8 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(size.filter(|size| *size > 0))
     }
 
-    /// Adds the members of a struct that begins at `base`. Returns the name of
-    /// one that has no layout in bytes.
+    /// Adds the members of a struct that begins at `base`. Returns the name of a member that has no
+    /// layout in bytes, if there is one.
     fn members(
         &self,
         (unit, at): Place,
@@ -213,7 +214,7 @@ impl<'u, 'a> Reader<'u, 'a> {
             };
             let bits = Self::number(entry, dw::DW_AT_bit_size);
             let offset = match bits {
-                // Bit fields are the bytes that they lie in.
+                // A bit field has the offset of the byte that it starts in.
                 Some(_) => Self::number(entry, dw::DW_AT_data_bit_offset).map(|bit| bit / 8),
                 None => Some(Self::number(entry, dw::DW_AT_data_member_location).unwrap_or(0)),
             };
@@ -242,8 +243,8 @@ impl<'u, 'a> Reader<'u, 'a> {
     }
 }
 
-/// Adds a member; one that shares bytes with the member before it, as bit
-/// fields do, becomes a part of that.
+/// Adds a member. A member that shares bytes with the previous one, as bit fields do, becomes a
+/// part of that.
 fn add(members: &mut Vec<StructMember>, member: StructMember) {
     if let Some(last) = members.last_mut()
         && let Some(size) = last.size

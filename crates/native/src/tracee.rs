@@ -1,5 +1,5 @@
 //! A native thread that stops at every system call. All `unsafe` code of the crate that controls
-//! threads is here and below: what `nix` does not offer.
+//! threads is in this module and its submodules: operations that `nix` does not offer.
 
 mod handlers;
 mod inject;
@@ -24,22 +24,22 @@ use crate::shadow;
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
 
-/// Executes one instruction, and no system call. A plain single step would make a real one: what
-/// lies at an address is up to the guest.
+/// The ptrace request that executes one instruction, but no system call. A plain single step would
+/// make a real call, because the guest decides which instruction is at an address.
 const PTRACE_SYSEMU_SINGLESTEP: libc::c_uint = 32;
 
 /// Why a native thread stopped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// At the entry of a system call, which was not executed.
+    /// The thread is at the entry of a system call, which was not executed.
     Call,
-    /// Before the delivery of a real signal.
+    /// The thread is about to receive a real signal.
     Signal(i32),
-    /// It has created a thread or a process.
+    /// The thread has created a thread or a process.
     Created(Pid),
-    /// It has executed another program.
+    /// The thread has executed another program.
     Executed,
-    /// It has exited.
+    /// The thread has exited.
     Gone,
 }
 
@@ -48,7 +48,7 @@ pub enum Stopped {
 pub(crate) struct Call {
     pub number: u64,
     pub args: [u64; 6],
-    /// It uses the 32-bit calling convention, so its number has another meaning.
+    /// Whether the call uses the 32-bit calling convention, so that its number has another meaning.
     pub is_foreign: bool,
 }
 
@@ -65,7 +65,7 @@ struct Information {
     kind: u8,
     arch: u32,
     place: [u64; 2],
-    /// Number and arguments.
+    /// Number and arguments of the call.
     words: [u64; 7],
 }
 
@@ -75,24 +75,24 @@ pub struct Tracee {
     pub thread: Pid,
     /// The real process.
     pub process: Pid,
-    /// Its descriptor of the channel.
+    /// The thread's descriptor of the channel.
     pub channel: u64,
     memory: Arc<File>,
-    /// It executes a checked build, whose memory has a shadow.
+    /// Whether the thread executes a checked build, whose memory has a shadow.
     pub is_checked: bool,
-    /// It executes a checked build that tracks initialisation.
+    /// Whether the thread executes a checked build that tracks initialisation.
     pub tracks_initialisation: bool,
     /// The first poisoned address that the kernel wrote to, and the kind of error.
     pub violation: Option<(u64, &'static str)>,
-    /// It may share memory with other processes.
+    /// Whether the process may share memory with other processes.
     pub shares: bool,
     /// The signal mask that the last returned handler restores.
     mask_of_frame: Option<u64>,
-    /// `cpuid` faults, so that it can be emulated.
+    /// Whether `cpuid` faults, so that it can be emulated.
     pub faults_at_cpuid: bool,
 }
 
-/// Accesses by the kernel, which respect page protection.
+/// Memory accesses of the kernel, which respect page protection.
 impl Guest for Tracee {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
         let here = (into.as_mut_ptr().cast(), into.len());
@@ -119,7 +119,7 @@ impl Guest for Tracee {
     }
 
     fn can_write(&mut self, address: u64) -> bool {
-        // All threads are stopped: nobody sees that the byte is written again.
+        // All threads are stopped: no thread sees that the byte is written again.
         let mut byte = [0];
         let here = (byte.as_mut_ptr().cast(), byte.len());
         // SAFETY: the byte is ours.
@@ -164,8 +164,8 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// Copies bytes between us and a process. Returns whether everything was copied;
-/// `None` if the machine lacks the call.
+/// Copies bytes between Everett and a process. Returns whether everything was copied; `None` if the
+/// machine lacks the call.
 ///
 /// # Safety
 /// The local bytes must be valid, and ours to read or write.
@@ -196,13 +196,13 @@ unsafe fn transfer(
 pub struct RealMapping {
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// First address behind the mapping.
     pub end: u64,
-    /// It is readable and writable.
+    /// Whether the mapping is readable and writable.
     pub is_data: bool,
-    /// It is shared.
+    /// Whether the mapping is shared.
     pub is_shared: bool,
-    /// Offset in its file.
+    /// Offset of the mapping in its file.
     pub offset: u64,
     /// Inode number of the file; 0 if it has none.
     pub inode: u64,
@@ -228,13 +228,13 @@ impl RealMapping {
     }
 }
 
-/// The mappings of a real process.
+/// Returns the mappings of a real process.
 pub fn mappings_of(process: Pid) -> std::io::Result<Vec<RealMapping>> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
     Ok(maps.lines().filter_map(RealMapping::parse).collect())
 }
 
-/// An unnamed file in memory (`memfd_create`).
+/// Creates an unnamed file in memory (`memfd_create`).
 pub fn memory_file() -> std::io::Result<File> {
     // SAFETY: the name is a constant; the descriptor is new and only ours.
     unsafe {
@@ -253,7 +253,8 @@ fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
 }
 
 impl Tracee {
-    /// The tracee of a thread or process that this one has created; waits until it has stopped.
+    /// Returns the tracee of a thread or process that this one has created; waits until it has
+    /// stopped.
     pub fn child(&self, thread: Pid, is_thread: bool) -> std::io::Result<Tracee> {
         waitpid(thread, Some(WaitPidFlag::__WALL))?;
         let process = if is_thread { self.process } else { thread };
@@ -276,8 +277,8 @@ impl Tracee {
         })
     }
 
-    /// Whether its own mappings let it write a range, where the real
-    /// kernel does not check that for us.
+    /// Returns whether the process's own mappings allow writing to a range, for machines where the
+    /// real kernel does not check that.
     fn is_writable(&self, address: u64, len: usize) -> bool {
         let Some(end) = address.checked_add(len as u64) else {
             return false;
@@ -292,17 +293,17 @@ impl Tracee {
         at >= end
     }
 
-    /// Reads its memory on our behalf, ignoring page protection.
+    /// Reads the memory of the process, ignoring page protection.
     pub fn peek(&self, address: u64, into: &mut [u8]) -> bool {
         self.memory.read_exact_at(into, address).is_ok()
     }
 
-    /// Writes its memory on our behalf, ignoring page protection.
+    /// Writes the memory of the process, ignoring page protection.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.memory.write_all_at(bytes, address).is_ok()
     }
 
-    /// The system call that it is stopped at.
+    /// Returns the system call at which the thread is stopped.
     pub(crate) fn current_call(&self) -> std::io::Result<Call> {
         const ARCH_X86_64: u32 = 0xc000_003e;
         let information = self.information();
@@ -314,7 +315,7 @@ impl Tracee {
         })
     }
 
-    /// The vsyscall at which the seccomp filter trapped it.
+    /// Returns the vsyscall at which the seccomp filter trapped the thread.
     pub(crate) fn trapped_vsyscall(&self) -> std::io::Result<Option<Call>> {
         const SECCOMP: i32 = 1;
         let information = ptrace::getsiginfo(self.thread)?;
@@ -331,24 +332,24 @@ impl Tracee {
         }))
     }
 
-    /// Executes one instruction; a system call is not executed but stops it.
+    /// Executes one instruction; a system call is not executed but stops the thread.
     pub fn step(&mut self) -> std::io::Result<Stopped> {
         loop {
             self.resume(PTRACE_SYSEMU_SINGLESTEP, 0)?;
             let stopped = self.wait()?;
-            // A stop by the watchdog may be late.
+            // A stop by the watchdog may arrive late.
             if stopped != Stopped::Signal(libc::SIGSTOP) {
                 return Ok(stopped);
             }
         }
     }
 
-    /// Reads its registers.
+    /// Reads the registers of the thread.
     pub fn registers(&self) -> std::io::Result<Registers> {
         Ok(ptrace::getregs(self.thread)?)
     }
 
-    /// Sets its registers.
+    /// Sets the registers of the thread.
     pub fn set_registers(&self, registers: Registers) -> std::io::Result<()> {
         match ptrace::setregs(self.thread, registers) {
             Err(Errno::EIO) => Ok(self.set_registers_but_bases(registers)?),
@@ -356,8 +357,9 @@ impl Tracee {
         }
     }
 
-    /// Sets its registers but the bases of segments. A program can set them to any address
-    /// (`wrgsbase`); the kernel does not set them to its own half again, though nothing changes.
+    /// Sets the registers except the bases of segments. A program can set the bases to any address
+    /// (`wrgsbase`), but the kernel refuses to set an address in its own half, even if nothing
+    /// changes.
     fn set_registers_but_bases(&self, registers: Registers) -> nix::Result<()> {
         let r = registers;
         let before = ptrace::getregs(self.thread)?;
@@ -376,13 +378,13 @@ impl Tracee {
         Ok(())
     }
 
-    /// Runs it to its next system call, which is not executed, or to an earlier stop.
+    /// Runs the thread to its next system call, which is not executed, or to an earlier stop.
     pub fn run(&mut self, signal: Option<i32>) -> std::io::Result<Stopped> {
         self.resume(libc::PTRACE_SYSEMU, signal.unwrap_or(0))?;
         self.wait()
     }
 
-    /// Resumes it with a signal of any number (real-time signals have no names).
+    /// Resumes the thread with a signal of any number (real-time signals have no names).
     fn resume(&self, way: libc::c_uint, signal: i32) -> std::io::Result<()> {
         // SAFETY: numbers only.
         let failed = unsafe { libc::ptrace(way, self.thread.as_raw(), 0, signal) != 0 };
@@ -416,7 +418,7 @@ impl Tracee {
         })
     }
 
-    /// Information about the current system call.
+    /// Returns information about the current system call.
     fn information(&self) -> Information {
         const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
         let mut information = Information::default();
@@ -432,7 +434,7 @@ impl Tracee {
         information
     }
 
-    /// Whether it is stopped at the entry or the exit of a system call.
+    /// Returns whether the thread is stopped at the entry or the exit of a system call.
     fn call_stop_side(&self) -> Side {
         const ENTRY: u8 = 1;
         match self.information().kind {
@@ -441,7 +443,7 @@ impl Tracee {
         }
     }
 
-    /// Sets the result of the system call that it is stopped at.
+    /// Sets the result of the system call at which the thread is stopped.
     pub fn answer(&self, result: u64) -> std::io::Result<()> {
         const RAX: usize = std::mem::offset_of!(Registers, rax);
         // SAFETY: two numbers. No other register changes.
@@ -453,7 +455,7 @@ impl Tracee {
         Ok(())
     }
 
-    /// Restarts the system call that it is stopped at.
+    /// Restarts the system call at which the thread is stopped.
     pub fn call_again(&self, number: u64) -> std::io::Result<()> {
         let registers = self.registers()?;
         self.set_registers(Registers {
@@ -464,7 +466,7 @@ impl Tracee {
         })
     }
 
-    /// Detaches from it; it stays stopped.
+    /// Detaches from the thread, which stays stopped.
     pub fn detach(&self) -> std::io::Result<()> {
         Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
     }
@@ -475,8 +477,8 @@ pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
     for tracee in &tracees {
         let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
     }
-    // Others that are ours were perhaps not reaped, and a namespace ends only
-    // after them: nobody waits for that.
+    // Other processes of ours may not have been reaped, and a namespace ends only after them: do
+    // not wait for that.
     if std::thread::panicking() {
         return;
     }
@@ -488,7 +490,7 @@ pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
             if matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..)) {
                 break;
             }
-            // It was about to stop for another reason.
+            // The thread was about to stop for another reason.
             let _ = ptrace::cont(tracee.thread, None);
         }
     }

@@ -10,12 +10,12 @@ use crate::tracee::Tracee;
 /// Variables of a process, by symbol.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// `None` if a symbol is ambiguous.
+    /// Addresses by symbol; `None` if a symbol is ambiguous.
     addresses: BTreeMap<String, Option<u64>>,
 }
 
 impl Variables {
-    /// The variables of a process's program.
+    /// Returns the variables of a process's program.
     pub fn of(program: &Path, tracee: &Tracee) -> std::io::Result<Variables> {
         let bytes = std::fs::read(program)?;
         let mut variables = Variables::default();
@@ -38,7 +38,7 @@ impl Variables {
         Ok(variables)
     }
 
-    /// The address of a variable, if its symbol exists and is unique.
+    /// Returns the address of a variable, if its symbol exists and is unique.
     pub fn address(&self, symbol: &str) -> Option<u64> {
         self.addresses.get(symbol).copied().flatten()
     }

@@ -9,32 +9,33 @@ use crate::tracee::{self, Tracee};
 /// A watcher of a native run. An event is a line of the log of system calls, which must be
 /// enabled; events are counted from 1.
 pub trait Watcher {
-    /// An event happened. `false` stops the run here.
+    /// Handles an event. Returning `false` stops the run here.
     fn event(&mut self, _number: usize, _line: &str, _clock_ns: u64) -> bool {
         true
     }
 
-    /// A process or thread is about to exit, which will be the event of this
-    /// number. `false` stops the run before.
+    /// Called when a process or thread is about to exit, which will be the event of this number.
+    /// Returning `false` stops the run before.
     fn before_exit(&mut self, _number: usize) -> bool {
         true
     }
 
-    /// All threads wait for a live standard input. No bytes are its end; `None`
+    /// Called when all threads wait for a live standard input. An empty result is its end; `None`
     /// supplies nothing and ends the run.
     fn input(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Whether it sees output as it happens.
+    /// Returns whether the watcher receives output as it is written.
     fn sees_output(&self) -> bool {
         false
     }
 
-    /// A process has written to standard output or standard error.
+    /// Handles output that a process has written to standard output or standard error.
     fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
-    /// The run is stopped, at its end or earlier. Its remaining processes exist until this returns.
+    /// Called when the run is stopped, at its end or earlier. Its remaining processes exist until
+    /// this returns.
     fn stopped(&mut self, _world: &mut StoppedRun<'_>) {}
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct StoppedThread<'w> {
     pub name: TaskName,
     pub tracee: &'w mut Tracee,
     pub program: PathBuf,
-    /// The system call that it is stopped at, not answered yet.
+    /// The system call at which the thread is stopped, not answered yet.
     pub pending_call: Option<u64>,
 }
 
@@ -59,20 +60,20 @@ pub struct StoppedRun<'w> {
 }
 
 /// A process that was handed over to a debugger. It is stopped; its next system call raises SIGSYS,
-/// since it is no longer answered.
+/// since it is no longer traced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DetachedProcess {
     /// The real process.
     pub process: i32,
     /// The real thread that ran last.
     pub thread: i32,
-    /// The program that it executes.
+    /// The program that the process executes.
     pub program: PathBuf,
 }
 
 impl StoppedRun<'_> {
-    /// Detaches from the process that ran last, or from another one if that is
-    /// gone. `None` if no process is left.
+    /// Detaches from the process that ran last, or from another one if that has exited. `None` if
+    /// no process is left.
     pub fn detach(&mut self) -> std::io::Result<Option<DetachedProcess>> {
         let is_running = |thread: &StoppedThread<'_>| thread.name == self.running;
         let of_process = |thread: &StoppedThread<'_>| thread.name.pid == self.running.pid;

@@ -1,5 +1,5 @@
-//! The watchdog: interrupts native threads that compute for long without a system call, so
-//! that virtual time passes for them.
+//! The watchdog: interrupts native threads that compute for long without a system call, so that
+//! virtual time passes for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use nix::unistd::Pid;
 use crate::memory_account::MemoryAccount;
 use crate::sandbox;
 
-/// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a
-/// loaded machine the same computation must not be interrupted earlier.
+/// The time for which a thread may compute before it is interrupted. This is CPU time, not
+/// wall-clock time: on a loaded machine the same computation must not be interrupted earlier.
 pub const PATIENCE: Duration = Duration::from_millis(50);
-/// How often the memory of the running process is looked at: a process
-/// can touch some gigabytes a second.
+/// The interval at which the memory of the running process is checked: a process can touch some
+/// gigabytes a second.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Watches the running thread.
@@ -22,7 +22,7 @@ pub struct Watchdog {
     /// Real process and thread, a number that changes with every stretch (0 if no thread runs),
     /// and the stretch that was too long.
     watched: Arc<[AtomicU64; 4]>,
-    /// By how much the memory of the running process may grow, and whether it has grown more.
+    /// The allowed growth of the running process's memory, and whether it was exceeded.
     memory: Arc<(AtomicU64, AtomicBool)>,
     over: Arc<AtomicBool>,
     stretches: u64,
@@ -38,8 +38,7 @@ impl Watchdog {
         let (seen, stop, allowance) = (watched.clone(), over.clone(), memory.clone());
         let watcher = std::thread::spawn(move || {
             let (mut last, mut since, mut looks) = (0, Duration::ZERO, 0);
-            // The process whose memory was looked at last, and its
-            // memory when the allowance was set.
+            // The process whose memory was checked last, and its memory when the allowance was set.
             let mut base = (0, 0, 0);
             while !stop.load(Ordering::Relaxed) {
                 std::thread::park_timeout(LOOK);
@@ -84,7 +83,7 @@ impl Watchdog {
         }
     }
 
-    /// A thread starts to run.
+    /// Starts a stretch of a thread that is about to run.
     pub fn watch(&mut self, process: i32, thread: i32) {
         self.stretches += 1;
         self.watched[0].store(process as u64, Ordering::Relaxed);
@@ -92,25 +91,25 @@ impl Watchdog {
         self.watched[2].store(self.stretches, Ordering::Release);
     }
 
-    /// Whether the watchdog has interrupted the stretch that just ended. A late stop, for a stretch
-    /// that had ended by itself, does not count.
+    /// Returns whether the watchdog has interrupted the stretch that just ended. A late stop, for a
+    /// stretch that had ended by itself, does not count.
     pub fn has_interrupted(&self) -> bool {
         self.watched[3].load(Ordering::Acquire) == self.stretches
     }
 
-    /// Whether the memory of a process has grown by more than it may;
-    /// asked until the next allowance.
+    /// Returns whether the memory of a process has grown by more than allowed since the last
+    /// allowance.
     pub fn has_seen_much_memory(&self) -> bool {
         self.memory.1.load(Ordering::Relaxed)
     }
 
-    /// Lets the memory of the running process grow by so much from now on.
+    /// Sets the allowed growth of the running process's memory from now on.
     pub fn allow(&self, bytes: u64) {
         self.memory.0.store(bytes, Ordering::Relaxed);
         self.memory.1.store(false, Ordering::Relaxed);
     }
 
-    /// The thread has stopped.
+    /// Ends the stretch of a thread that has stopped.
     pub fn stop_watching(&mut self) {
         self.watched[2].store(0, Ordering::Release);
     }
@@ -124,7 +123,7 @@ fn interrupt(process: i32, thread: i32) {
     }
 }
 
-/// CPU time of a process; zero if it does not exist.
+/// Returns the CPU time of a process; zero if it does not exist.
 pub(crate) fn processor_time(process: i32) -> Duration {
     // As `clock_getcpuclockid` computes it, which musl restricts to our own processes.
     const SCHEDULED: i32 = 2;

@@ -24,15 +24,15 @@ thread_local! {
     static ZYGOTES: RefCell<[Option<Zygote>; 2]> = const { RefCell::new([None, None]) };
 }
 
-/// What a program is started with.
+/// The parameters of the start of a program.
 pub struct Start<'a> {
     /// The program.
     pub program: &'a Path,
-    /// Its arguments, name included.
+    /// The program's arguments, including its name.
     pub args: &'a [Vec<u8>],
-    /// Its environment.
+    /// The program's environment.
     pub env: &'a [Vec<u8>],
-    /// The channel of which it has one end.
+    /// The channel of which the program has one end.
     pub channel: &'a Channel,
 }
 
@@ -65,7 +65,7 @@ struct Zygote {
     template: Option<Tracee>,
     /// The channel over which its forks receive files.
     channel: Channel,
-    /// The namespace in which it and its forks are, if there is one. It goes when the zygote does.
+    /// The namespace of the zygote and its forks, if there is one. It is dropped with the zygote.
     _namespace: Option<Namespace>,
 }
 
@@ -91,7 +91,7 @@ impl Zygote {
         Ok(zygote)
     }
 
-    /// A fork that is stopped where the zygote is. It is a child of ours, not of the
+    /// Creates a fork that is stopped where the zygote is. It is a child of Everett, not of the
     /// zygote, which could not reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
         let refused = || io::Error::other("the real machine refuses to create more processes");
@@ -110,7 +110,7 @@ impl Zygote {
         let given = self.channel.send_file(copy, start.channel.process_end())?;
         self.channel.close_file(copy, copy.channel)?;
         copy.channel = given;
-        // A name without a slash is not looked up in the search path.
+        // A name without a slash must not be looked up in the search path.
         let mut path = std::path::absolute(start.program)?
             .into_os_string()
             .into_vec();
@@ -132,7 +132,7 @@ impl Zygote {
         }
         match copy.inject_exec([room, argv, envp, 0, 0, 0])? as i64 {
             0 if copy.registers().is_ok() => Ok(()),
-            // The real kernel has killed it without saying why.
+            // The real kernel has killed the process without giving a reason.
             0 => {
                 let program = start.program.display();
                 Err(io::Error::other(format!("{program} cannot be executed")))
@@ -146,7 +146,7 @@ impl Drop for Zygote {
     fn drop(&mut self) {
         let template = self.template.take();
         if let Some(template) = &template {
-            // Whatever descends from it is in its group, which exists as long as it is not reaped.
+            // All descendants are in its group, which exists until it is reaped.
             let group = Pid::from_raw(-template.process.as_raw());
             let _ = nix::sys::signal::kill(group, Signal::SIGKILL);
         }
@@ -154,8 +154,8 @@ impl Drop for Zygote {
     }
 }
 
-/// A NULL-terminated array of pointers, followed by the strings, laid out for an
-/// address; a multiple of eight bytes.
+/// Lays out a NULL-terminated array of pointers, followed by the strings, for an address. The size
+/// is a multiple of eight bytes.
 pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
     let mut next = at + 8 * (strings.len() as u64 + 1);
     let mut list = Vec::new();
@@ -260,13 +260,13 @@ mod tests {
         std::fs::remove_file(&program).unwrap();
     }
 
-    /// Replaces the code of the gate, as no guest can, and injects a call.
+    /// Replaces the code of the gate, which no guest can do, and injects a call.
     fn hijack(code: &[u8]) -> String {
         let mut one = start_one();
         one.set_up_program(&[7; 16]).unwrap();
         assert!(one.poke(gate::GATE, code));
         let error = one.inject_call(11, [0x1000, 4096, 0, 0, 0, 0]).unwrap_err();
-        // It was killed: it has no registers any more.
+        // The process was killed, so it has no registers any more.
         let gone = one.registers().is_err() || one.step().unwrap() == Stopped::Gone;
         assert!(gone);
         kill_all_tracees(vec![one]);

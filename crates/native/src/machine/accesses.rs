@@ -15,7 +15,7 @@ use crate::tracee::{Registers, Stopped, Tracee};
 const BREAKPOINT: u8 = 0xcc;
 
 impl NativeConfig {
-    /// The accesses at which the threads of a run stop.
+    /// Creates the accesses at which the threads of a run stop.
     pub(super) fn access_points(
         &self,
         oracle: &NativeOracle,
@@ -41,21 +41,21 @@ impl NativeConfig {
 }
 
 impl NativeThread {
-    /// Whether a system call is one of the allocator: the model's allocator makes
-    /// none. Waiting is never internal.
+    /// Returns whether a system call is made by the allocator. The model's allocator makes none.
+    /// Waiting is never internal.
     pub(super) fn is_in_allocator(&self, call: u64) -> bool {
         self.allocator_call.is_some() && call != call_numbers::FUTEX
     }
 }
 
 impl NativeMachine<'_> {
-    /// Whether a system call of a thread is one of its allocator.
+    /// Returns whether a system call of a thread is made by its allocator.
     pub(super) fn is_of_allocator(&self, name: TaskName, call: u64) -> bool {
         let native = self.threads.get(&name);
         native.is_some_and(|native| native.is_in_allocator(call))
     }
 
-    /// Whether other threads can reach the memory of a thread.
+    /// Returns whether other threads can reach the memory of a thread.
     fn shares_memory(&self, name: TaskName) -> bool {
         let native = self.threads.get(&name);
         let mut others = self.threads.keys();
@@ -63,7 +63,7 @@ impl NativeMachine<'_> {
             || others.any(|other| other.pid == name.pid && other.tid != name.tid)
     }
 
-    /// Lets a thread that is about to run stop at accesses while others can reach its memory.
+    /// Enables the stops of a thread that is about to run, if other threads can reach its memory.
     pub(super) fn update_access_points(&mut self, name: TaskName) {
         if self.access_points.is_off() {
             return;
@@ -84,7 +84,7 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// Lets no thread stop at accesses any more.
+    /// Removes all access points.
     pub(super) fn remove_access_points(&mut self) {
         if self.access_points.is_off() {
             return;
@@ -153,7 +153,7 @@ impl NativeMachine<'_> {
         Ok(Some(AtAllocator::GoesOn))
     }
 
-    /// Whether a thread is chosen here: by the trace, or by the random schedule.
+    /// Returns whether a thread is chosen here, by the trace or by the random schedule.
     fn is_decided_at(&mut self, name: TaskName, address: u64, halfway: bool) -> bool {
         let point = self.access_points.named(name, address, halfway);
         if let Source::Trace(_) = self.oracle.source() {
@@ -167,7 +167,8 @@ impl NativeMachine<'_> {
         is_decided
     }
 
-    /// Changes the priority of the running thread. Returns whether a thread must be chosen.
+    /// Applies an event to the priority of the running thread. Returns whether a thread must be
+    /// chosen.
     fn apply_event(&mut self, name: TaskName, event: &Event) -> bool {
         let Some(priorities) = &mut self.oracle.priorities else {
             return false;
@@ -181,14 +182,15 @@ impl NativeMachine<'_> {
         true
     }
 
-    /// A thread computes for long: others must run before it.
+    /// Lowers the priority of a thread that computes for long, so that others run before it.
     pub(super) fn lower_priority(&mut self, name: TaskName) {
         if let Some(priorities) = &mut self.oracle.priorities {
             priorities.yields(name.tid);
         }
     }
 
-    /// A thread is about to make a system call, before which the model chooses a thread anyway.
+    /// Counts the event of a thread that is about to make a system call. The model chooses a thread
+    /// before the call anyway.
     pub(super) fn count_call_event(&mut self, name: TaskName, call: u64) {
         if self.access_points.is_off()
             || self.oracle.priorities.is_none()

@@ -21,13 +21,13 @@ use crate::replacements;
 use crate::sandbox::SandboxKind;
 use crate::tracee::{Stopped, Tracee};
 
-/// What a stop of a thread has to do with the allocator.
+/// The relation of a thread's stop to the allocator and to other breakpoints.
 pub(super) enum AtAllocator {
-    /// Nothing.
+    /// The stop has another reason.
     Not,
-    /// It was the entry or the exit of the allocator; the thread continues.
+    /// The stop was handled; the thread continues.
     GoesOn,
-    /// It was, and the thread stopped again for another reason.
+    /// The stop was handled, and the thread stopped again for this reason.
     Stopped(Stopped),
     /// The thread is held, so that others can run.
     Waits,
@@ -36,12 +36,12 @@ pub(super) enum AtAllocator {
 }
 
 impl NativeConfig {
-    /// The allocators of all programs, if the run must watch them; otherwise none.
+    /// Returns the allocators of all programs, if the run must watch them; otherwise none.
     pub(super) fn allocators(&self, source: &Source) -> Result<Vec<Allocator>, NativeError> {
-        // Where the order of threads is explored, system calls of allocators must be told from
-        // those of the program: the model has an allocator of its own, which makes none.
+        // If the order of threads is explored, system calls of allocators must be distinguished
+        // from those of the program: the model's own allocator makes none.
         let watched = self.asks_about_allocations(source) || self.host.options.scheduler.preempts();
-        // Programs that cannot be read are told of before they are started.
+        // Programs that cannot be read are reported before they are started.
         let mut all = self.all_known().collect::<std::io::Result<Vec<_>>>()?;
         if !watched {
             all.clear();
@@ -49,12 +49,12 @@ impl NativeConfig {
         Ok(all.iter().map(|known| known.allocator.clone()).collect())
     }
 
-    /// What is known of all programs, by image number.
+    /// Returns the facts about all programs, by image number.
     fn all_known(&self) -> impl Iterator<Item = std::io::Result<Arc<KnownProgram>>> {
         self.programs.iter().map(|program| self.known.get(program))
     }
 
-    /// What is known of a program that could be read before.
+    /// Returns the facts about a program, if its file can be read.
     fn known_program(&self, image: usize) -> Option<Arc<KnownProgram>> {
         self.known.get(self.programs.get(image)?).ok()
     }
@@ -65,7 +65,7 @@ impl NativeConfig {
         Some(self.known.lines(program))
     }
 
-    /// Whether the model is asked about allocations.
+    /// Returns whether the model is asked about allocations.
     pub(super) fn asks_about_allocations(&self, source: &Source) -> bool {
         let mut all = self.all_known().flatten();
         all.any(|known| known.allocator.bounds_memory())
@@ -77,7 +77,7 @@ impl NativeConfig {
             }
     }
 
-    /// The sandbox that its programs need.
+    /// Returns the sandbox that the programs need.
     pub(super) fn kind(&self) -> SandboxKind {
         let mut all = self.all_known().flatten();
         match all.any(|known| known.allocator.tracks_initialisation) {
@@ -145,7 +145,7 @@ impl NativeConfig {
         Ok(Races::watch(&lines, &places, self.race_skips, tracee)?)
     }
 
-    /// Load bias of the first program.
+    /// Returns the load bias of the first program.
     fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
         Ok(match self.known_program(0) {
             Some(known) => known.allocator.bias_of(tracee)?,
@@ -156,7 +156,7 @@ impl NativeConfig {
 
 impl NativeMachine<'_> {
     /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are
-    /// excluded: the model does not know them.
+    /// excluded, because the model does not have them.
     pub(crate) fn ask_memory_call_fault(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));
@@ -265,7 +265,7 @@ impl NativeMachine<'_> {
         })
     }
 
-    /// Lets a thread that has called a replaced function return from it at once.
+    /// Makes a thread that has called a replaced function return from it at once.
     fn at_replaced(&mut self, name: TaskName) -> Result<bool, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
@@ -362,7 +362,7 @@ impl NativeMachine<'_> {
         })
     }
 
-    /// A process exits by itself: reports unreachable blocks, if leaks are looked for.
+    /// Searches for unreachable blocks when a process exits by itself, if leaks are findings.
     pub(super) fn find_leaks(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let threads = self
             .threads
@@ -390,7 +390,7 @@ impl NativeMachine<'_> {
         }))
     }
 
-    /// A thread is about to execute a program, which may be a checked build.
+    /// Records whether a program that a thread is about to execute is a checked build.
     pub(super) fn set_checks(config: &NativeConfig, image: usize, tracee: &mut Tracee) {
         let known = config.known_program(image);
         let allocator = known.as_ref().map(|known| &known.allocator);
@@ -427,7 +427,7 @@ impl NativeMachine<'_> {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// A checked build reports a bug.
+    /// Returns the finding that a checked build reports.
     pub(super) fn reported(
         &mut self,
         name: TaskName,
@@ -451,7 +451,7 @@ impl NativeMachine<'_> {
         self.record_stack_of(name, behind, SEARCHED)
     }
 
-    /// Notes where a planned fault has happened, if one has.
+    /// Records the call stack of a planned fault, if one has happened.
     pub(super) fn note_injected(&mut self, name: TaskName) -> Result<(), NativeError> {
         if !std::mem::take(&mut self.oracle.has_injected) {
             return Ok(());
@@ -489,7 +489,7 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// Supplies bytes for `everett_make_symbolic` and its like.
+    /// Supplies bytes for `everett_make_symbolic` and similar calls.
     pub(super) fn supply_symbolic_input(&mut self, name: TaskName, call: Call) {
         let [text, address, size, ..] = call.args;
         if size == 0 {
@@ -505,7 +505,8 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// Whether the trace ends with a fault that the program handles, and this may be it.
+    /// Returns whether the trace ends with a fault that the program handles, and this signal may be
+    /// it.
     pub(super) fn expects_fault(&self, signal: i32) -> bool {
         const KINDS: [(BugKind, i32); 9] = [
             (BugKind::NullPointer, libc::SIGSEGV),
@@ -523,14 +524,14 @@ impl NativeMachine<'_> {
             && kinds.any(|(kind, by)| *by == signal && self.oracle.expects(*kind))
     }
 
-    /// Real code faulted.
+    /// Ends the run after a fault of real code.
     pub(super) fn crashed(
         &mut self,
         name: TaskName,
         signal: i32,
     ) -> Result<Option<NativeEnd>, NativeError> {
         let native = &self.threads[&name];
-        // The thread may be gone already.
+        // The thread may not exist any more.
         let registers = native.tracee.registers().ok();
         let address = registers.map_or(0, |registers| registers.rip);
         let program = self.config.programs[usize::from(native.image.0)].clone();

@@ -1,6 +1,6 @@
-//! Dynamically linked programs, while their loader runs. The calls of the loader are not
-//! the program's own: the bitcode has no loader, so they take no time, are no scheduling
-//! points and cannot be made to fail.
+//! Dynamically linked programs while their loader runs. The calls of the loader are not the
+//! program's own: the bitcode has no loader, so they take no time, are no scheduling points and
+//! cannot be made to fail.
 
 use everett_linux::{Stream, TaskName};
 
@@ -24,14 +24,14 @@ pub(super) fn begin(tracee: &mut Tracee) -> std::io::Result<Option<(u64, u8)>> {
 }
 
 impl NativeMachine<'_> {
-    /// Whether the program of a thread is being loaded.
+    /// Returns whether the program of a thread is being loaded.
     pub(super) fn is_loading(&self, name: TaskName) -> bool {
         let native = self.threads.get(&name);
         native.is_some_and(|native| native.loading.is_some())
     }
 
-    /// A thread hit a breakpoint. Returns `true` if it is the entry point of its
-    /// program, where it is stopped now.
+    /// Handles a thread that hit a breakpoint. Returns `true` if that is the entry point of its
+    /// program, where the thread is stopped now.
     pub(super) fn finish_loading(&mut self, name: TaskName) -> Result<bool, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
@@ -52,7 +52,8 @@ impl NativeMachine<'_> {
         Ok(true)
     }
 
-    /// Fails if a process exits before its program was loaded: that says nothing about the trace.
+    /// Fails if a process exits before its program was loaded: such a run says nothing about the
+    /// trace.
     pub(super) fn expect_loaded(&mut self, name: TaskName) -> Result<(), NativeError> {
         if !self.is_loading(name) {
             return Ok(());

@@ -35,27 +35,27 @@ const POPULATING: [u64; 2] = [22, 23];
 /// `PROT_WRITE`.
 const WRITE: u64 = 2;
 
-/// The model makes at most this part of the memory of a run without a look at it.
+/// The part of the memory limit that the model may allocate between two checks.
 const UNCHECKED_PART: u64 = 64;
 
-/// Copies of what a process has written to a mapped file.
+/// Number of copies of data that a process has written to a mapped file.
 const COPIES: u64 = 2;
-/// Calls after which shared memory may be in the tables of no process.
+/// Calls that may remove shared memory from the page tables of all processes.
 const HIDING: [u64; 3] = [
     call_numbers::MADVISE,
     call_numbers::MUNMAP,
     call_numbers::MREMAP,
 ];
-/// Shared memory of this part of the limit is looked at more closely.
+/// The part of the memory limit above which shared memory is checked precisely.
 const MUCH_SHARED_PART: u64 = 8;
-/// So much of mapped files may be copied without a look at the memory.
+/// Size of data in mapped files that may be copied without a memory check.
 const LITTLE_UNSYNCED: u64 = 1 << 20;
 
 /// End of the addresses of programs.
 const ADDRESSES: u64 = 0x8000_0000_0000;
 
-/// Whether `shmat` would put a segment over the gate. Addresses are rounded
-/// down where the call allows that.
+/// Returns whether `shmat` would map a segment over the gate. Addresses are rounded down if the
+/// call allows that.
 pub(super) fn shares_gate(host: &Host, call: &Call) -> bool {
     let size = host.shared_memory_size(call.args[0] as u32);
     size.is_some_and(|size| gate::overlaps(call.args[1], size))
@@ -103,7 +103,8 @@ impl NativeMachine<'_> {
         Ok(served)
     }
 
-    /// Asks whether a call fails only if it succeeds.
+    /// Maps memory, and asks afterwards whether the call fails: only successful calls can be made
+    /// to fail.
     fn map_or_fail(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
         let served = self.map(name, call)?;
         let CallOutcome::Done(start, _) = served else {
@@ -177,7 +178,7 @@ impl NativeMachine<'_> {
         }
         let may_be_much =
             populates || self.asked > self.config.max_memory || call.number == call_numbers::BRK;
-        // What is populated is used at once.
+        // Populated memory is used at once.
         let soon = if populates { more } else { 0 };
         if !may_be_much || self.used_memory().saturating_add(soon) <= self.config.max_memory {
             return Ok(None);
@@ -200,7 +201,7 @@ impl NativeMachine<'_> {
         Ok(refusal)
     }
 
-    /// Says that memory was refused if that is because of our bound on the address space.
+    /// Records that memory was refused because of Everett's limit on the address space.
     fn note_bound(&mut self, name: TaskName, call: &Call, result: u64) {
         let Some(native) = self.threads.get(&name) else {
             return;
@@ -217,7 +218,8 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// Whether a process has so much memory that it gets no more but what it only reserves.
+    /// Returns whether a request exceeds the private memory that a process may have, not counting
+    /// memory that it only reserves.
     fn exceeds_promise(&mut self, name: TaskName, call: &Call, more: u64) -> bool {
         let flags = call.args[3];
         let is_private = call.number == call_numbers::MREMAP
@@ -269,7 +271,7 @@ impl NativeMachine<'_> {
             call_numbers::MMAP if call.args[3] & FIXED != 0 => call.args[0]..call.args[0] + more,
             _ => 0..0,
         };
-        // What the kernel and this program have put there is not the program's.
+        // Mappings of the kernel and of Everett do not belong to the program.
         let is_own = |mapping: &RealMapping| {
             mapping.start < ADDRESSES && !gate::overlaps(mapping.start, mapping.end - mapping.start)
         };
@@ -301,8 +303,8 @@ impl NativeMachine<'_> {
         })
     }
 
-    /// Checks the time always, since a single call can move much memory, and the rest from time to
-    /// time, more often the more memory could be used.
+    /// Checks the time at every call, since a single call can move much memory. Checks the other
+    /// limits periodically, the more often the more memory could be used.
     pub(super) fn check_limits_periodically(&self) -> Option<NativeEnd> {
         if let Some(end) = self.check_time() {
             return Some(end);
@@ -312,17 +314,18 @@ impl NativeMachine<'_> {
         } else {
             64
         };
-        // What the model keeps of a call is at most what it made since then.
+        // The model keeps at most what it has allocated since the last check.
         let made = made_bytes().saturating_sub(self.made_when_checked.get());
         let is_much = made > self.config.max_memory / UNCHECKED_PART;
         let is_seen = is_much || self.watchdog.has_seen_much_memory();
-        // Shared memory can be filled and taken out of the tables call by call.
+        // Shared memory can be filled and removed from the page tables call by call.
         let hides = self.shared_memory.is_any() && HIDING.contains(&self.last_call);
         let is_due = self.calls.is_multiple_of(pause) || is_seen || hides;
         is_due.then(|| self.check_limits()).flatten()
     }
 
-    /// The end of a run that takes too much memory of the real machine, or too long.
+    /// Checks limits. Returns the end of a run that uses too much memory of the real machine, or
+    /// takes too long.
     pub(crate) fn check_limits(&self) -> Option<NativeEnd> {
         let most = self.config.max_memory;
         self.made_when_checked.set(made_bytes());
@@ -334,7 +337,7 @@ impl NativeMachine<'_> {
         self.check_time()
     }
 
-    /// Before a host of a world goes on: it may take what other hosts have left.
+    /// Allows a host of a world that is about to run the memory that other hosts have left.
     pub(crate) fn share_memory(&self) {
         if !self.watchdog.has_seen_much_memory() {
             let most = self.config.max_memory;
@@ -343,9 +346,9 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// After a host of a world has run: notes its memory for the others, and whether it is
-    /// too much. Looking at it takes longer than many hosts run for, so that is done only
-    /// after it had time to take much.
+    /// Records the memory of a host of a world after it has run, and checks the limit. The check
+    /// takes longer than many hosts run, so it is done only if there was enough time to allocate
+    /// much.
     pub(crate) fn check_memory(&mut self) -> Option<NativeEnd> {
         const ENOUGH_FOR_MUCH: Duration = Duration::from_millis(2);
         let processes = self.processes().into_iter();
@@ -358,14 +361,14 @@ impl NativeMachine<'_> {
         self.check_limits()
     }
 
-    /// The end of a run that takes too long.
+    /// Checks the time. Returns the end of a run that takes too long.
     fn check_time(&self) -> Option<NativeEnd> {
         let is_late = self.config.deadline.as_ref().is_some_and(|late| late());
         is_late.then_some(NativeEnd::Limit(NativeLimit::Time))
     }
 
-    /// The end of a run whose processes have written so much to mapped files that the copies
-    /// of the model have no room.
+    /// Returns the end of a run whose processes have written so much to mapped files that there is
+    /// no memory for the copies of the model.
     pub(super) fn check_mapped_files(&self) -> Option<NativeEnd> {
         let more = self.shared_files.unsynced();
         if more < LITTLE_UNSYNCED {
@@ -377,7 +380,7 @@ impl NativeMachine<'_> {
         (used > most).then_some(NativeEnd::Limit(NativeLimit::Memory(most)))
     }
 
-    /// Inodes of the files that processes map.
+    /// Returns the inodes of the files that processes map.
     fn mapped_inodes(&self) -> BTreeSet<u64> {
         let mappings = self.processes().into_iter().map(mappings_of);
         let mappings = mappings.filter_map(Result::ok).flatten();
@@ -389,7 +392,8 @@ impl NativeMachine<'_> {
         threads.map(|native| native.tracee.process).collect()
     }
 
-    /// Memory of all processes, also of other hosts, and our own that counts.
+    /// Returns the memory of all processes, also of other hosts, and Everett's own memory that
+    /// counts.
     fn used_memory(&self) -> u64 {
         let own = resident(nix::unistd::getpid()).saturating_sub(self.own_memory);
         let unshared: u64 = self.processes().into_iter().map(unshared).sum();
@@ -401,7 +405,7 @@ impl NativeMachine<'_> {
         used + self.account.others() + own
     }
 
-    /// Maps memory of the real kernel; contents of files come from the model.
+    /// Maps memory in the real process; the contents of files come from the model.
     fn map(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
         let [address, len, protection, flags, _, offset] = call.args;
         let Some(native) = self.threads.get_mut(&name) else {
@@ -439,7 +443,7 @@ impl NativeMachine<'_> {
             Err(errno) => return Ok(CallOutcome::Done(errno.result(), Vec::new())),
         };
         let Some(mut file) = file else {
-            // A file that always reads as zeros is anonymous memory.
+            // A file that always reads as zeros is mapped as anonymous memory.
             let args = [address, len, protection, flags | ANONYMOUS, u64::MAX, 0];
             let result = native
                 .tracee
@@ -484,8 +488,8 @@ impl NativeMachine<'_> {
         Ok(CallOutcome::Done(start, Vec::new()))
     }
 
-    /// Maps a copy for a private mapping of a file that is never written: most
-    /// of these are parts of libraries.
+    /// Maps a copy for a private mapping of a file that is never written: most of these are parts
+    /// of libraries.
     fn map_copy(
         &mut self,
         name: TaskName,
@@ -521,7 +525,7 @@ impl NativeMachine<'_> {
         Ok(CallOutcome::Done(start, Vec::new()))
     }
 
-    /// Maps the real file that stands for one of the model; the descriptor argument is replaced.
+    /// Maps the real file that represents a file of the model; replaces the descriptor argument.
     fn map_real(
         &mut self,
         name: TaskName,
@@ -591,7 +595,7 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// Finds the files that a process still maps.
+    /// Updates the set of files that a process still maps.
     pub(crate) fn update_mapped_files(&mut self, pid: u32) -> Result<(), NativeError> {
         if self.shared_files.is_empty() {
             return Ok(());
@@ -608,19 +612,19 @@ impl NativeMachine<'_> {
     }
 }
 
-/// Size of the shared mappings of a process.
+/// Returns the size of the shared mappings of a process.
 fn shared(process: Pid) -> Result<u64, NativeError> {
     let mappings = mappings_of(process)?;
     let shared = mappings.iter().filter(|mapping| mapping.is_shared);
     Ok(shared.map(|mapping| mapping.end - mapping.start).sum())
 }
 
-/// Whether the result of a system call is an error.
+/// Returns whether the result of a system call is an error.
 fn is_error(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
 }
 
-/// The error of a call that would change the gate.
+/// Returns the error of a call that would change the gate.
 fn gate_error(call: &Call) -> Option<Errno> {
     /// `MREMAP_FIXED`.
     const TO_FIXED: u64 = 2;
@@ -641,7 +645,7 @@ fn gate_error(call: &Call) -> Option<Errno> {
     }
 }
 
-/// Whether a call affects only the process itself, nothing else of the machine.
+/// Returns whether a call affects only the process itself, nothing else of the machine.
 fn affects_only_itself(call: &Call) -> bool {
     const SET_GS: u64 = 0x1001;
     const GET_GS: u64 = 0x1004;

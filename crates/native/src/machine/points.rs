@@ -1,5 +1,5 @@
-//! Preemption between system calls: runs a native thread to the point where the vm
-//! switched threads, and switches there.
+//! Preemption between system calls: runs a native thread to the point where the vm switched
+//! threads, and switches there.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,28 @@ use crate::operands::{Accesses, LONGEST, execute_without_write, instruction_at, 
 use crate::points::{Lines, Ranges, ScriptPoint};
 use crate::tracee::{Registers, Stopped, Tracee};
 
-/// The most single-stepped instructions for one point.
+/// Maximum number of single-stepped instructions for one point.
 const MAX_STEPS: u32 = 100_000;
 const BREAKPOINT: u8 = 0xcc;
 
-/// How far a thread has come on its way to a point. It may stop for other reasons in between, such
+/// The progress of a thread towards a point. The thread may stop for other reasons in between, such
 /// as a call that only manages memory.
 #[derive(Clone, Default)]
 pub(super) struct Progress {
     /// Number of the point.
     point: Option<usize>,
-    /// Accesses of the line so far. One that is checked is counted at its check: a thread that is
-    /// preempted behind that would make the access unchecked.
+    /// Number of accesses of the line so far. A checked access is counted at its check: a thread
+    /// that is preempted after the check would make the access unchecked.
     accesses: i64,
-    /// Accesses that were checked and not made yet.
+    /// Number of accesses that were checked and not made yet.
     checked: u32,
-    /// Where it must stop outside of the line: at its starts, and behind its calls.
+    /// Addresses outside of the line at which the thread must stop: the starts of the line, and
+    /// behind its calls.
     stops: Vec<u64>,
 }
 
 impl Progress {
-    /// What counts of the accesses of an instruction.
+    /// Returns the accesses of an instruction that count: none if they were counted at their check.
     fn unchecked(&mut self, accesses: Accesses) -> Accesses {
         let made = match accesses {
             Accesses::None => return accesses,
@@ -46,16 +47,17 @@ impl Progress {
     }
 }
 
-/// Where a thread is that was run towards a point.
+/// The outcome of running a thread towards a point.
 pub(super) enum Reached {
-    /// At the point.
+    /// The thread is at the point.
     Point,
-    /// It stopped earlier for another reason.
+    /// The thread stopped earlier, for another reason.
     Stopped(Stopped),
 }
 
 impl NativeMachine<'_> {
-    /// The next point of the script, if the running thread reaches it before its next system call.
+    /// Returns the next point of the script, if the running thread reaches it before its next
+    /// system call.
     fn next_point(&self, name: TaskName) -> Option<&ScriptPoint> {
         let script = self.config.script.as_ref();
         let script = script.filter(|script| script.restarts == self.restarts)?;
@@ -92,8 +94,8 @@ impl NativeMachine<'_> {
         true
     }
 
-    /// Passes points before a system call. Memory management calls are no
-    /// landmarks: the vm makes others.
+    /// Passes points before a system call. Memory management calls are ignored, because the vm
+    /// makes different ones.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
         const NO_LANDMARKS: [u64; 10] = [
             call_numbers::MMAP,
@@ -139,8 +141,8 @@ impl NativeMachine<'_> {
             return Ok(None);
         }
         if self.progress.point != Some(self.points_passed) {
-            // The write of an instruction that was halfway executed was the
-            // access that the thread stopped at.
+            // The write of an instruction that was half executed was the access at which the thread
+            // stopped.
             let halfway = native.halfway_at.take();
             self.progress = Progress {
                 point: Some(self.points_passed),
@@ -174,8 +176,8 @@ impl NativeMachine<'_> {
                     progress.accesses += 1;
                 }
                 let stops = &mut progress.stops;
-                // A call that ends the line returns elsewhere: a thread that
-                // stopped there would never leave.
+                // A call that ends the line returns elsewhere: a thread that stopped there would
+                // never leave the line.
                 let back = instruction.as_ref().and_then(return_address);
                 let back = back.filter(|back| contains(&ranges, *back) && !stops.contains(back));
                 stops.extend(back);
@@ -231,7 +233,7 @@ impl NativeMachine<'_> {
     }
 }
 
-/// The instruction at an address of a process.
+/// Returns the instruction at an address of a process.
 fn instruction_of(tracee: &Tracee, address: u64) -> Option<Instruction> {
     let mut code = [0; LONGEST];
     // The last bytes may lie on an unmapped page.
@@ -241,7 +243,7 @@ fn instruction_of(tracee: &Tracee, address: u64) -> Option<Instruction> {
     instruction_at(&code, address)
 }
 
-/// Where a call returns to.
+/// Returns the return address of a call instruction.
 fn return_address(instruction: &Instruction) -> Option<u64> {
     let flow = instruction.flow_control();
     let is_call = matches!(flow, FlowControl::Call | FlowControl::IndirectCall);

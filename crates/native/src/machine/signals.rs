@@ -1,5 +1,5 @@
-//! Signals: the model decides which handlers a native thread runs, the
-//! real kernel builds their frames.
+//! Signals: the model decides which handlers a native thread runs, the real kernel builds their
+//! frames.
 
 use everett_linux::{CallOutcome, Injected, TaskName};
 use everett_vm::ExecContext;
@@ -26,7 +26,8 @@ impl NativeMachine<'_> {
             return Ok(None);
         }
         if let Some(call) = native.pending.take() {
-            // It was stopped before a system call, which restarts when the handlers have returned.
+            // The thread was stopped before a system call, which restarts when the handlers have
+            // returned.
             native.tracee.call_again(call.number)?;
         }
         for injected in signals {
@@ -39,7 +40,7 @@ impl NativeMachine<'_> {
         Ok(None)
     }
 
-    /// An instruction raises a signal: runs its handler, if there is one and its frame fits.
+    /// Runs the handler of a signal that an instruction raises, if there is one and its frame fits.
     pub(super) fn run_fault_handler(
         &mut self,
         name: TaskName,

@@ -34,7 +34,7 @@ impl<'c> NativeMachine<'c> {
         NativeMachine::begin(config, None, (Arena::new(), oracle), watcher, account)
     }
 
-    /// Restarts a host that was switched off, with its disk. Answers given so far stay.
+    /// Restarts a host that was switched off, with its disk. Earlier answers are kept.
     pub(crate) fn restart(mut self, disk: &Disk) -> Result<NativeMachine<'c>, NativeError> {
         self.kill_all();
         let NativeMachine {
@@ -216,7 +216,7 @@ impl<'c> NativeMachine<'c> {
         })
     }
 
-    /// The option of the limit that a run ended at.
+    /// Returns the option of the limit at which a run ended.
     fn limit_of(&self, end: &NativeEnd) -> Option<&'static str> {
         match end {
             NativeEnd::Limit(NativeLimit::Memory(_)) => Some("max-memory"),
@@ -291,7 +291,7 @@ impl<'c> NativeMachine<'c> {
     }
 }
 
-/// Gives variables of a program that has not executed anything yet their values.
+/// Sets the variables of a program that has not executed anything yet.
 fn set_variables(
     values: &[(&Watch, Vec<u8>)],
     program: &std::path::Path,

@@ -21,8 +21,8 @@ impl NativeMachine<'_> {
         call: Call,
     ) -> Result<(), NativeError> {
         let is_thread = parent.pid == child.pid;
-        // The model has decided what the child is; of what the guest asks for, only
-        // the stack and the TLS base count.
+        // The model has decided the kind of the child. Of the guest's arguments, only the stack and
+        // the TLS base are used.
         let kind = match is_thread {
             true => sandbox::THREAD,
             false if self.host.borrows_memory(child.pid) => sandbox::BORROWER,
@@ -92,7 +92,7 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// The process replaces its program (`execve`).
+    /// Replaces the program of a process (`execve`).
     pub(super) fn execute(
         &mut self,
         name: TaskName,
@@ -112,7 +112,7 @@ impl NativeMachine<'_> {
             return Ok(());
         };
         if let Err(error) = self.replace_program(name, &mut native, execution, (&program, call)) {
-            // It is in no table any more.
+            // The thread is not in any table at this point.
             kill_all_tracees(vec![native.tracee]);
             return Err(error);
         }
@@ -125,7 +125,7 @@ impl NativeMachine<'_> {
         self.update_tasks(running)
     }
 
-    /// Lets a thread that is stopped at a call execute a program.
+    /// Makes a thread that is stopped at a call execute a program.
     fn replace_program(
         &mut self,
         name: TaskName,
@@ -149,7 +149,7 @@ impl NativeMachine<'_> {
             + words
                 .as_ref()
                 .map_or(0, |words| string_list(words, 0).len());
-        // The memory of the process is about to go, this with it.
+        // The memory of the process is about to be replaced, and this memory with it.
         let room = native.tracee.map_room(size as u64)?;
         let list = room + path.len() as u64;
         let argv = words.as_ref().map_or(argv, |_| list);
@@ -186,7 +186,7 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// Creates tasks that the current call of a thread has created, and ends exited ones.
+    /// Creates the tasks that the current call of a thread has created, and ends exited ones.
     pub(super) fn update_tasks(&mut self, parent: TaskName) -> Result<(), NativeError> {
         let call = self.threads.get(&parent).and_then(|native| native.pending);
         for child in self.host.update_native_tasks() {
@@ -203,7 +203,7 @@ impl NativeMachine<'_> {
         Ok(())
     }
 
-    /// The arguments of an `execve` where they are not those of the caller: a script
+    /// Returns the arguments of an `execve` if they differ from those of the caller: a script
     /// passes words to its interpreter.
     fn changed_arguments(
         &mut self,
@@ -226,8 +226,8 @@ impl NativeMachine<'_> {
         Some(args.collect())
     }
 
-    /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends
-    /// the main thread, whose tid it reassigns.
+    /// Ends all threads of a process except the one that is about to call `execve`. The real kernel
+    /// ends the main thread, whose tid it reassigns.
     fn end_other_threads(&mut self, name: TaskName, native: &NativeThread) {
         self.parked.remove(&name.pid);
         let others: Vec<TaskName> = self
@@ -268,8 +268,8 @@ impl NativeMachine<'_> {
                 dead.extend(self.parked.remove(&name.pid));
                 dead.push(native.tracee);
             } else if native.tracee.thread == native.tracee.process {
-                // The kernel reports the exit of a main thread only when all other threads
-                // are gone, and its tid is the pid.
+                // The kernel reports the exit of a main thread only when all other threads are
+                // gone, and its tid is the pid.
                 self.parked.insert(name.pid, native.tracee);
             } else {
                 let _ = native.tracee.inject_call(call_numbers::EXIT, [0; 6]);

@@ -34,10 +34,10 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// Shows the stopped processes to the watcher.
+    /// Passes the stopped processes to the watcher.
     pub(crate) fn show_stopped(&mut self) {
         self.report_events();
-        // A debugger should find the program as it is.
+        // A debugger should see the program without breakpoints.
         self.remove_access_points();
         let programs = &self.config.programs;
         let threads = self.threads.iter_mut().map(|(name, native)| StoppedThread {
@@ -52,8 +52,8 @@ impl NativeMachine<'_> {
         });
     }
 
-    /// Where a run diverged from its trace: number of calls, the last
-    /// call, and the thread that made it.
+    /// Describes where a run diverged from its trace: the number of calls, the last call, and the
+    /// thread that made it.
     pub(super) fn position(&self) -> String {
         let thread = self.host.running().tid;
         let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
@@ -61,7 +61,7 @@ impl NativeMachine<'_> {
         format!("at system call {calls}, {call}, of thread {thread} on host")
     }
 
-    /// The packets so far.
+    /// Returns the packets so far.
     pub(super) fn packets(&mut self) -> Vec<SentPacket> {
         let mut packets = Vec::new();
         for packet in self.host.packets() {
@@ -74,7 +74,7 @@ impl NativeMachine<'_> {
         packets
     }
 
-    /// How a run ended, from the model's point of view.
+    /// Returns how a run ended, according to the model.
     pub(super) fn ended(&self, exit: HostExit) -> NativeEnd {
         match exit {
             HostExit::Ended(Ending::Exit(status)) => {

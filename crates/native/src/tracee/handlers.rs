@@ -1,5 +1,5 @@
-//! Signal handlers on native threads: the real kernel builds their frames,
-//! the model determines the contents.
+//! Signal handlers on native threads: the real kernel builds their frames, the model determines the
+//! contents.
 
 use everett_linux::Injected;
 use nix::sys::ptrace;
@@ -75,7 +75,8 @@ impl Tracee {
         }
     }
 
-    /// Origin of the signal about to be delivered: `si_code`, and `siginfo_t` from byte 16 on.
+    /// Returns the origin of the signal about to be delivered: `si_code`, and `siginfo_t` from byte
+    /// 16 on.
     pub fn information_of_signal(&self) -> std::io::Result<(i32, [u64; 3])> {
         let information = ptrace::getsiginfo(self.thread)?;
         // SAFETY: `siginfo_t` is plain data of 128 bytes.

@@ -1,6 +1,5 @@
-//! Injected system calls: real ones that a native thread makes on our behalf, from the
-//! gate. What the thread is about to ask of the real kernel is checked at the entry of
-//! the call, before the kernel acts.
+//! Injected system calls: real calls that a native thread makes on Everett's behalf, from the gate.
+//! Their arguments are checked at the entry of the call, before the kernel acts.
 
 use std::io;
 use std::time::Duration;
@@ -14,20 +13,20 @@ use super::{Registers, Side, Stopped, Tracee};
 use crate::call_numbers::{EXECVE, MMAP};
 use crate::gate;
 
-/// Segments of 64-bit code: a guest can switch to 32-bit code.
+/// Segments of 64-bit code, which must be set because a guest can switch to 32-bit code.
 const CODE_64: u64 = 0x33;
 const DATA_64: u64 = 0x2b;
 /// The trap flag, by which a program single-steps itself.
 const TRAP_FLAG: u64 = 0x100;
-/// The most signals that may arrive before a call is entered. More of them
-/// mean that its instruction faults.
+/// Maximum number of signals that may arrive before a call is entered. More of them mean that its
+/// instruction faults.
 const MAX_SIGNALS: u32 = 64;
 
 /// A system call to inject.
 struct Injected {
     number: u64,
     args: [u64; 6],
-    /// Address of its instruction.
+    /// Address of the call's instruction.
     at: u64,
 }
 
@@ -38,7 +37,7 @@ impl Tracee {
         self.inject_call_at(gate::GATE, number, args)
     }
 
-    /// As [`Tracee::inject_call`], from another instruction: there is no gate yet.
+    /// Like [`Tracee::inject_call`], from another instruction, if there is no gate yet.
     pub fn inject_call_at(
         &mut self,
         at: u64,
@@ -97,10 +96,10 @@ impl Tracee {
         Ok((self.registers()?.rax, created))
     }
 
-    /// Executes a program instead of the call that the thread is stopped at; returns the result of
+    /// Executes a program instead of the call at which the thread is stopped; returns the result of
     /// `execve`. A program that was just written may be busy for a moment: a process that another
-    /// thread is starting has a copy of each of our descriptors until its own `execve`, the one
-    /// that the program was written through included.
+    /// thread is starting has copies of all descriptors of ours until its own `execve`, including
+    /// the one through which the program was written.
     pub fn inject_exec(&mut self, args: [u64; 6]) -> io::Result<u64> {
         const BUSY: i64 = -(libc::ETXTBSY as i64);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -114,7 +113,8 @@ impl Tracee {
         Ok(BUSY as u64)
     }
 
-    /// Kills the process unless the call that it enters is the injected one.
+    /// Checks that the call that the process enters is the injected one; kills the process
+    /// otherwise.
     fn verify(&self, injected: &Injected) -> io::Result<()> {
         const ARCH_X86_64: u32 = 0xc000_003e;
         const SYSCALL_SIZE: u64 = 2;
@@ -130,8 +130,8 @@ impl Tracee {
         }
     }
 
-    /// Kills a process that does something else than the injected call. A call that it has entered
-    /// is not made: a process that is about to die leaves the entry without it.
+    /// Kills a process that does something other than the injected call. A call that it has entered
+    /// is not made: a dying process leaves the entry without it.
     fn kill_hijacked(&self, injected: &Injected) -> io::Error {
         let _ = nix::sys::signal::kill(self.process, Signal::SIGKILL);
         let number = injected.number;
@@ -140,12 +140,12 @@ impl Tracee {
         ))
     }
 
-    /// As [`Tracee::inject_call`], then restores all registers.
+    /// Like [`Tracee::inject_call`], but restores all registers afterwards.
     pub fn inject_call_preserving(&mut self, number: u64, args: [u64; 6]) -> io::Result<u64> {
         let before = self.registers()?;
         let (result, _) = self.inject_call(number, args)?;
         let after = self.registers()?;
-        // The TLS base is kept: it is what `arch_prctl` is called for.
+        // The TLS base is kept, because setting it is the purpose of `arch_prctl`.
         self.set_registers(Registers {
             fs_base: after.fs_base,
             gs_base: after.gs_base,
@@ -154,7 +154,7 @@ impl Tracee {
         Ok(result)
     }
 
-    /// Maps private memory of a size.
+    /// Maps private memory of a given size.
     pub fn map_room(&mut self, size: u64) -> io::Result<u64> {
         const READ_AND_WRITE: u64 = 3;
         const PRIVATE_ANONYMOUS: u64 = 0x22;
@@ -189,8 +189,8 @@ impl Tracee {
     }
 }
 
-/// Makes every system call of a process and its threads raise SIGSYS from now on: it cannot reach
-/// the real machine once it is no longer traced.
+/// Makes every system call of a process and its threads raise SIGSYS from now on, so that it cannot
+/// reach the real machine once it is no longer traced.
 pub fn confine(tracee: &mut Tracee) -> io::Result<()> {
     const PRCTL: u64 = 157;
     const SET_PTRACER: u64 = 0x5961_6d61;

@@ -1,5 +1,5 @@
-//! The start of native processes: how they enter the sandbox, and
-//! what they see of the real machine.
+//! The start of native processes: how they enter the sandbox, and what they see of the real
+//! machine.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -16,7 +16,7 @@ use crate::gate;
 use crate::namespace::{Entrance, Place};
 use crate::sandbox::{self, SandboxKind};
 
-/// Auxiliary vector entries: `AT_IGNORE`, and those that are changed.
+/// Entries of the auxiliary vector: `AT_IGNORE`, and those that are changed.
 const AT_IGNORE: u64 = 1;
 const AT_ENTRY: u64 = 9;
 /// Entries that the model sets for every program.
@@ -28,7 +28,7 @@ const AT_FIXED: [(u64, u64); 6] = [
     (16, 0x0178_bfff),
     (23, 0),
 ];
-/// Entries that the model does not have: processor features, its name, restartable sequences.
+/// Entries that the model does not have: processor features, platform name, restartable sequences.
 const AT_HIDDEN: [u64; 6] = [15, 24, 26, 27, 28, 29];
 const AT_EXECFN: u64 = 31;
 const AT_RANDOM: u64 = 25;
@@ -36,8 +36,8 @@ const AT_SYSINFO_EHDR: u64 = 33;
 
 impl Tracee {
     /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
-    /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure
-    /// to execute another one could not be reported.
+    /// instruction yet. Its program is Everett itself, which always exists: within the sandbox, a
+    /// failure to execute another one could not be reported.
     pub fn spawn(channel: &OwnedFd, kind: SandboxKind, place: Place<'_>) -> io::Result<Tracee> {
         let channel = channel.as_raw_fd();
         let (entrance, filter) = (place.entrance(), sandbox::filter());
@@ -97,8 +97,8 @@ impl Tracee {
         })
     }
 
-    /// Sets up a program that has not executed an instruction: makes the gate, hides details of the
-    /// real machine, and supplies the model's random bytes.
+    /// Sets up a program that has not executed an instruction: creates the gate, hides details of
+    /// the real machine, and supplies the model's random bytes.
     pub fn set_up_program(&mut self, random: &[u8]) -> io::Result<()> {
         self.memory = open_memory(self.process)?;
         gate::install(self)?;
@@ -161,7 +161,7 @@ impl Tracee {
         Ok(())
     }
 
-    /// Entry point of its program.
+    /// Returns the entry point of the process's program.
     pub fn start_address(&self) -> io::Result<u64> {
         let vector = std::fs::read(format!("/proc/{}/auxv", self.process))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -171,8 +171,8 @@ impl Tracee {
     }
 }
 
-/// Closes all descriptors at `exec` but the standard streams and one other: the guest must not
-/// inherit what our caller left open.
+/// Marks all descriptors except the standard streams and one other to be closed at `exec`: the
+/// guest must not inherit what our caller left open.
 fn close_on_exec(kept: RawFd) {
     const FIRST: libc::c_uint = 3;
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
