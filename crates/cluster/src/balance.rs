@@ -1,22 +1,24 @@
-//! The decision of the load balancer: who gives how many states to whom, from the numbers of states
-//! that workers report. It is that of Cloud9 (EuroSys 2011, §3.3): workers whose number is far from
-//! the mean are paired from both ends, and each pair evens out. Knows no broker and no worker.
+//! The decision of the load balancer: which worker gives how many states to which, from the numbers
+//! of states that workers report. It is that of Cloud9 (EuroSys 2011, §3.3): workers whose number
+//! is far from the mean are paired from both ends, and each pair evens out. Knows no broker and no
+//! worker.
 
-/// How many standard deviations from the mean a worker is out of balance.
+/// Number of standard deviations from the mean at which a worker is out of balance.
 pub const DELTA: f64 = 1.0;
 
-/// States that one worker is asked to give another, by their positions among the numbers.
+/// A number of states that one worker is asked to give to another. Workers are positions in the
+/// list of numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pair {
-    /// Who has many.
+    /// The worker with many states.
     pub from: usize,
-    /// Who has few.
+    /// The worker with few states.
     pub to: usize,
-    /// How many states are to move.
+    /// The number of states to move.
     pub states: u64,
 }
 
-/// Mean and standard deviation of numbers of states.
+/// Returns mean and standard deviation of numbers of states.
 pub fn spread(lengths: &[u64]) -> (f64, f64) {
     let count = lengths.len().max(1) as f64;
     let mean = lengths.iter().map(|length| *length as f64).sum::<f64>() / count;
@@ -24,11 +26,11 @@ pub fn spread(lengths: &[u64]) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / count).sqrt())
 }
 
-/// Pairs workers that have few states with workers that have many: those with the fewest with those
-/// with the most. A worker has few if it is more than `delta` deviations below the mean, many if as
-/// far above it. One that has none always has few, and is paired with whoever has the most: with
-/// two workers, or with one that has all, the deviation is as large as the mean, and by the rule
-/// alone nobody would be out of balance.
+/// Pairs workers that have few states with workers that have many: the fewest with the most. A
+/// worker has few states if it is more than `delta` deviations below the mean, many if as far above
+/// it. A worker without states always has few, and is paired with the one that has the most: with
+/// two workers, or with one that has all states, the deviation is as large as the mean, and by the
+/// rule alone no worker would be out of balance.
 pub fn pairs(lengths: &[u64], delta: f64) -> Vec<Pair> {
     let (mean, deviation) = spread(lengths);
     let (few, many) = (
@@ -72,7 +74,7 @@ mod tests {
     fn far_from_the_mean_is_out_of_balance() {
         // The mean is 50, the deviation 30.1.
         assert_eq!(moved(&[2, 50, 50, 98, 50, 50, 50, 50]), [(3, 0, 48)]);
-        // Nobody is further than a deviation below the mean, but one is above it.
+        // No worker is more than a deviation below the mean, but one is above it.
         assert_eq!(moved(&[40, 40, 40, 80]), []);
         assert_eq!(moved(&[50; 9]), []);
         assert_eq!(moved(&[]), []);
@@ -88,15 +90,16 @@ mod tests {
     fn who_has_nothing_is_always_given_something() {
         assert_eq!(moved(&[0, 9]), [(1, 0, 4)]);
         assert_eq!(moved(&[0, 0, 0, 100, 0]), [(3, 0, 50)]);
-        // Several idle ones share what several others have, though none has far more than the mean.
+        // Several idle workers share the states of several others, though none has far more than
+        // the mean.
         assert_eq!(moved(&[5, 0, 6, 0, 7]), [(4, 1, 3), (2, 3, 3)]);
         // The last state of a worker stays where it is.
         assert_eq!(moved(&[0, 1]), []);
         assert_eq!(moved(&[0, 0, 1, 2]), [(3, 0, 1)]);
     }
 
-    /// Whoever has one state or none, all states at one of them: after enough rounds, which each move
-    /// what was decided, nobody is idle, and nobody has more than a few times the mean.
+    /// One worker has all states. After enough rounds, each of which moves the states of its
+    /// decision, no worker is idle, and none has more than a few times the mean.
     #[test]
     fn rounds_even_out() {
         for workers in [2, 3, 10, 100, 1000] {

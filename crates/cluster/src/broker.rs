@@ -1,5 +1,5 @@
-//! The interface of a broker: it stores objects by hash and small records by key,
-//! and hands out jobs under leases.
+//! The interface of a broker: it stores objects by hash and small records by key, and hands out
+//! jobs under leases.
 
 use everett::{Budget, WeightSum, Work};
 use serde::de::Error as _;
@@ -9,7 +9,8 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 
-/// Names that are part of keys: hexadecimal digits, which have no special meaning to any broker.
+/// Defines names that are part of keys: hexadecimal digits, which have no special meaning to any
+/// broker.
 macro_rules! names {
     ($($(#[$text:meta])* $name:ident,)*) => {$(
         $(#[$text])*
@@ -17,14 +18,14 @@ macro_rules! names {
         pub struct $name(String);
 
         impl $name {
-            /// From hexadecimal digits, at most 64.
+            /// Parses a name: at most 64 hexadecimal digits.
             pub fn parse(text: &str) -> Option<$name> {
                 let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
                 let is_one = (1..=64).contains(&text.len()) && text.bytes().all(is_digit);
                 is_one.then(|| $name(text.to_owned()))
             }
 
-            /// Its digits.
+            /// Returns the digits of the name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -54,7 +55,7 @@ names! {
 }
 
 impl RunId {
-    /// The name of a run: a digest of its manifest and a nonce.
+    /// Returns the name of a run: a digest of its manifest and a nonce.
     pub(crate) fn of(manifest: &[u8], nonce: &[u8]) -> RunId {
         let hash = Hash::of_parts(&[b"run", manifest, nonce]).to_string();
         RunId(hash[..16].to_owned())
@@ -62,8 +63,8 @@ impl RunId {
 }
 
 impl JobId {
-    /// The name of a job: a digest of its parent (a job, or the run
-    /// for its first job) and its states.
+    /// Returns the name of a job: a digest of its parent (a job, or the run for its first job) and
+    /// its states.
     pub(crate) fn of(parent: &str, states: Hash) -> JobId {
         let hash = Hash::of_parts(&[b"job", parent.as_bytes(), states.to_string().as_bytes()]);
         JobId(hash.to_string()[..32].to_owned())
@@ -73,28 +74,29 @@ impl JobId {
 /// The kind of a record.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// What is explored: a [`crate::Manifest`].
+    /// The description of a run: a [`crate::Manifest`].
     Run,
     /// The outcome of a job: an [`Outcome`].
     Outcome,
     /// The worker that holds a job.
     Lease,
-    /// The run was cancelled.
+    /// The mark that the run was cancelled.
     Cancelled,
-    /// Budget granted to jobs that have spent their part.
+    /// Budget granted to jobs that have spent their share.
     Grant,
-    /// How many states a worker has: a [`crate::WorkerStatus`]. Advisory, as all that follow.
+    /// The number of states of a worker: a [`crate::WorkerStatus`]. Advisory, as all following
+    /// kinds.
     Worker,
-    /// What the balancer asks of a worker.
+    /// A request of the balancer to a worker.
     Request,
-    /// What the balancer decided last: a [`crate::Round`].
+    /// The last decision of the balancer: a [`crate::Round`].
     Round,
-    /// What workers have covered, together: a bit for each segment.
+    /// The coverage of all workers together: a bit for each segment.
     Coverage,
 }
 
 impl Kind {
-    /// Its name in keys.
+    /// Returns the name of the kind in keys.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
@@ -122,7 +124,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A record about a run.
+    /// Creates the key of a record about a run.
     pub fn of_run(kind: Kind, run: &RunId) -> Key {
         Key {
             kind,
@@ -131,7 +133,7 @@ impl Key {
         }
     }
 
-    /// A record about a job.
+    /// Creates the key of a record about a job.
     pub fn of_job(kind: Kind, run: &RunId, job: &JobId) -> Key {
         Key {
             job: Some(job.clone()),
@@ -150,23 +152,23 @@ impl fmt::Display for Key {
 /// A job in the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Its run.
+    /// The run of the job.
     pub run: RunId,
-    /// Its name.
+    /// The name of the job.
     pub job: JobId,
-    /// The job that created it, or the run for the first job.
+    /// The job that created this one, or the run for the first job.
     pub parent: String,
-    /// The object with its states.
+    /// The hash of the object with the job's states.
     pub states: Hash,
     /// The weight of the states.
     pub weight: WeightSum,
-    /// The budget for them.
+    /// The budget for the states.
     #[serde(default)]
     pub budget: Budget,
 }
 
 impl Ticket {
-    /// The job with these states.
+    /// Creates the ticket of a job with these states.
     pub fn new(run: &RunId, parent: &str, states: Hash, weight: WeightSum) -> Ticket {
         Ticket {
             run: run.clone(),
@@ -178,12 +180,12 @@ impl Ticket {
         }
     }
 
-    /// As bytes.
+    /// Serialises the ticket.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// From untrusted bytes.
+    /// Reads a ticket from untrusted bytes.
     pub fn read(bytes: &[u8]) -> Result<Ticket> {
         let ticket: Ticket = serde_json::from_slice(bytes).map_err(Error::damaged)?;
         match ticket.job == JobId::of(&ticket.parent, ticket.states) {
@@ -195,15 +197,16 @@ impl Ticket {
     }
 }
 
-/// A lease of a job. The broker hands the job out again unless it is acknowledged
-/// or the lease is extended in time.
+/// A lease of a job. The broker hands the job out again unless it is acknowledged or the lease is
+/// extended in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
     /// The job.
     pub ticket: Ticket,
-    /// The job that the broker handed out: the same, or one of which the worker kept the rest.
+    /// The job that the broker handed out: the same job, or one whose remaining states the worker
+    /// kept.
     pub handed: JobId,
-    /// How often the job has been handed out, including this time.
+    /// Number of times that the job was handed out, including this one.
     pub delivery: u64,
     /// The broker's id of the lease.
     pub token: String,
@@ -212,15 +215,15 @@ pub struct Lease {
 /// A job that another job created for its remaining states.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Child {
-    /// Its name.
+    /// The name of the job.
     pub job: JobId,
-    /// The object with its states.
+    /// The hash of the object with the job's states.
     pub states: Hash,
     /// The weight of the states.
     pub weight: WeightSum,
     /// Number of states.
     pub count: u64,
-    /// The budget for them. A job without budget is not handed out.
+    /// The budget for the states. A job without budget is not handed out.
     #[serde(default)]
     pub budget: Budget,
 }
@@ -228,7 +231,7 @@ pub struct Child {
 /// The outcome of a job. The first one that is recorded counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The worker that explored it.
+    /// The worker that explored the job.
     pub worker: String,
     /// Weight of paths that ended.
     pub finished: WeightSum,
@@ -236,13 +239,14 @@ pub struct Outcome {
     pub unknown: WeightSum,
     /// Weight of paths that the program pruned.
     pub pruned: WeightSum,
-    /// Weight of combinations that a bound on faults excludes.
+    /// Weight of combinations that a fault limit excludes.
     pub excluded: WeightSum,
     /// Jobs for the remaining states.
     pub children: Vec<Child>,
-    /// The object with counters, tests and findings; `None` if the job could not be explored.
+    /// The hash of the object with counters, tests and findings; `None` if the job could not be
+    /// explored.
     pub results: Option<Hash>,
-    /// Why it could not be explored.
+    /// The reason why the job could not be explored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Paths or worlds that ended, forks and instructions.
@@ -252,28 +256,28 @@ pub struct Outcome {
     pub findings: u64,
     /// Instructions that rematerialised states.
     pub replayed: u64,
-    /// Bytes of the objects that were sent.
+    /// Size of the objects that were sent, in bytes.
     pub bytes: u64,
-    /// The first of the jobs that it created stays with the worker.
+    /// Whether the first of the created jobs stays with the worker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// Bytes of the states of those that do not stay.
+    /// Size of the states of the jobs that do not stay with the worker, in bytes.
     #[serde(default)]
     pub bytes_moved: u64,
 }
 
 impl Outcome {
-    /// As bytes.
+    /// Serialises the outcome.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// From untrusted bytes.
+    /// Reads an outcome from untrusted bytes.
     pub fn read(bytes: &[u8]) -> Result<Outcome> {
         serde_json::from_slice(bytes).map_err(Error::damaged)
     }
 
-    /// The total weight; `None` if it is above 1.
+    /// Returns the total weight; `None` if it is above 1.
     pub fn weight(&self) -> Option<WeightSum> {
         let mut sum = self.finished.clone();
         let parts = [&self.unknown, &self.pruned, &self.excluded].into_iter();
@@ -284,12 +288,12 @@ impl Outcome {
             .then_some(sum)
     }
 
-    /// The jobs that it created and that are for other workers.
+    /// Returns the created jobs that are for other workers.
     pub fn given(&self) -> &[Child] {
         &self.children[usize::from(self.kept).min(self.children.len())..]
     }
 
-    /// The jobs that it created and that have budget, to be handed out.
+    /// Returns the created jobs that have a budget, to be handed out.
     pub fn tickets<'o>(
         &'o self,
         run: &'o RunId,
@@ -299,7 +303,7 @@ impl Outcome {
         tickets.filter(|ticket| ticket.budget.spent().is_none())
     }
 
-    /// All jobs that it created.
+    /// Returns all created jobs.
     pub(crate) fn all_tickets<'o>(
         &'o self,
         run: &'o RunId,
@@ -330,23 +334,23 @@ pub trait Broker: Send {
     /// Stores an object.
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()>;
 
-    /// The bytes of an object, which the caller checks.
+    /// Returns the bytes of an object. The caller checks them against the hash.
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>>;
 
-    /// Records a value under a key unless there is a record already, atomically. Returns
-    /// the value that is recorded now.
+    /// Records a value under a key unless there is a record already, atomically. Returns the value
+    /// that is recorded now.
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>>;
 
     /// Replaces the value under a key. Only for advisory data.
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()>;
 
-    /// The value recorded under a key.
+    /// Returns the value recorded under a key.
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>>;
 
-    /// All records of a kind about jobs of a run.
+    /// Returns all records of a kind about jobs of a run.
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>>;
 
-    /// All runs.
+    /// Returns all runs.
     fn runs(&mut self) -> Result<Vec<RunId>>;
 
     /// Adds a job to the queue.
@@ -365,15 +369,15 @@ pub trait Broker: Send {
     /// Returns a job to the queue for another worker.
     fn release(&mut self, lease: &Lease) -> Result<()>;
 
-    /// Number of jobs that wait for a worker.
+    /// Returns the number of jobs that wait for a worker.
     fn waiting(&mut self) -> Result<u64>;
 
-    /// How long a lease lasts.
+    /// Returns how long a lease lasts.
     fn lease_time(&self) -> std::time::Duration;
 
-    /// Finishes a job: stores its results, publishes the jobs that it created, and only
-    /// then removes it from the queue. Returns the outcome that counts, which is that of
-    /// another worker if one was faster.
+    /// Finishes a job: stores its results, publishes the jobs that it created, and only then
+    /// removes it from the queue. Returns the outcome that counts, which is that of another worker
+    /// if one was faster.
     fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
         for (hash, bytes) in &explored.objects {
             self.put(*hash, bytes)?;
@@ -385,8 +389,8 @@ pub trait Broker: Send {
         Ok(outcome)
     }
 
-    /// Settles a job whose outcome is recorded: publishes the jobs that it
-    /// created, and removes it from the queue.
+    /// Settles a job whose outcome is recorded: publishes the jobs that it created, and removes it
+    /// from the queue.
     fn settle(&mut self, lease: &Lease, outcome: &Outcome) -> Result<()> {
         for ticket in outcome.tickets(&lease.ticket.run, &lease.ticket.job) {
             self.publish(&ticket)?;
@@ -396,7 +400,7 @@ pub trait Broker: Send {
     }
 }
 
-/// The bytes of an object, checked against its hash.
+/// Returns the bytes of an object, checked against its hash.
 pub(crate) fn fetch(broker: &mut dyn Broker, hash: Hash) -> Result<Vec<u8>> {
     let bytes = broker.get(hash)?;
     let bytes = bytes.ok_or_else(|| Error::damaged(format!("the object {hash} is missing")))?;

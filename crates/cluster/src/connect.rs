@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 use crate::nats::NatsBroker;
 use crate::postgres::PostgresBroker;
 
-/// What a broker asks for. It comes from files or the environment, never from a
-/// command line, which others can read.
+/// Secrets that a broker requires. They come from files or the environment, never from a command
+/// line, which others can read.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// The token of NATS, or the password of PostgreSQL.
     pub token: Option<String>,
-    /// The credentials of a user of NATS: what is in the file that `nsc` writes.
+    /// The credentials of a NATS user: the contents of the file that `nsc` writes.
     pub credentials: Option<String>,
     /// The seed of a user's NKey for NATS.
     pub nkey: Option<String>,
-    /// Certificates of authorities that the broker's certificate may be signed by.
+    /// The file with certificates of authorities that may have signed the broker's certificate.
     pub authorities: Option<PathBuf>,
 }
 
@@ -26,8 +26,8 @@ pub struct Secrets {
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or
-/// `postgres://USER@HOST/DATABASE`. Leases last so long without a heartbeat, of all workers of the
-/// broker; `None` is for those who take no jobs.
+/// `postgres://USER@HOST/DATABASE`. Sets the time that leases of all workers of the broker last
+/// without a heartbeat; `None` is for clients that take no jobs.
 pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<Box<dyn Broker>> {
     match url.split_once("://") {
         Some(("nats" | "tls", _)) => Ok(Box::new(NatsBroker::connect(url, secrets, lease)?)),

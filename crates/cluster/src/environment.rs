@@ -1,5 +1,5 @@
-//! What a process and its environment say about a cluster: the address of the broker, its secrets,
-//! and the names of this build and this machine.
+//! The environment of a process in a cluster: the address of the broker, its secrets, and the names
+//! of this build and this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,23 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::run::{Build, Submission};
 
-/// The address of the broker, where no option says it.
+/// The variable with the address of the broker, used if there is no option.
 const BROKER: &str = "EVERETT_BROKER";
-/// Its token, or the file that holds it.
+/// The variables with the broker's token, or with the file that contains it.
 const TOKEN: &str = "EVERETT_BROKER_TOKEN";
 const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
-/// The files with the credentials of a user of NATS, and with the seed of an NKey.
+/// The variables with the files that contain the credentials of a NATS user, and the seed of an
+/// NKey.
 const CREDENTIALS: &str = "EVERETT_BROKER_CREDS";
 const NKEY_FILE: &str = "EVERETT_BROKER_NKEY_FILE";
-/// Certificates of authorities.
+/// The variable with the file that contains certificates of authorities.
 const AUTHORITIES: &str = "EVERETT_BROKER_CA";
 
 fn cannot_read(path: &Path, error: std::io::Error) -> Error {
     Error::Usage(format!("cannot read {}: {error}", path.display()))
 }
 
-/// The text of a file with a secret.
+/// Reads a file that contains a secret.
 fn secret_in(path: OsString) -> Result<String> {
     let path = PathBuf::from(path);
     let text = std::fs::read_to_string(&path).map_err(|error| cannot_read(&path, error))?;
@@ -33,8 +34,8 @@ fn secret_in(path: OsString) -> Result<String> {
 }
 
 impl Secrets {
-    /// What the environment says about the broker's secrets; an option may
-    /// name the file with credentials.
+    /// Reads the broker's secrets from the environment. An option may name the file with
+    /// credentials.
     pub fn from_environment(credentials: Option<&Path>) -> Result<Secrets> {
         let token = match std::env::var_os(TOKEN_FILE) {
             Some(path) => Some(secret_in(path)?),
@@ -51,7 +52,7 @@ impl Secrets {
     }
 }
 
-/// The address of the broker: that of an option, or that of the environment. Others can read
+/// Returns the address of the broker, from an option or from the environment. Others can read
 /// command lines, so an option must not contain a secret.
 pub fn broker_url(option: Option<&str>) -> Result<String> {
     let Some(url) = option else {
@@ -71,7 +72,7 @@ pub fn broker_url(option: Option<&str>) -> Result<String> {
 }
 
 impl Build {
-    /// The program of this process, by the version of its package and by its bytes.
+    /// Identifies the program of this process, by the version of its package and by its bytes.
     pub fn of_this_program(version: &str) -> Result<Build> {
         let program = std::env::current_exe()?;
         let bytes = std::fs::read(&program).map_err(|error| cannot_read(&program, error))?;
@@ -83,7 +84,7 @@ impl Build {
 }
 
 impl Submission {
-    /// A nonce that no other submission of this machine has.
+    /// Returns a nonce that no other submission from this machine has.
     pub fn fresh_nonce() -> Vec<u8> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let nonce = format!("{:?} {}", now.unwrap_or_default(), std::process::id());
@@ -91,7 +92,7 @@ impl Submission {
     }
 }
 
-/// A name for the workers of this process: the machine's and the number of the process.
+/// Returns a name for the workers of this process: the name of the machine and the process id.
 pub fn worker_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = match name.trim() {

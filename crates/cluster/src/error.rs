@@ -9,13 +9,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The broker cannot be reached or refuses.
+    /// The broker cannot be reached, or refuses an operation.
     #[error("the broker: {0}")]
     Broker(String),
     /// Data from the broker is damaged or not valid.
     #[error("what the broker has is damaged: {0}")]
     Damaged(String),
-    /// The run is of another build of Everett.
+    /// The run belongs to another build of Everett.
     #[error(
         "the run was submitted by {theirs}, and this is {ours}: all workers of a run must be the same build"
     )]
@@ -49,12 +49,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of a broker.
+    /// Creates an error of a broker.
     pub(crate) fn broker(error: impl std::fmt::Display) -> Error {
         Error::Broker(error.to_string())
     }
 
-    /// An error about damaged data.
+    /// Creates an error about damaged data.
     pub(crate) fn damaged(what: impl std::fmt::Display) -> Error {
         Error::Damaged(what.to_string())
     }

@@ -6,7 +6,7 @@ use crate::balance::spread;
 use crate::status::Status;
 
 impl Status {
-    /// Weights by their names. They sum to 1, which [`crate::status()`] has checked.
+    /// Returns the weights by name. They sum to 1, which [`crate::status()`] has checked.
     pub fn weights(&self) -> [(&'static str, f64); 6] {
         [
             ("finished", &self.finished),
@@ -19,7 +19,7 @@ impl Status {
         .map(|(name, weight)| (name, weight.to_f64()))
     }
 
-    /// All figures, as `everett status --json` prints them.
+    /// Returns all figures in the form in which `everett status --json` prints them.
     pub fn to_json(&self) -> Value {
         let weights = self.weights().into_iter();
         let weights: Map<String, Value> = weights

@@ -1,5 +1,5 @@
-//! Distributes the budget of a run. Each job has a part of it, and divides what it does not use
-//! among the jobs that it leaves. A job stops when its part is spent, until a worker grants it
+//! Distributes the budget of a run. Each job has a share of it, and divides what it does not use
+//! among the jobs that it creates. A job stops when its share is spent, until a worker grants it
 //! budget that other jobs did not use.
 //!
 //! Grants are a list, and the broker records each position of the list once. Before a worker
@@ -14,16 +14,16 @@ use crate::broker::{Broker, JobId, Key, Kind, RunId};
 use crate::error::{Error, Result};
 use crate::status::status;
 
-/// Jobs that get something at a time.
+/// Maximum number of jobs that a grant includes.
 const AT_A_TIME: u64 = 8;
 
-/// What stopped jobs may do further.
+/// Additional budget of stopped jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Grant {
     jobs: Vec<(JobId, Budget)>,
 }
 
-/// What was granted to jobs, and how many grants there are.
+/// Returns the budget that was granted to jobs, and the number of grants.
 pub(crate) fn granted(
     broker: &mut dyn Broker,
     run: &RunId,
@@ -32,13 +32,13 @@ pub(crate) fn granted(
     let (mut jobs, count) = (BTreeMap::new(), grants.len() as u64);
     for (_, bytes) in grants {
         let grant: Grant = serde_json::from_slice(&bytes).map_err(Error::damaged)?;
-        // A job stops for good where it has its outcome, so it is granted something once.
+        // A job stops for good once it has its outcome, so it gets at most one grant.
         jobs.extend(grant.jobs);
     }
     Ok((jobs, count))
 }
 
-/// Grants stopped jobs what others did not need. Returns how many.
+/// Grants stopped jobs the budget that others did not use. Returns the number of jobs.
 pub fn grant(broker: &mut dyn Broker, run: &RunId) -> Result<u64> {
     loop {
         let status = status(broker, run)?;
@@ -62,7 +62,7 @@ pub fn grant(broker: &mut dyn Broker, run: &RunId) -> Result<u64> {
         let bytes = serde_json::to_vec(&ours).map_err(everett::Error::from)?;
         let recorded = broker.record(&place(run, status.grants), &bytes)?;
         if recorded != bytes {
-            // Somebody else was faster: what is free now is another matter.
+            // Another worker was faster, so the free budget has changed.
             continue;
         }
         for (ticket, (_, budget)) in stopped.iter().zip(&ours.jobs) {
@@ -74,7 +74,7 @@ pub fn grant(broker: &mut dyn Broker, run: &RunId) -> Result<u64> {
     }
 }
 
-/// The key of a place in the list.
+/// Returns the key of a position in the list.
 fn place(run: &RunId, number: u64) -> Key {
     let name = JobId::parse(&format!("{number:016x}"));
     Key {

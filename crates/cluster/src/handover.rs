@@ -1,4 +1,4 @@
-//! Hands a run over to a cluster that was begun on one machine.
+//! Hands a run that was started on one machine over to a cluster.
 
 use everett::{JobResult, Parcel, Prepared, ResumeSpec, RunSpec, Session, States, WeightSum};
 
@@ -9,12 +9,13 @@ use crate::outcome::{CHILDREN, outcome_of};
 use crate::results::Submitted;
 use crate::run::{Build, Submission, describe, first_job};
 
-/// The name of who explored a run before it was submitted.
+/// The worker's name for the part of a run that was explored before it was submitted.
 const BEFORE: &str = "(before it was submitted)";
 
 impl Submitted {
-    /// Hands a run over that was stopped on this machine: its folder becomes that of the submitted
-    /// run. What it came to is the outcome of the first job, and workers go on with what is left.
+    /// Hands over a run that was stopped on this machine: its folder becomes that of the submitted
+    /// run. Its results so far are the outcome of the first job, and workers continue with the
+    /// remaining states.
     pub fn resume(
         broker: &mut dyn Broker,
         resume: &ResumeSpec,
@@ -38,8 +39,8 @@ impl Submitted {
     }
 }
 
-/// Submits a run of which something was explored already: the result of its first job. Returns its
-/// name and the hash of its manifest.
+/// Submits a run that was partly explored; `result` is the result of its first job. Returns the
+/// name of the run and the hash of its manifest.
 fn submit_rest(
     broker: &mut dyn Broker,
     submission: &Submission,
@@ -61,7 +62,7 @@ fn submit_rest(
     for (hash, bytes) in &objects {
         broker.put(*hash, bytes)?;
     }
-    // Before the run is known: nobody explores the first job again.
+    // This comes before the run is known, so that no worker explores the first job again.
     let outcome = explored.outcome;
     let key = Key::of_job(Kind::Outcome, &run, &ticket.job);
     broker.record(&key, &outcome.to_bytes())?;

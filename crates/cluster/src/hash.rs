@@ -10,12 +10,12 @@ use std::fmt;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// The hash of bytes.
+    /// Returns the hash of bytes.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(Sha256::digest(bytes).into())
     }
 
-    /// The hash of several parts, each with its length before it.
+    /// Returns the hash of several parts, each preceded by its length.
     pub fn of_parts(parts: &[&[u8]]) -> Hash {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -25,7 +25,7 @@ impl Hash {
         Hash(hasher.finalize().into())
     }
 
-    /// From 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Hash> {
         if text.len() != 64 || !text.is_ascii() {
             return None;

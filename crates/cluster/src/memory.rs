@@ -13,11 +13,11 @@ use crate::hash::Hash;
 struct Leased {
     ticket: Ticket,
     delivery: u64,
-    /// When it is handed out again.
+    /// The time at which the job is handed out again.
     until: u64,
 }
 
-/// What a broker keeps.
+/// The contents of a broker.
 #[derive(Default)]
 struct Stored {
     objects: BTreeMap<Hash, Vec<u8>>,
@@ -25,9 +25,9 @@ struct Stored {
     waiting: VecDeque<(Ticket, u64)>,
     leased: BTreeMap<(RunId, JobId), Leased>,
     now: u64,
-    /// No lease runs out before.
+    /// A lower bound of the time at which a lease expires.
     soonest: u64,
-    /// The clock is that of a simulation, and operations do not advance it.
+    /// Whether the clock is that of a simulation, which operations do not advance.
     is_manual: bool,
     bytes: u64,
 }
@@ -36,12 +36,12 @@ struct Stored {
 #[derive(Clone)]
 pub struct SharedMemory {
     stored: Arc<Mutex<Stored>>,
-    /// Operations that a lease lasts.
+    /// Duration of a lease, in operations.
     lease: u64,
 }
 
 impl SharedMemory {
-    /// An empty broker whose leases last this number of operations.
+    /// Creates an empty broker whose leases last this number of operations.
     pub fn new(lease: u64) -> SharedMemory {
         SharedMemory {
             stored: Arc::default(),
@@ -49,7 +49,8 @@ impl SharedMemory {
         }
     }
 
-    /// An empty broker with a clock that [`SharedMemory::advance_to`] advances; leases last so long.
+    /// Creates an empty broker with a clock that [`SharedMemory::advance_to`] advances; leases last
+    /// `lease` of its units.
     pub fn with_clock(lease: u64) -> SharedMemory {
         let shared = SharedMemory::new(lease);
         shared.stored().is_manual = true;
@@ -63,7 +64,7 @@ impl SharedMemory {
         stored.expire();
     }
 
-    /// A connection to it.
+    /// Creates a connection to the broker.
     pub fn connect(&self) -> MemoryBroker {
         MemoryBroker {
             shared: self.clone(),
@@ -71,18 +72,18 @@ impl SharedMemory {
     }
 
     fn stored(&self) -> MutexGuard<'_, Stored> {
-        // Every change is a single one, so what a panic leaves is whole.
+        // Every change is a single operation, so a panic leaves the contents consistent.
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets all leases run out.
+    /// Expires all leases.
     pub fn expire_leases(&self) {
         let mut stored = self.stored();
         stored.now += self.lease;
         stored.expire();
     }
 
-    /// Hands all jobs out again that workers have: deliveries are duplicated.
+    /// Hands out all leased jobs again, to simulate duplicated deliveries.
     pub fn deliver_again(&self) {
         let mut stored = self.stored();
         let again = stored.leased.values();
@@ -92,12 +93,12 @@ impl SharedMemory {
         stored.waiting.extend(again);
     }
 
-    /// Loses all jobs that wait, as a broker must not. What was recorded stays.
+    /// Drops all waiting jobs, which a broker must not do. Records stay.
     pub fn lose_queue(&self) {
         self.stored().waiting.clear();
     }
 
-    /// Bytes of objects and records that were sent.
+    /// Returns the size of objects and records that were sent, in bytes.
     pub fn bytes_sent(&self) -> u64 {
         self.stored().bytes
     }
@@ -124,7 +125,7 @@ impl Stored {
         self.soonest = left.min().unwrap_or(u64::MAX);
     }
 
-    /// The lease is the newest of its job.
+    /// Returns whether the lease is the newest of its job.
     fn is_current(&self, lease: &Lease) -> bool {
         let name = (lease.ticket.run.clone(), lease.handed.clone());
         let leased = self.leased.get(&name);
@@ -206,7 +207,7 @@ impl Broker for MemoryBroker {
         };
         let name = (ticket.run.clone(), ticket.job.clone());
         let until = stored.now + lease;
-        // Somebody else may have it, too.
+        // Another worker may hold the job, too.
         let known = stored.leased.get(&name).map_or(0, |leased| leased.delivery);
         let delivery = before.max(known) + 1;
         let leased = Leased {
@@ -287,7 +288,7 @@ mod tests {
         assert!(!broker.acknowledge(&first).unwrap());
         broker.release(&first).unwrap();
         assert_eq!(broker.waiting().unwrap(), 0);
-        // A heartbeat keeps it, that of another does not.
+        // A heartbeat keeps the lease; the heartbeat of another worker does not.
         for _ in 0..99 {
             broker.extend(&second).unwrap();
             broker.extend(&first).unwrap();

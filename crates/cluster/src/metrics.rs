@@ -13,9 +13,9 @@ use tiny_http::{Header, Method, Request, Response, Server};
 use crate::error::{Error, Result};
 use crate::worker::WorkerStep;
 
-/// How long the server waits for a request before it looks whether it is to end.
+/// The time for which the server waits for a request before it checks whether to end.
 const WAIT: Duration = Duration::from_millis(200);
-/// The type of the text, as Prometheus' exposition format names it.
+/// The content type of Prometheus' exposition format.
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Counters of the workers of a process.
@@ -30,10 +30,10 @@ struct Sums {
     explored: u64,
     dropped: u64,
     failed: u64,
-    /// Times that a worker asked for a job, and there was none.
+    /// Number of times that a worker asked for a job and there was none.
     idle: u64,
     left: u64,
-    /// Rounds of the balancer, and transfers that it decided on.
+    /// Number of rounds of the balancer, and of transfers that it decided on.
     rounds: u64,
     transfers: u64,
     work: Work,
@@ -43,17 +43,17 @@ struct Sums {
 }
 
 impl Metrics {
-    /// A worker has come.
+    /// Counts a worker that has joined.
     pub(crate) fn count_worker(&self) {
         self.workers.fetch_add(1, Relaxed);
     }
 
-    /// A worker has left.
+    /// Removes a worker that has left from the count.
     pub(crate) fn discount_worker(&self) {
         self.workers.fetch_sub(1, Relaxed);
     }
 
-    /// A worker did something.
+    /// Counts the step of a worker.
     pub(crate) fn count(&self, did: &WorkerStep) {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         match did {
@@ -75,7 +75,7 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' exposition format.
+    /// Returns the counters in Prometheus' exposition format.
     pub fn to_text(&self) -> String {
         let sums = *self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = [
@@ -146,7 +146,7 @@ impl Metrics {
     }
 }
 
-/// Serves counters at `http://ADDRESS/metrics` until it is dropped.
+/// A server of the counters at `http://ADDRESS/metrics`. It ends when it is dropped.
 pub struct MetricsServer {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -154,7 +154,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Begins to serve at an address; port 0 selects a free one.
+    /// Starts to serve at an address; port 0 selects a free one.
     pub fn start(address: SocketAddr, metrics: Arc<Metrics>) -> Result<MetricsServer> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::Usage(format!("metrics cannot be served at {address}: {error}"))
@@ -170,7 +170,7 @@ impl MetricsServer {
                     match server.recv_timeout(WAIT) {
                         Ok(Some(request)) => answer(request, &metrics),
                         Ok(None) => {}
-                        // Counters are not worth a worker.
+                        // A failure of the metrics must not end a worker.
                         Err(_) => return,
                     }
                 }
@@ -183,7 +183,7 @@ impl MetricsServer {
         })
     }
 
-    /// Where it serves.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -198,7 +198,7 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Answers a request. Whoever asks may have gone: that is no concern of the workers.
+/// Answers a request. Errors are ignored: a client that has gone does not concern the workers.
 fn answer(request: Request, metrics: &Metrics) {
     let path = request.url().split('?').next().unwrap_or_default();
     let _ = match (request.method(), path) {

@@ -24,19 +24,21 @@ const RECORDS: &str = "EVERETT_RECORDS";
 const OBJECTS: &str = "EVERETT_OBJECTS";
 const JOBS: &str = "EVERETT_JOBS";
 const WORKERS: &str = "workers";
-/// The server refuses larger messages than 1 MiB, with their headers.
+/// Maximum size of a part of an object. The server refuses messages of more than 1 MiB, with
+/// headers.
 const CHUNK: usize = 512 << 10;
-/// Workers that may have a job at the same time.
+/// Maximum number of jobs that are leased at the same time.
 const MOST_LEASED: i64 = 65_536;
 /// Number of records per request.
 const BATCH: usize = 512;
-/// How long the server may say nothing while it lists records, and how often it is asked again.
+/// The time for which the server may be silent while it lists records, and the maximum number of
+/// attempts.
 const SILENCE: Duration = Duration::from_secs(1);
 const MOST_LISTINGS: u32 = 30;
-/// How an object begins that is whole in its message, and one that is in several.
+/// The first byte of an object in a single message, and of one in several messages.
 const WHOLE: u8 = 0;
 const PARTS: u8 = 1;
-/// Most messages of an object.
+/// Maximum number of messages of an object.
 const MOST_PARTS: u32 = 1 << 14;
 
 /// A connection to a NATS server with JetStream.
@@ -66,7 +68,7 @@ fn record_subject(key: &Key) -> String {
 }
 
 impl NatsBroker {
-    /// Connects, and makes the streams that are not there yet.
+    /// Connects, and creates the streams that do not exist yet.
     pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<NatsBroker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -112,7 +114,7 @@ impl NatsBroker {
                 };
                 let workers = match lease {
                     Some(_) => jobs.create_consumer(config).await.map_err(Error::broker),
-                    // Whoever takes no jobs does not change how long others have them.
+                    // Clients that take no jobs do not change the duration of leases.
                     None => {
                         let workers = jobs.get_or_create_consumer(WORKERS, config);
                         workers.await.map_err(Error::broker)
@@ -154,8 +156,8 @@ impl NatsBroker {
         }
     }
 
-    /// All records whose subjects match, by their subjects. A record that is replaced meanwhile may
-    /// leave the server waiting for one that is gone: then the list is read anew.
+    /// Returns all records whose subjects match, by subject. If a record is replaced meanwhile, the
+    /// server may wait for one that does not exist any more; the list is read again then.
     async fn matching(records: &Stream, filter: String) -> Result<Vec<(String, Vec<u8>)>> {
         for _ in 0..MOST_LISTINGS {
             if let Some(found) = Self::try_matching(records, filter.clone()).await? {
@@ -165,7 +167,7 @@ impl NatsBroker {
         Err(Error::broker("the server does not list its records"))
     }
 
-    /// The same; `None` if the server says nothing for a while.
+    /// Like [`NatsBroker::matching`], but returns `None` if the server is silent for a while.
     async fn try_matching(
         records: &Stream,
         filter: String,
@@ -197,7 +199,7 @@ impl NatsBroker {
         }
     }
 
-    /// Tells the server something about a lease and waits until it has heard it.
+    /// Sends the server a message about a lease, and waits until it is received.
     fn tell(&self, lease: &Lease, what: &'static str) -> Result<()> {
         self.wait(async {
             let told = self.client.publish(lease.token.clone(), what.into());
@@ -311,7 +313,7 @@ impl Broker for NatsBroker {
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
         let (run, job) = (&ticket.run, &ticket.job);
         let message = PublishMessage::build().payload(ticket.to_bytes().into());
-        // The server drops what was published twice within two minutes.
+        // The server drops messages that are published twice within two minutes.
         let message = message.message_id(format!("{run}.{job}"));
         let subject = format!("everett.job.{run}.{job}");
         let stored = self.wait(Self::store(&self.context, subject, message));
@@ -336,7 +338,7 @@ impl Broker for NatsBroker {
                     token,
                 })),
                 _ => {
-                    // It is no job, and never becomes one.
+                    // The message is not a job and never becomes one.
                     message.ack().await.map_err(Error::broker)?;
                     self.client.flush().await.map_err(Error::broker)?;
                     Ok(None)
@@ -350,8 +352,8 @@ impl Broker for NatsBroker {
     }
 
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
-        // The server does not say whether the lease had passed on. It
-        // need not: the outcome is recorded.
+        // The server does not say whether another worker holds the lease now. It need not: the
+        // outcome is recorded.
         let acknowledged = self.client.request(lease.token.clone(), "+ACK".into());
         self.wait(acknowledged).map_err(Error::broker)?;
         Ok(true)

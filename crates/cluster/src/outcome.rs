@@ -1,4 +1,4 @@
-//! The outcome of a job that was explored: its results as an object, and what it leaves as
+//! The outcome of a job that was explored: its results as an object, and its remaining states as
 //! further jobs.
 
 use everett::{JobResult, States, WeightSum};
@@ -10,14 +10,15 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::states::{divide, pack_states, sort_states};
 
-/// Jobs that a job leaves at most. Whoever waits gets one, and each can be divided again.
+/// Maximum number of jobs that a job creates. Each waiting worker gets one, and each can be divided
+/// again.
 pub(crate) const CHILDREN: usize = 8;
 
 const RESULTS_MAGIC: &[u8] = b"everett results 2\n";
-/// Most bytes of a job's results.
+/// Maximum size of a job's results in bytes.
 const MOST_RESULTS: usize = 1 << 30;
 
-/// Results as an object.
+/// Serialises results to an object.
 fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
     let text = serde_json::to_vec(result).map_err(everett::Error::from)?;
     let mut packed = RESULTS_MAGIC.to_vec();
@@ -25,7 +26,7 @@ fn pack_results(result: &JobResult) -> Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// Results from untrusted bytes.
+/// Reads results from untrusted bytes.
 pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
     let packed = packed.strip_prefix(RESULTS_MAGIC);
     let packed = packed.ok_or_else(|| Error::damaged("these are not results"))?;
@@ -34,10 +35,11 @@ pub(crate) fn unpack_results(packed: &[u8]) -> Result<JobResult> {
     serde_json::from_slice(&text).map_err(Error::damaged)
 }
 
-/// The weight of states.
+/// A function that returns the weight of states.
 pub type Weigh<'w> = dyn Fn(&States) -> Option<WeightSum> + 'w;
 
-/// The outcome of a job with this result, and the objects that it names. What is left is divided.
+/// Creates the outcome of a job with this result, and the objects that it names. The remaining
+/// states are divided.
 pub fn outcome_of(
     worker: &str,
     ticket: &Ticket,
@@ -48,8 +50,8 @@ pub fn outcome_of(
     outcome_in_parts(worker, ticket, weigh, result)
 }
 
-/// The outcome of a job of which the worker keeps the first part of what is left, and gives the
-/// others away.
+/// Creates the outcome of a job of whose remaining states the worker keeps the first part and gives
+/// the others away.
 pub fn outcome_of_split(
     worker: &str,
     ticket: &Ticket,
@@ -108,12 +110,13 @@ fn outcome_in_parts(
     Ok(Explored { objects, outcome })
 }
 
-/// Ends a job whose worker goes on with the rest: stores its results, hands out what is for others,
-/// and makes the lease that of the rest. Returns `false` if another worker has ended the job: then
-/// the rest is not this worker's.
+/// Ends a job whose worker continues with the remaining states: stores its results, publishes the
+/// parts for other workers, and turns the lease into that of the kept part. Returns `false` if
+/// another worker has ended the job; the kept part is not this worker's then.
 ///
-/// The job that the broker handed out stays leased until the rest is finished. If the worker dies,
-/// it is handed out again, and whoever gets it finds its outcome, and hands out the rest.
+/// The job that the broker handed out stays leased until the kept part is finished. If the worker
+/// dies, the job is handed out again, and the next worker finds its outcome and publishes the
+/// remaining jobs.
 pub fn hand_out(broker: &mut dyn Broker, lease: &mut Lease, explored: &Explored) -> Result<bool> {
     let (run, job) = (&lease.ticket.run, &lease.ticket.job);
     for (hash, bytes) in &explored.objects {
@@ -136,16 +139,16 @@ pub fn hand_out(broker: &mut dyn Broker, lease: &mut Lease, explored: &Explored)
     Ok(true)
 }
 
-/// Settles a job that was handed out again although it has its outcome: whoever recorded it may have
-/// died before it handed out what was left. What others have meanwhile is left to them; what the
-/// worker kept is nobody's any more.
+/// Settles a job that was handed out again although it has its outcome: the worker that recorded it
+/// may have died before it published the created jobs. Jobs that other workers hold are left to
+/// them. The job that the worker kept is published, because no worker holds it any more.
 pub fn settle_again(broker: &mut dyn Broker, lease: &Lease, outcome: &Outcome) -> Result<()> {
     let (run, job) = (&lease.ticket.run, &lease.ticket.job);
     let kept = outcome.children.first().filter(|_| outcome.kept);
     for ticket in outcome.tickets(run, job) {
         let is_kept = kept.is_some_and(|kept| kept.job == ticket.job);
         let key = |kind| Key::of_job(kind, run, &ticket.job);
-        // Whoever has had a job of the queue gets it again from there.
+        // A job that was leased from the queue is handed out again from there.
         let is_with_others = !is_kept
             && (broker.look_up(&key(Kind::Lease))?.is_some()
                 || broker.look_up(&key(Kind::Outcome))?.is_some());
@@ -157,7 +160,7 @@ pub fn settle_again(broker: &mut dyn Broker, lease: &Lease, outcome: &Outcome) -
     Ok(())
 }
 
-/// Notes that a worker has a job.
+/// Records that a worker holds a job.
 pub(crate) fn note_lease(
     broker: &mut dyn Broker,
     ticket: &Ticket,

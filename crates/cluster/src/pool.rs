@@ -1,5 +1,5 @@
-//! The worker pool of one machine: a thread for each worker, and the
-//! folder for their spilled states.
+//! The worker pool of one machine: a thread for each worker, and the folder for their spilled
+//! states.
 
 use everett::Session;
 use std::fs::{File, TryLockError};
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::run::Build;
 use crate::worker::{Worker, WorkerSpec, WorkerStep};
 
-/// The begin of the names of folders for spilled states.
+/// Prefix of the names of folders for spilled states.
 const SCRATCH: &str = "everett-worker-";
 
 /// Workers of one machine that join a broker.
@@ -22,27 +22,27 @@ const SCRATCH: &str = "everett-worker-";
 pub struct PoolSpec {
     /// The address of the broker.
     pub url: String,
-    /// What the broker asks for.
+    /// Secrets of the broker.
     pub secrets: Secrets,
     /// This build.
     pub build: Build,
-    /// The name of the machine; several workers have numbers behind it.
+    /// The name of the machine; several workers have numbers appended to it.
     pub name: String,
-    /// How many workers.
+    /// The number of workers.
     pub count: u64,
-    /// Memory of the process, over which states are spilled; by default what a run says.
+    /// Memory limit of the process, beyond which states are spilled; by default that of the run.
     pub max_memory: Option<u64>,
-    /// Hand out a job again when its worker has sent no heartbeat for this time.
+    /// The time without a heartbeat after which a worker's job is handed out again.
     pub lease: Duration,
-    /// A worker leaves after it has waited so long for a job; by default never.
+    /// The time that a worker waits for a job before it leaves; by default it never leaves.
     pub idle: Option<Duration>,
 }
 
-/// Receives the name of a worker and its last step; `None` if it has just started.
+/// A function that receives the name of a worker and its last step; `None` if it has just started.
 pub type WorkerObserver<'t> = dyn Fn(&str, Option<&WorkerStep>) + Sync + 't;
 
-/// A folder for spilled states that is removed with this value. It is locked, so that the next
-/// process can tell one whose process was killed from one that is in use.
+/// A folder for spilled states, which is removed when this value is dropped. It is locked, so that
+/// other processes can distinguish it from the folder of a process that was killed.
 struct Scratch {
     path: PathBuf,
     lock: File,
@@ -52,7 +52,7 @@ impl Scratch {
     fn new(folder: &Path) -> Result<Scratch> {
         remove_abandoned(folder);
         let path = folder.join(format!("{SCRATCH}{}", std::process::id()));
-        // Another process that begins may take it for abandoned until it is locked.
+        // Until it is locked, another process that starts may consider it abandoned.
         for _ in 0..100 {
             std::fs::create_dir_all(&path)?;
             let Ok(lock) = File::open(&path) else {
@@ -75,8 +75,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes folders of processes that were killed. Those of other
-/// users stay: they cannot be removed.
+/// Removes folders of processes that were killed. Folders of other users stay, because they cannot
+/// be removed.
 fn remove_abandoned(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
@@ -85,7 +85,7 @@ fn remove_abandoned(folder: &Path) {
             let number = name.strip_prefix(SCRATCH);
             number.is_some_and(|number| number.parse::<u32>().is_ok())
         });
-        // A link to a folder is none that a worker made.
+        // Workers do not create links to folders.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if !is_ours || !is_folder {
             continue;
@@ -99,7 +99,7 @@ fn remove_abandoned(folder: &Path) {
 }
 
 /// Runs workers until the stop flag is set or they have been idle long enough. If one fails, the
-/// others stop and hand back their results so far.
+/// others stop and return their results so far.
 pub fn run_workers(
     spec: &PoolSpec,
     session: &Session,

@@ -1,5 +1,5 @@
 //! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the
-//! jobs that it left and removes it from the queue.
+//! jobs that it created and removes it from the queue.
 
 use postgres::config::SslMode;
 use postgres::{Client, GenericClient, NoTls};
@@ -20,7 +20,8 @@ const TABLES: &str = "
         leased_until timestamptz NOT NULL DEFAULT '-infinity', PRIMARY KEY (run, job));
     CREATE INDEX IF NOT EXISTS everett_jobs_by_age ON everett_jobs (leased_until, added);";
 
-/// Workers that start at the same time do not make the tables at the same time.
+/// The lock that prevents workers that start at the same time from creating the tables at the same
+/// time.
 const TABLES_LOCK: i64 = 0x6576_6572_6574_7431;
 
 /// A connection to a PostgreSQL server.
@@ -29,7 +30,7 @@ pub struct PostgresBroker {
     lease: Duration,
 }
 
-/// The job of a key; records of a run have none.
+/// Returns the job of a key; records of a run have none.
 fn job_of(key: &Key) -> &str {
     key.job.as_ref().map_or("", JobId::as_str)
 }
@@ -76,7 +77,7 @@ fn acknowledge(client: &mut impl GenericClient, lease: &Lease) -> Result<bool> {
     Ok(removed.map_err(broken)? > 0)
 }
 
-/// What the server says, with its reason.
+/// Converts an error of the server, with its reason.
 fn broken(error: postgres::Error) -> Error {
     let reason = std::error::Error::source(&error).map(ToString::to_string);
     match reason {
@@ -86,7 +87,7 @@ fn broken(error: postgres::Error) -> Error {
 }
 
 impl PostgresBroker {
-    /// Connects, and makes the tables that are not there yet.
+    /// Connects, and creates the tables that do not exist yet.
     pub fn connect(
         url: &str,
         secrets: &Secrets,
@@ -96,8 +97,8 @@ impl PostgresBroker {
         if let Some(password) = &secrets.token {
             config.password(password);
         }
-        // A server may have a certificate that nobody knows, which says nothing:
-        // TLS is used where it is asked for.
+        // The certificate of a server may be self-signed, which proves nothing, so TLS is used only
+        // on request.
         let wants_tls = secrets.authorities.is_some() || config.get_ssl_mode() == SslMode::Require;
         let mut client = match wants_tls {
             true => {
@@ -237,7 +238,7 @@ impl Broker for PostgresBroker {
         let (run, job) = (&lease.ticket.run, &lease.ticket.job);
         let mut transaction = self.client.transaction().map_err(broken)?;
         let key = Key::of_job(Kind::Outcome, run, job);
-        // Another transaction that records it is waited for.
+        // This waits for another transaction that records the same outcome.
         let recorded = record(&mut transaction, &key, &explored.outcome.to_bytes())?;
         let outcome = Outcome::read(&recorded)?;
         if outcome == explored.outcome {

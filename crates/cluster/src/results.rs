@@ -16,31 +16,32 @@ use crate::run::{Build, Submission, describe, submit};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
 
-/// The file that says which run of a cluster a folder is for.
+/// The file that identifies the run of a cluster that a folder belongs to.
 pub const FILE: &str = "cluster.json";
 
-/// Steps after which it is taken that no world was explored twice: the weights say so, too.
+/// Maximum number of steps of the search for worlds that were explored twice. Beyond it, only the
+/// weights prove that there are none.
 const MOST_STEPS: u64 = 50_000_000;
 
-/// A run that was submitted, as its folder knows it.
+/// A run that was submitted, as stored in its folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Submitted {
-    /// Its name at the broker.
+    /// The name of the run at the broker.
     pub run: RunId,
-    /// The build that submitted it.
+    /// The build that submitted the run.
     pub build: Build,
-    /// What is explored: the hash of the manifest.
+    /// The hash of the manifest.
     pub manifest: Hash,
-    /// Work that a job does at a time, where it was said.
+    /// Work of a job between two checks for idle workers, if given.
     pub work: Option<u64>,
-    /// Instructions that the run executes at most, where it was said.
+    /// Maximum number of instructions of the run, if given.
     #[serde(default)]
     pub max_work: Option<u64>,
 }
 
 impl Submitted {
-    /// Submits a run and makes its folder. Errors of the program are reported before the folder is
-    /// made, and errors of the folder before the run begins.
+    /// Submits a run and creates its folder. Errors of the program are reported before the folder
+    /// is created, and errors of the folder before the run starts.
     pub fn submit(
         broker: &mut dyn Broker,
         submission: Submission,
@@ -54,7 +55,8 @@ impl Submitted {
         Ok((dir, submitted))
     }
 
-    /// What the folder of a submission knows, with the name of the run and the hash of its manifest.
+    /// Creates the description of a submission, with the name of the run and the hash of its
+    /// manifest.
     pub(crate) fn new(submission: Submission, (run, manifest): (RunId, Hash)) -> Submitted {
         Submitted {
             run,
@@ -65,22 +67,22 @@ impl Submitted {
         }
     }
 
-    /// Reads it from the folder of a run.
+    /// Reads the description from the folder of a run.
     pub fn of(dir: &Path) -> Result<Submitted> {
         let bytes = std::fs::read(dir.join(FILE));
         let bytes = bytes.map_err(|_| Error::NotSubmitted(dir.to_owned()))?;
         serde_json::from_slice(&bytes).map_err(|_| Error::NotSubmitted(dir.to_owned()))
     }
 
-    /// Writes it to the folder of a run.
+    /// Writes the description to the folder of a run.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(everett::Error::from)?;
         Ok(std::fs::write(dir.join(FILE), bytes)?)
     }
 }
 
-/// Writes the results of a run into its folder, as far as it has come. Findings are confirmed here,
-/// as `everett run` does. If something is left, the folder has a checkpoint with it.
+/// Writes the results of a run so far into its folder. Findings are confirmed here, as `everett
+/// run` does. If states remain, the folder gets a checkpoint with them.
 pub fn results(
     broker: &mut dyn Broker,
     dir: &Path,
@@ -120,14 +122,14 @@ pub fn results(
     Ok(conclude(dir, gathered, session, observer)?)
 }
 
-/// The results of the jobs of a run.
+/// Returns the results of the jobs of a run.
 fn jobs(broker: &mut dyn Broker, status: &Status) -> Result<Vec<JobResult>> {
     let results = status.results.iter();
     let results = results.map(|hash| unpack_results(&fetch(broker, *hash)?));
     results.collect()
 }
 
-/// The paths of jobs, by digests of their answers. Each is explored once.
+/// Returns the paths of jobs, by digests of their answers. Fails if one was explored twice.
 fn paths_of(jobs: &[JobResult]) -> Result<BTreeSet<u64>> {
     let mut paths = BTreeSet::new();
     for (digest, _) in jobs.iter().flat_map(|job| &job.paths) {
@@ -139,7 +141,7 @@ fn paths_of(jobs: &[JobResult]) -> Result<BTreeSet<u64>> {
     Ok(paths)
 }
 
-/// Worlds that ended: all combinations of some states of each host.
+/// A set of worlds that ended: all combinations of some states of each host.
 type Combinations = [Vec<u64>];
 
 /// Fails if a world was explored twice.
@@ -159,7 +161,8 @@ fn expect_worlds_once(jobs: &[JobResult]) -> Result<()> {
     }
 }
 
-/// A combination that two of these have, which begins with the chosen states of the first hosts.
+/// Returns a combination that two of these sets contain and that begins with the chosen states of
+/// the first hosts.
 fn twice(all: &[&Combinations], chosen: &mut Vec<u64>, steps: &mut u64) -> Option<Vec<u64>> {
     if all.len() < 2 || *steps == 0 {
         return None;
@@ -187,7 +190,7 @@ fn twice(all: &[&Combinations], chosen: &mut Vec<u64>, steps: &mut u64) -> Optio
     None
 }
 
-/// The paths of a run that have ended, by digests of their answers.
+/// Returns the paths of a run that have ended, by digests of their answers.
 pub fn paths(broker: &mut dyn Broker, run: &RunId) -> Result<BTreeSet<u64>> {
     let status = status(broker, run)?;
     paths_of(&jobs(broker, &status)?)

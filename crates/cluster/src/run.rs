@@ -1,5 +1,4 @@
-//! Submits runs to a broker, and loads them in workers: the manifest
-//! and the files of what is explored.
+//! Submits runs to a broker, and loads them in workers: the manifest and the files of a run.
 
 use everett::{Budget, DiskEntry, Parcel, ParcelFile, RunSpec, Session, States, WeightSum};
 use serde::{Deserialize, Serialize};
@@ -12,11 +11,11 @@ use crate::states::pack_states;
 /// The version of jobs, outcomes and results.
 pub const PROTOCOL: u32 = 3;
 
-/// Work that a job does before it is looked at whether others want some of it, in instructions.
+/// Default work of a job between two checks for idle workers, in instructions.
 const WORK: u64 = 20_000_000;
 
-/// A build of Everett. Workers of a run must be the same build: a path that one of them explores in
-/// another way than the one that left it would be lost or counted twice.
+/// A build of Everett. All workers of a run must be the same build: a path that is explored
+/// differently than by the worker that left it would be lost or counted twice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Build {
     /// The version of the package.
@@ -31,41 +30,41 @@ impl std::fmt::Display for Build {
     }
 }
 
-/// What is explored. Its files are objects.
+/// The description of a run. Its files are objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`PROTOCOL`] of who submitted it.
+    /// The [`PROTOCOL`] of the build that submitted the run.
     pub protocol: u32,
-    /// The build that submitted it.
+    /// The build that submitted the run.
     pub build: Build,
-    /// The run, without paths of any disk.
+    /// The run, without paths of the submitter's disk.
     pub spec: RunSpec,
     /// Bitcode of the programs.
     pub programs: Vec<Hash>,
-    /// Files that the guest of a program sees.
+    /// Files that the guest sees, for a program.
     pub files: Vec<ParcelFile<Hash>>,
     /// The scenario and its files.
     pub disk: Vec<DiskEntry<Hash>>,
-    /// What the run is, for its accounts.
+    /// The properties of the run that its status depends on.
     #[serde(flatten)]
     pub kind: RunKind,
-    /// Work that a job does at a time, in instructions.
+    /// Work of a job between two checks for idle workers, in instructions.
     pub work: u64,
 }
 
-/// What of a run its accounts need.
+/// The properties of a run that its status depends on.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunKind {
-    /// Worlds are explored, not a program.
+    /// Whether worlds are explored, not a program.
     pub is_world: bool,
-    /// What the run may do as a whole.
+    /// The limits of the run as a whole.
     pub limits: Budget,
 }
 
 impl Manifest {
-    /// From untrusted bytes. Another build or protocol is refused.
+    /// Reads a manifest from untrusted bytes. Fails for another build or protocol.
     pub(crate) fn read(bytes: &[u8], build: &Build) -> Result<Manifest> {
-        // The rest may mean something else in another protocol.
+        // All other fields may have another meaning in another protocol.
         #[derive(Deserialize)]
         struct Head {
             protocol: u32,
@@ -81,7 +80,7 @@ impl Manifest {
         serde_json::from_slice(bytes).map_err(Error::damaged)
     }
 
-    /// Fetches the files.
+    /// Fetches the files of the run.
     pub(crate) fn parcel(self, broker: &mut dyn Broker) -> Result<Parcel> {
         let programs = self.programs.iter();
         let programs = programs.map(|hash| fetch(broker, *hash));
@@ -108,15 +107,15 @@ pub struct Submission {
     pub spec: RunSpec,
     /// This build.
     pub build: Build,
-    /// Work that a job does at a time, in instructions.
+    /// Work of a job between two checks for idle workers, in instructions.
     pub work: Option<u64>,
-    /// Instructions that the run executes at most.
+    /// Maximum number of instructions of the run.
     pub max_work: Option<u64>,
-    /// Makes the name of the run its own: what was submitted twice is explored twice.
+    /// Makes the name of the run unique: a run that is submitted twice is explored twice.
     pub nonce: Vec<u8>,
 }
 
-/// What a run is, and its objects.
+/// Creates the manifest of a run, and its objects.
 pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Vec<u8>, Objects)> {
     let parcel = Parcel::of(&submission.spec, session)?;
     let mut objects = Vec::new();
@@ -151,7 +150,7 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
     Ok((manifest, objects))
 }
 
-/// The first job of a run, and its states.
+/// Returns the first job of a run, and its states.
 pub(crate) fn first_job(run: &RunId, kind: &RunKind) -> Result<(Ticket, Vec<u8>)> {
     let states = pack_states(&States::beginning(kind.is_world))?;
     let ticket = Ticket {
@@ -161,15 +160,15 @@ pub(crate) fn first_job(run: &RunId, kind: &RunKind) -> Result<(Ticket, Vec<u8>)
     Ok((ticket, states))
 }
 
-/// What a run is.
+/// Returns the properties of a run that its status depends on.
 pub(crate) fn kind_of(broker: &mut dyn Broker, run: &RunId) -> Result<RunKind> {
     let manifest = broker.look_up(&Key::of_run(Kind::Run, run))?;
     let manifest = manifest.ok_or_else(|| Error::NoRun(run.to_string()))?;
     serde_json::from_slice(&manifest).map_err(Error::damaged)
 }
 
-/// Submits a run. Workers that are there begin at once. Returns its
-/// name and the hash of its manifest.
+/// Submits a run. Waiting workers start at once. Returns the name of the run and the hash of its
+/// manifest.
 pub fn submit(
     broker: &mut dyn Broker,
     submission: &Submission,
@@ -190,7 +189,7 @@ pub fn submit(
     Ok((run, Hash::of(&manifest)))
 }
 
-/// Cancels a run: workers drop its jobs. What was explored stays.
+/// Cancels a run: workers drop its jobs. Results so far are kept.
 pub fn cancel(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
     let key = Key::of_run(Kind::Run, run);
     if broker.look_up(&key)?.is_none() {

@@ -11,22 +11,22 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 const PROGRAM: &str = "nats-server";
-/// Distributions put servers where the search path of users does not lead.
+/// Folders in which distributions install servers and which are not in the search path of users.
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The server to start.
 #[derive(Clone, Default)]
 pub struct ServerSpec {
-    /// Its storage folder; created if it does not exist.
+    /// The storage folder of the server; created if it does not exist.
     pub dir: PathBuf,
     /// The port; any free one by default.
     pub port: Option<u16>,
-    /// The token that it asks for.
+    /// The token that the server requires.
     pub token: Option<String>,
 }
 
-/// A NATS server that was started. It ends with this value.
+/// A NATS server that was started. It ends when this value is dropped.
 pub struct LocalServer {
     child: Child,
     url: String,
@@ -45,7 +45,7 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-/// Text in the syntax of the server's configuration.
+/// Quotes text in the syntax of the server's configuration.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
@@ -76,8 +76,8 @@ impl LocalServer {
         fs::create_dir_all(&spec.dir)?;
         let dir = fs::canonicalize(&spec.dir)?;
         let file = dir.join("nats.conf");
-        // Servers before 2.10 have no such setting: they write at once, but let
-        // the kernel decide when it lasts.
+        // Servers before 2.10 have no such setting: they write at once, but let the kernel decide
+        // when data reaches the disk.
         let settings = [("    sync_interval: always\n", true), ("", false)];
         let mut said = String::new();
         let syncs_always = settings.into_iter().find_map(|(sync, always)| {
@@ -121,7 +121,7 @@ impl LocalServer {
         loop {
             match fs::read(&ports) {
                 Ok(bytes) => {
-                    // It may be half written.
+                    // The file may be incomplete.
                     let ports: serde_json::Value =
                         serde_json::from_slice(&bytes).unwrap_or_default();
                     if let Some(url) = ports["nats"][0].as_str() {
@@ -142,17 +142,17 @@ impl LocalServer {
         }
     }
 
-    /// Where it can be reached.
+    /// Returns the address of the server.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Whether acknowledged data survives a crash of the machine, not only of the server.
+    /// Returns whether acknowledged data survives a crash of the machine, not only of the server.
     pub fn syncs_always(&self) -> bool {
         self.syncs_always
     }
 
-    /// It is still there.
+    /// Returns whether the server is still running.
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
@@ -160,7 +160,7 @@ impl LocalServer {
 
 impl Drop for LocalServer {
     fn drop(&mut self) {
-        // What it acknowledged is in its files.
+        // Everything that the server acknowledged is in its files.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! How far a worker explores a job: it looks at what others ask of it, gives states away, and
-//! records now and then what it came to.
+//! The supervision of a job that a worker explores: the worker regularly checks for requests, gives
+//! states away, and records its results so far.
 
 use everett::{JobProgress, JobResult, Look, Supervisor};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,14 @@ use crate::error::{Error, Result};
 use crate::outcome::{Weigh, hand_out, outcome_of_split};
 use crate::station::{Station, share_coverage};
 
-/// Looks in a piece of work. A look is a few messages; who is idle waits for one.
+/// Number of checks in a piece of work. A check takes a few messages; idle workers wait for it.
 pub(crate) const LOOKS_A_PIECE: u64 = 8;
-/// Pieces of work after which what a job came to is recorded: as much is lost if its worker dies.
+/// Number of pieces of work after which the results of a job are recorded. Work since then is lost
+/// if the worker dies.
 const MOST_PIECES: u64 = 16;
-/// Looks that a worker leaves out at most after its broker could not be reached.
+/// Maximum number of checks that a worker skips after its broker could not be reached.
 const MOST_LEFT_OUT: u64 = 64;
-/// How long a worker whose broker cannot be reached waits, and how often it tries again.
+/// The pause between two attempts to reach the broker, and the maximum number of attempts.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RETRIES: u32 = 120;
 
@@ -25,34 +26,36 @@ pub(crate) fn lock<'b>(broker: &'b Mutex<Box<dyn Broker>>) -> MutexGuard<'b, Box
     broker.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is decided at a look, by their number: a simulation asks for the same.
+/// Counts the checks of a job, and decides what is done at each. Simulations use the same
+/// decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     count: u64,
-    /// Looks until the broker is asked again, and how many are left out the next time.
+    /// Number of checks that are skipped until the broker is asked again, and after the next
+    /// failure.
     left_out: u64,
     next_left_out: u64,
 }
 
 impl Looks {
-    /// Counts a look. Returns whether the broker is asked at it.
+    /// Counts a check. Returns whether the broker is asked.
     pub fn begin(&mut self) -> bool {
         self.count += 1;
         self.left_out = self.left_out.saturating_sub(1);
         self.left_out == 0
     }
 
-    /// Whether a piece of work has ended with this look.
+    /// Returns whether a piece of work ends with this check.
     pub fn ends_piece(&self) -> bool {
         self.count.is_multiple_of(LOOKS_A_PIECE)
     }
 
-    /// Whether what the job came to is recorded at this look.
+    /// Returns whether the results of the job so far are recorded at this check.
     pub fn is_recorded(&self) -> bool {
         self.count.is_multiple_of(LOOKS_A_PIECE * MOST_PIECES)
     }
 
-    /// The broker answered, or did not: then it is asked less often for a while.
+    /// Records whether the broker answered. If not, it is asked less often for a while.
     fn note(&mut self, answered: bool) {
         self.next_left_out = match answered {
             true => 0,
@@ -62,29 +65,29 @@ impl Looks {
     }
 }
 
-/// Decides how far a worker explores a job.
+/// The supervisor of a job that a worker explores.
 pub(crate) struct Sharing<'b> {
     pub(crate) broker: &'b Mutex<Box<dyn Broker>>,
     pub(crate) station: &'b mut Station,
     pub(crate) weigh: &'b Weigh<'b>,
-    /// The lease of the job, or of what is left of it.
+    /// The lease of the job, or of its kept part.
     pub(crate) lease: Lease,
     pub(crate) looks: Looks,
-    /// Segments that were covered when coverage was last shared.
+    /// Number of segments that were covered when coverage was last shared.
     pub(crate) covered: usize,
-    /// Why the rest is not explored.
+    /// The reason why the remaining states are not explored.
     pub(crate) failure: Option<Error>,
-    /// Hears of jobs that end although the exploration goes on.
+    /// Called with the outcomes of jobs that end while the exploration continues.
     pub(crate) tell: &'b mut dyn FnMut(Outcome),
 }
 
 impl Sharing<'_> {
-    /// A job that cannot be split is left, all of it, when no other waits for workers.
+    /// Decides about a job that cannot be split: it is left as a whole if no other job waits.
     fn look_at_queue(&mut self) -> Look {
         if !self.looks.ends_piece() {
             return Look::GoOn;
         }
-        // A worker that cannot reach its broker goes on, too.
+        // A worker that cannot reach its broker continues, too.
         let goes_on = !self.looks.is_recorded()
             && lock(self.broker)
                 .waiting()
@@ -92,7 +95,7 @@ impl Sharing<'_> {
         if goes_on { Look::GoOn } else { Look::Leave }
     }
 
-    /// Reports to the others, and hears what they ask for.
+    /// Reports to the other workers, and returns what they request.
     fn ask(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Result<Look> {
         let run = &self.lease.ticket.run;
         let mut broker = lock(self.broker);
@@ -114,7 +117,7 @@ impl Sharing<'_> {
         })
     }
 
-    /// Ends the job, and goes on with the rest.
+    /// Ends the job, and continues with the kept part.
     fn try_split(&mut self, result: JobResult) -> Result<bool> {
         let ticket = &self.lease.ticket;
         let explored = outcome_of_split(self.station.name(), ticket, self.weigh, result)?;
@@ -148,7 +151,7 @@ impl Supervisor for Sharing<'_> {
         if is_asked {
             let asked = self.ask(progress, covered);
             self.looks.note(asked.is_ok());
-            // A worker that cannot reach its broker goes on.
+            // A worker that cannot reach its broker continues.
             look = asked.unwrap_or(Look::GoOn);
         }
         match look {

@@ -10,10 +10,10 @@ use crate::tree::{pack, sort, unpack};
 
 const WORLDS: &[u8] = b"everett worlds 1\n";
 const LEVEL: u8 = 6;
-/// Most bytes of worlds before they are compressed.
+/// Maximum size of uncompressed worlds in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
-/// States as bytes.
+/// Serialises states.
 pub fn pack_states(states: &States) -> Result<Vec<u8>> {
     match states {
         States::Program(states) => Ok(pack(states)),
@@ -26,7 +26,7 @@ pub fn pack_states(states: &States) -> Result<Vec<u8>> {
     }
 }
 
-/// The states in untrusted bytes.
+/// Reads states from untrusted bytes.
 pub fn unpack_states(packed: &[u8]) -> Result<States> {
     let Some(worlds) = packed.strip_prefix(WORLDS) else {
         return Ok(States::Program(unpack(packed)?));
@@ -37,14 +37,15 @@ pub fn unpack_states(packed: &[u8]) -> Result<States> {
     Ok(States::Worlds(Box::new(worlds)))
 }
 
-/// Puts states in the order in which they take the least bytes.
+/// Sorts states into the order that serialises to the fewest bytes.
 pub(crate) fn sort_states(states: &mut States) {
     if let States::Program(states) = states {
         sort(states);
     }
 }
 
-/// The remaining states of a job, in at most this number of parts; worlds come in parts.
+/// Divides the remaining states of a job into at most this number of parts; worlds are already in
+/// parts.
 pub(crate) fn divide(left: Vec<States>, most: usize) -> Vec<States> {
     let mut parts = Vec::new();
     for states in left {

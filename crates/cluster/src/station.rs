@@ -1,10 +1,10 @@
-//! A worker's part in the balance of load. A worker that explores reports how many states it has,
-//! and hears how many of them it is asked to give away. A worker that has nothing to do is the
-//! balancer: it reads what the others reported, decides ([`pairs`]) and asks. So the balancer is on
-//! nobody's way: while all have work there is none, and where it dies, another idle worker is.
+//! A worker's part in load balancing. A worker that explores reports how many states it has, and
+//! receives requests to give some of them away. An idle worker is the balancer: it reads the
+//! reports of the others, decides ([`pairs`]) and sends requests. So the balancer costs nothing:
+//! while all workers have work there is none, and if it dies, another idle worker takes its place.
 //! States that are given away are jobs in the queue, which idle workers take.
 //!
-//! With its reports, a worker merges what it has covered into what all workers have.
+//! With its reports, a worker merges its coverage into that of all workers.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,31 +15,30 @@ use crate::broker::{Broker, JobId, Key, Kind, RunId};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 
-/// Idle workers that find nothing look whether to balance so often, in times that they asked for a
-/// job.
+/// Idle workers check whether to balance after this number of requests for a job without success.
 const IDLE_A_ROUND: u32 = 4;
 
-/// How many states a worker of a run has, as it last reported.
+/// The number of states that a worker of a run has, as it last reported.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Its name.
+    /// The name of the worker.
     pub name: String,
-    /// The states that it has to explore.
+    /// The number of states that the worker has to explore.
     pub states: u64,
-    /// The round of the last request that it has heard.
+    /// The round of the last request that the worker has received.
     pub heard: u64,
-    /// It has left.
+    /// Whether the worker has left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_left: bool,
-    /// States that it gave away because it was asked to.
+    /// Number of states that the worker gave away on request.
     pub given: u64,
-    /// Rounds in which it was the balancer.
+    /// Number of rounds in which the worker was the balancer.
     pub rounds: u64,
-    /// How long it has waited for jobs.
+    /// The time for which the worker has waited for jobs, in seconds.
     pub idle_seconds: f64,
 }
 
-/// What the balancer asks of a worker.
+/// A request of the balancer to a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Request {
     round: u64,
@@ -47,38 +46,38 @@ struct Request {
     to: String,
 }
 
-/// States that one worker was asked to give away because another has few.
+/// A request that one worker gives states away because another has few.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Who is asked.
+    /// The worker that gives.
     pub from: String,
-    /// Who has few.
+    /// The worker that has few states.
     pub to: String,
-    /// How many.
+    /// The number of states.
     pub states: u64,
 }
 
 /// A decision of the balancer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Round {
-    /// Its number.
+    /// The number of the round.
     pub number: u64,
     /// The worker that was the balancer.
     pub balancer: String,
     /// The mean of the numbers of states.
     pub mean: f64,
-    /// Their standard deviation.
+    /// The standard deviation of the numbers of states.
     pub deviation: f64,
-    /// What was decided; nothing if all is in balance.
+    /// The requests; none if the load is balanced.
     pub transfers: Vec<Transfer>,
 }
 
-/// A worker as the others see it.
+/// The state of a worker that other workers see.
 pub struct Station {
     name: String,
     id: JobId,
     heard: BTreeMap<RunId, u64>,
-    /// The last round that it has seen of a run.
+    /// The last round of each run that the worker has seen.
     seen: BTreeMap<RunId, u64>,
     given: u64,
     rounds: u64,
@@ -86,7 +85,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// A worker that has reported nothing yet.
+    /// Creates a worker that has reported nothing yet.
     pub fn new(name: &str) -> Station {
         let id = Hash::of_parts(&[b"worker", name.as_bytes()]).to_string();
         Station {
@@ -100,22 +99,22 @@ impl Station {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the worker.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// It has waited for a job.
+    /// Adds time that the worker has waited for a job.
     pub fn waited(&mut self, time: Duration) {
         self.idle += time;
     }
 
-    /// Reports how many states it has.
+    /// Reports the number of states of the worker.
     pub fn report(&self, broker: &mut dyn Broker, run: &RunId, states: u64) -> Result<()> {
         self.note(broker, run, states, false)
     }
 
-    /// Reports that it leaves, to all runs that it has explored jobs of.
+    /// Reports that the worker leaves, to all runs of which it has explored jobs.
     pub fn leave(&self, broker: &mut dyn Broker) -> Result<()> {
         let mut runs = self.heard.keys();
         runs.try_for_each(|run| self.note(broker, run, 0, true))
@@ -141,7 +140,7 @@ impl Station {
         broker.note(&Key::of_job(Kind::Worker, run, &self.id), &status)
     }
 
-    /// What it is asked to do and has not heard of.
+    /// Returns the current request to this worker, if it is new.
     fn hear(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Option<Request>> {
         let request = broker.look_up(&Key::of_job(Kind::Request, run, &self.id))?;
         let request = request.as_deref().map(serde_json::from_slice::<Request>);
@@ -154,26 +153,26 @@ impl Station {
         Ok(request)
     }
 
-    /// Reports how many states it has while it explores, and returns how many of them it is to give
-    /// away. It keeps half of them at least: it may have had more when it was asked.
+    /// Reports the number of states while the worker explores, and returns how many of them it must
+    /// give away. It keeps at least half of them: it may have had more when it was asked.
     pub fn look(&mut self, broker: &mut dyn Broker, run: &RunId, states: u64) -> Result<u64> {
         let asked = self.hear(broker, run)?;
         self.report(broker, run, states)?;
         Ok(asked.map_or(0, |request| request.states.min(states / 2)))
     }
 
-    /// It has given states away.
+    /// Counts states that the worker has given away.
     pub fn gave(&mut self, states: u64) {
         self.given += states;
     }
 
-    /// Whether a worker that has found no job so many times looks whether to balance.
+    /// Returns whether a worker that has found no job this many times checks whether to balance.
     pub fn is_round_due(idle: u32) -> bool {
         idle.is_power_of_two() || idle.is_multiple_of(IDLE_A_ROUND)
     }
 
-    /// For a worker that has nothing to do: balances the load of a run, unless another worker does,
-    /// which is so if there was a round since it looked the last time. Returns what it decided.
+    /// Balances the load of a run; called by an idle worker. Does nothing if another worker
+    /// balances, that is, if there was a round since the last check. Returns the decision.
     pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Option<Round>> {
         let key = Key::of_run(Kind::Round, run);
         let last = broker.look_up(&key)?;
@@ -196,8 +195,8 @@ impl Station {
         Ok(Some(round))
     }
 
-    /// Decides who gives how many states to whom, and asks them. Who has not heard the last request
-    /// is not asked again, and does not count: it may be dead.
+    /// Decides which worker gives how many states to which, and sends the requests. A worker that
+    /// has not received the last request is ignored: it may be dead.
     fn decide(&self, broker: &mut dyn Broker, run: &RunId, number: u64) -> Result<Round> {
         let mut asked = BTreeMap::new();
         for (id, request) in broker.list(Kind::Request, run)? {
@@ -240,9 +239,9 @@ impl Station {
     }
 }
 
-/// Merges what a worker has covered into what all workers have, and returns that: a mark for each
-/// segment. Where two workers do it at once, one of them may overwrite what the other has added;
-/// who misses something adds it again the next time.
+/// Merges the coverage of a worker into that of all workers, and returns the result: a mark for
+/// each segment. If two workers do this at once, one may overwrite what the other has added; a
+/// worker adds missing marks again the next time.
 pub fn share_coverage(broker: &mut dyn Broker, run: &RunId, mine: &[u8]) -> Result<Vec<u8>> {
     let key = Key::of_run(Kind::Coverage, run);
     let known = broker.look_up(&key)?.unwrap_or_default();
@@ -258,7 +257,7 @@ pub fn share_coverage(broker: &mut dyn Broker, run: &RunId, mine: &[u8]) -> Resu
     Ok(all)
 }
 
-/// Marks as bits.
+/// Packs marks into bits.
 pub(crate) fn bits(marks: &[u8]) -> Vec<u8> {
     let byte = |marks: &[u8]| {
         let bits = marks.iter().zip(0..);
@@ -267,7 +266,7 @@ pub(crate) fn bits(marks: &[u8]) -> Vec<u8> {
     marks.chunks(8).map(byte).collect()
 }
 
-/// This number of marks, from untrusted bits.
+/// Unpacks this number of marks from untrusted bits.
 fn marks(bits: &[u8], count: usize) -> Vec<u8> {
     let mark = |at: usize| bits.get(at / 8).map_or(0, |byte| byte >> (at % 8) & 1);
     (0..count).map(mark).collect()
@@ -297,13 +296,13 @@ mod tests {
         };
         assert_eq!(round.transfers, [transfer("two", 15)]);
         assert_eq!((round.number, &*round.balancer), (1, "idle"));
-        // It has not heard of it: others are asked meanwhile.
+        // The worker has not received the request: others are asked meanwhile.
         let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
         assert_eq!(round.transfers, [transfer("one", 5)]);
-        // It gives away what it is asked for, once.
+        // The worker gives away the requested states, once.
         assert_eq!(two.look(&mut broker, &run(), 40).unwrap(), 15);
         assert_eq!(two.look(&mut broker, &run(), 25).unwrap(), 0);
-        // It had more when it was asked.
+        // The worker had more states when it was asked.
         assert_eq!(one.look(&mut broker, &run(), 3).unwrap(), 1);
     }
 

@@ -15,81 +15,82 @@ use crate::hash::Hash;
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
 
-/// Decisions of the balancer that are shown to people.
+/// Maximum number of the balancer's decisions that are displayed.
 const MOST_SHOWN: usize = 8;
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Weight of paths that ended.
     pub finished: WeightSum,
-    /// Weight of what was given up.
+    /// Weight of paths that were given up.
     pub unknown: WeightSum,
-    /// Weight of what the program did not want explored.
+    /// Weight of paths that the program pruned.
     pub pruned: WeightSum,
-    /// Weight of what a bound excludes.
+    /// Weight of combinations that a limit excludes.
     pub excluded: WeightSum,
-    /// Weight of jobs that workers have.
+    /// Weight of jobs that workers hold.
     pub leased: WeightSum,
     /// Weight of jobs that wait.
     pub pending: WeightSum,
-    /// Jobs that were explored.
+    /// Number of explored jobs.
     pub jobs: u64,
-    /// Jobs that workers have.
+    /// Number of jobs that workers hold.
     pub jobs_leased: u64,
-    /// Jobs that wait.
+    /// Number of jobs that wait.
     pub jobs_pending: u64,
-    /// Jobs that wait and may do nothing, because their part of the run's budget is spent.
+    /// Number of waiting jobs that cannot be explored, because their share of the run's budget is
+    /// spent.
     pub jobs_stopped: u64,
-    /// How often a job was handed out again.
+    /// Number of times that a job was handed out again.
     pub redelivered: u64,
-    /// What the run may do as a whole.
+    /// The limits of the run as a whole.
     pub limits: Budget,
-    /// What of that no job has that may still do something.
+    /// The part of the budget that no job with budget holds.
     pub free: Budget,
-    /// How often stopped jobs were granted something.
+    /// Number of grants to stopped jobs.
     pub(crate) grants: u64,
-    /// States that moved from one job to another.
+    /// Number of states that moved from one job to another.
     pub states_moved: u64,
     /// Paths or worlds that ended, forks and instructions.
     pub work: Work,
-    /// Findings, with those that several jobs met counted by each.
+    /// Number of findings; a finding of several jobs counts for each.
     pub findings: u64,
     /// Instructions that rematerialised states.
     pub replayed: u64,
-    /// Bytes of jobs and results that workers sent.
+    /// Size of jobs and results that workers sent, in bytes.
     pub bytes: u64,
-    /// Those of the states that moved.
+    /// Size of the states that moved, in bytes.
     pub bytes_moved: u64,
-    /// How often a worker gave states away and went on with the rest.
+    /// Number of times that a worker gave states away and continued with the rest.
     pub transfers: u64,
-    /// What each worker did.
+    /// The work of each worker.
     pub workers: BTreeMap<String, WorkerFigures>,
-    /// How many states each worker has, as it last reported.
+    /// The number of states of each worker, as last reported.
     pub loads: Vec<WorkerStatus>,
-    /// What the balancer decided last.
+    /// The last decision of the balancer.
     pub round: Option<Round>,
-    /// Segments of the programs that workers have reported as covered.
+    /// Number of segments of the programs that workers have reported as covered.
     pub covered: u64,
-    /// Jobs that could not be explored, and why.
+    /// The reasons why jobs could not be explored.
     pub failures: Vec<String>,
-    /// The run was cancelled.
+    /// Whether the run was cancelled.
     pub is_cancelled: bool,
-    /// Results of jobs.
+    /// The hashes of the results of jobs.
     pub(crate) results: Vec<Hash>,
-    /// Jobs that have no outcome.
+    /// Jobs without an outcome.
     pub(crate) open: Vec<Open>,
 }
 
-/// What a worker did.
+/// The work of a worker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WorkerFigures {
-    /// Jobs that it explored.
+    /// Number of explored jobs.
     pub jobs: u64,
     /// Paths or worlds that ended, forks and instructions.
     #[serde(flatten)]
     pub work: Work,
-    /// Findings.
+    /// Number of findings.
     pub findings: u64,
 }
 
@@ -101,14 +102,14 @@ impl WorkerFigures {
     }
 }
 
-/// A job that has no outcome.
+/// A job without an outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
     /// The job, with its budget.
     pub ticket: Ticket,
-    /// Whether a worker holds it.
+    /// Whether a worker holds the job.
     pub is_leased: bool,
-    /// Whether it has no budget.
+    /// Whether the job has no budget.
     pub is_stopped: bool,
 }
 
@@ -153,13 +154,13 @@ impl fmt::Display for Status {
 }
 
 impl Status {
-    /// The numbers of states of workers that are there, as they last reported.
+    /// Returns the numbers of states of all workers that have not left, as last reported.
     pub fn lengths(&self) -> Vec<u64> {
         let present = self.loads.iter().filter(|load| !load.has_left);
         present.map(|load| load.states).collect()
     }
 
-    /// How the load is balanced.
+    /// Displays the balance of load.
     fn show_balance(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lengths = self.lengths();
         if lengths.is_empty() {
@@ -190,25 +191,25 @@ impl Status {
         }
     }
 
-    /// Whether no job is left that may be explored.
+    /// Returns whether no remaining job may be explored.
     pub fn is_over(&self) -> bool {
         let may_go_on = self.free.spent().is_none();
         self.open.iter().all(|open| open.is_stopped && !may_go_on)
     }
 
-    /// The limit of the whole run at which it is over.
+    /// Returns the limit of the whole run at which it stopped.
     pub fn limit(&self) -> Option<&'static str> {
         let is_stopped = self.is_over() && !self.open.is_empty();
         self.free.spent().filter(|_| is_stopped)
     }
 
-    /// Whether everything was explored.
+    /// Returns whether everything was explored.
     pub fn is_complete(&self) -> bool {
         let mut explored = self.finished.clone();
         explored.add_sum_checked(&self.excluded) && explored.is_one()
     }
 
-    /// The share of all instructions that rematerialised states.
+    /// Returns the share of all instructions that rematerialised states.
     pub fn replay_share(&self) -> f64 {
         let all = self.work.instructions.saturating_add(self.replayed);
         match all {
@@ -217,7 +218,7 @@ impl Status {
         }
     }
 
-    /// The progress, in a line for people.
+    /// Returns the progress as a line for people.
     pub fn progress(&self) -> String {
         format!(
             "{:.3} % explored, {}, {} with workers, {} waiting, {}",
@@ -269,7 +270,7 @@ impl Status {
         fits
     }
 
-    /// What workers have told each other.
+    /// Adds the advisory records of workers.
     fn add_advice(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<()> {
         for (_, load) in broker.list(Kind::Worker, run)? {
             let load = serde_json::from_slice(&load).map_err(Error::damaged)?;
@@ -285,7 +286,7 @@ impl Status {
         Ok(())
     }
 
-    /// The sum of all weights; `None` if it is above 1.
+    /// Returns the sum of all weights; `None` if it is above 1.
     fn sum(&self) -> Option<WeightSum> {
         let mut sum = self.finished.clone();
         let parts = [
@@ -300,11 +301,11 @@ impl Status {
     }
 }
 
-/// Where a run stands. Fails if its accounts do not sum to 1: then
-/// something was lost, or counted twice.
+/// Computes the status of a run. Fails if its weights do not sum to 1: something was lost or
+/// counted twice then.
 pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let kind = kind_of(broker, run)?;
-    // Before the outcomes: each job that is granted something is known by one.
+    // Grants are read before outcomes, because the outcome that names a job precedes its grant.
     let (granted, grants) = granted(broker, run)?;
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
@@ -351,14 +352,14 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     }
 }
 
-/// How often a job was handed out after the first time.
+/// Returns how often a job was handed out after the first time.
 fn deliveries(lease: &[u8]) -> u64 {
     let lease: serde_json::Value = serde_json::from_slice(lease).unwrap_or_default();
     lease["delivery"].as_u64().unwrap_or(1).saturating_sub(1)
 }
 
-/// Puts jobs that nobody has into the queue again, and lets stopped ones have what others did not
-/// need. Returns how many fell out of the queue; `None` if nothing is open.
+/// Publishes the jobs that no worker holds again, and grants stopped jobs the budget that others
+/// did not use. Returns the number of published jobs; `None` if the run is over.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
     let nobodys = status.open.iter();

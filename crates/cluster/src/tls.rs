@@ -9,8 +9,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::connect::Secrets;
 use crate::error::{Error, Result};
 
-/// A connector that accepts a server whose certificate the given authorities have signed, or those
-/// of the machine where none are given.
+/// Creates a connector that accepts a server whose certificate is signed by the given authorities,
+/// or by those of the machine if none are given.
 pub(crate) fn connector(secrets: &Secrets) -> Result<MakeRustlsConnect> {
     let mut known = RootCertStore::empty();
     match &secrets.authorities {

@@ -1,5 +1,5 @@
 //! Serialises pending traces as a compressed tree: traces are sorted, and each is stored as its
-//! difference from the one before. The input of the reader is untrusted.
+//! difference from the previous one. The input of the reader is untrusted.
 
 use everett::{Pending, Trace, TraceChoice, TraceInput};
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -10,15 +10,15 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"everett states 1\n";
 const LEVEL: u8 = 6;
-/// Most bytes of a job before they are compressed.
+/// Maximum size of an uncompressed job in bytes.
 const MOST_BYTES: usize = 256 << 20;
-/// Most choices and bytes of inputs that the states of a job have, with what they
-/// have in common counted each time.
+/// Maximum number of choices and bytes of inputs in the states of a job, with common prefixes
+/// counted each time.
 const MOST_CONTENTS: usize = 256 << 20;
-/// Most forks of a path. The sum of weights has as many digits.
+/// Maximum number of forks of a path. The sum of weights has as many digits.
 const MOST_HALVINGS: u32 = 1 << 20;
 
-/// Puts traces in the order in which neighbours have the most in common.
+/// Sorts traces so that neighbours have the longest common prefixes.
 pub(crate) fn sort(traces: &mut [Trace]) {
     fn choices(trace: &Trace) -> impl Iterator<Item = (&impl Ord, u32, u32)> {
         let choices = trace.choices.iter();
@@ -41,7 +41,7 @@ pub(crate) fn sort(traces: &mut [Trace]) {
     });
 }
 
-/// States as bytes, in this order.
+/// Serialises states, in this order.
 pub fn pack(traces: &[Trace]) -> Vec<u8> {
     let mut texts = Texts::default();
     let mut body = Vec::new();
@@ -77,7 +77,7 @@ pub fn pack(traces: &[Trace]) -> Vec<u8> {
     packed
 }
 
-/// The states in untrusted bytes.
+/// Reads states from untrusted bytes.
 pub fn unpack(packed: &[u8]) -> Result<Vec<Trace>> {
     let states = packed.strip_prefix(MAGIC);
     let states = states.ok_or_else(|| Error::damaged("these are not states"))?;
@@ -95,7 +95,7 @@ pub fn unpack(packed: &[u8]) -> Result<Vec<Trace>> {
     }
 }
 
-/// Names of inputs and texts of choices, each once.
+/// Names of inputs and texts of choices, each stored once.
 #[derive(Default)]
 struct Texts {
     numbers: BTreeMap<String, u64>,
@@ -156,10 +156,10 @@ fn write_inputs(to: &mut Vec<u8>, texts: &mut Texts, before: &Trace, trace: &Tra
     }
 }
 
-/// Reads what [`pack`] writes. `None` is for what it does not.
+/// A reader of the output of [`pack`]. Its methods return `None` for anything else.
 struct Reader<'b> {
     left: &'b [u8],
-    /// Choices and bytes of inputs so far.
+    /// Number of choices and bytes of inputs read so far.
     contents: usize,
 }
 
@@ -189,7 +189,7 @@ impl<'b> Reader<'b> {
         self.number()?.try_into().ok()
     }
 
-    /// How many follow, of which each takes a byte at least.
+    /// Returns the number of the following items, each of which takes at least one byte.
     fn count(&mut self) -> Option<usize> {
         self.size().filter(|count| *count <= self.left.len())
     }
@@ -201,7 +201,8 @@ impl<'b> Reader<'b> {
         Some(bytes)
     }
 
-    /// Accounts for what a trace has in it, so that little cannot become much.
+    /// Adds the contents of a trace to the total, so that a small input cannot expand without
+    /// limit.
     fn add_contents(&mut self, count: usize) -> Option<()> {
         self.contents = self.contents.checked_add(count)?;
         (self.contents <= MOST_CONTENTS).then_some(())
@@ -356,15 +357,14 @@ mod tests {
         assert_eq!(unpack(&pack(&[])).expect("nothing"), []);
     }
 
-    /// Anybody may have written a job.
+    /// The bytes of a job are untrusted.
     #[test]
     fn damaged_states_are_refused() {
         let packed = pack(&states());
         for end in 0..packed.len() {
             assert!(unpack(&packed[..end]).is_err(), "{end}");
         }
-        // The checksum of the compressed bytes is no protection:
-        // whoever writes them writes that, too.
+        // The checksum of the compressed bytes is no protection: an attacker can write it, too.
         let (_, compressed) = packed.split_at(MAGIC.len());
         let plain = decompress_to_vec_zlib_with_limit(compressed, MOST_BYTES).expect("bytes");
         for at in 0..plain.len() {
@@ -373,7 +373,8 @@ mod tests {
                 other[at] ^= flip;
                 let mut bytes = MAGIC.to_vec();
                 bytes.extend(compress_to_vec_zlib(&other, 1));
-                // Either it is refused or it is some states: nothing panics, nothing grows.
+                // The bytes are either refused or valid states: nothing panics, and nothing grows
+                // without limit.
                 if let Ok(states) = unpack(&bytes) {
                     assert!(states.len() <= plain.len());
                 }
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn little_does_not_become_much() {
-        // A long input, and then only that each state has the one before in common.
+        // A long input, and then states that have only a common prefix with the previous one.
         let mut plain = Vec::new();
         write_number(&mut plain, 1);
         write_bytes(&mut plain, b"x");

@@ -1,5 +1,5 @@
-//! A worker: takes a job, explores it for a while, and returns its
-//! outcome and the states that are left.
+//! A worker: takes a job, explores it for a while, and returns its outcome and the remaining
+//! states.
 
 use everett::{Job, JobProgress, JobResult, Look, Prepared, Session, States, Supervisor};
 use std::any::Any;
@@ -23,62 +23,63 @@ use crate::states::unpack_states;
 use crate::station::{Round, Station};
 use crate::status::reseed;
 
-/// The first look at a job comes after this part of the work between two looks.
+/// The first check of a job comes after this part of the work between two checks.
 const FIRST_LOOK_PART: u64 = 16;
-/// How often an idle worker asks for a job before it looks for jobs that fell out of the queue.
+/// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
+/// the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
-/// How long an idle worker waits before it asks again.
+/// The time for which an idle worker waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The configuration of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
-    /// Its name, for people.
+    /// The name of the worker, for people.
     pub name: String,
     /// This build.
     pub build: Build,
-    /// Memory that it may take, over which it spills states; by default what the run says.
+    /// Memory limit, beyond which the worker spills states; by default that of the run.
     pub max_memory: Option<u64>,
-    /// Folder for spilled states; by default that for temporary files.
+    /// Folder for spilled states; by default the folder for temporary files.
     pub scratch: Option<PathBuf>,
-    /// It leaves after it has waited so long for a job; by default never.
+    /// The time that the worker waits for a job before it leaves; by default it never leaves.
     pub idle: Option<Duration>,
 }
 
-/// A run that a worker knows.
+/// A run that a worker has loaded.
 struct Known {
     prepared: Prepared,
     work: u64,
 }
 
-/// What a worker does with a job that it was handed.
+/// The result of asking for a job.
 pub enum Taken {
-    /// There was none.
+    /// There was no job.
     Nothing,
-    /// It had its outcome, or its run was cancelled.
+    /// The job had an outcome already, or its run was cancelled.
     Over,
-    /// The job is to be explored.
+    /// A job to explore.
     Job(Box<TakenJob>),
 }
 
 /// A job to explore.
 pub struct TakenJob {
-    /// The lease.
+    /// The lease of the job.
     pub lease: Lease,
-    /// Its run and states; or why it cannot be explored.
+    /// The run and the states of the job; or the reason why it cannot be explored.
     what: Result<(Rc<Known>, States), String>,
 }
 
-/// What a worker did.
+/// A step of a worker.
 #[derive(Debug)]
 pub enum WorkerStep {
     /// There was no job.
     Nothing,
     /// A job had its outcome already, or its run was cancelled.
     Dropped,
-    /// It explored a job; this is the outcome that counts.
+    /// The worker explored a job; this is the outcome that counts.
     Explored(Box<Outcome>),
-    /// It had nothing to do, and decided who gives states to whom.
+    /// The worker was idle, and balanced the load.
     Balanced(Round),
 }
 
@@ -87,12 +88,12 @@ pub struct Worker<'s> {
     spec: WorkerSpec,
     session: &'s Session,
     runs: BTreeMap<RunId, Rc<Known>>,
-    /// Runs in which nothing is open.
+    /// Runs without open jobs.
     over: BTreeSet<RunId>,
     station: Station,
 }
 
-/// Explores a job while somebody says so.
+/// A supervisor that explores a job while a function returns `true`.
 struct WhileAsked<'g>(&'g mut dyn FnMut() -> bool);
 
 impl Supervisor for WhileAsked<'_> {
@@ -108,7 +109,7 @@ impl Supervisor for WhileAsked<'_> {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -116,7 +117,7 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 }
 
 impl<'s> Worker<'s> {
-    /// A worker that has done nothing yet.
+    /// Creates a worker.
     pub fn new(spec: WorkerSpec, session: &'s Session) -> Worker<'s> {
         Worker {
             station: Station::new(&spec.name),
@@ -127,7 +128,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Takes a job.
+    /// Takes a job from the broker.
     pub fn take(&mut self, broker: &mut dyn Broker) -> Result<Taken> {
         let Some(lease) = broker.lease()? else {
             return Ok(Taken::Nothing);
@@ -159,7 +160,7 @@ impl<'s> Worker<'s> {
         Ok(Taken::Job(Box::new(TakenJob { lease, what })))
     }
 
-    /// The run and the states of a job.
+    /// Returns the run and the states of a job.
     fn open(&mut self, broker: &mut dyn Broker, ticket: &Ticket) -> Result<(Rc<Known>, States)> {
         let known = match self.runs.get(&ticket.run) {
             Some(known) => known.clone(),
@@ -183,13 +184,13 @@ impl<'s> Worker<'s> {
         let work = manifest.work.max(1);
         let mut parcel = manifest.parcel(broker)?;
         parcel.spec.max_memory = self.spec.max_memory.or(parcel.spec.max_memory);
-        // A file that is no program must not end the worker.
+        // A file that is not a program must not end the worker.
         let prepared = catch_unwind(AssertUnwindSafe(|| Prepared::of(&parcel, self.session)));
         let prepared = prepared.map_err(|panic| Error::damaged(panic_text(&*panic)))??;
         Ok(Known { prepared, work })
     }
 
-    /// Explores a job. Asks `go_on` whenever a piece of work is done.
+    /// Explores a job. Calls `go_on` after each piece of work.
     pub fn explore(&self, job: &TakenJob, go_on: &mut dyn FnMut() -> bool) -> Result<Explored> {
         let ticket = &job.lease.ticket;
         let (known, states) = match &job.what {
@@ -202,8 +203,9 @@ impl<'s> Worker<'s> {
         self.judge(ticket, known, explored)
     }
 
-    /// Explores a job, gives states to others that ask for them, and goes on with the rest. Returns
-    /// the lease of that with what it came to; `None` if others have ended a job of it.
+    /// Explores a job, gives states to other workers on request, and continues with the rest.
+    /// Returns the lease of that rest with its result; `None` if other workers have ended one of
+    /// these jobs.
     fn share(
         &mut self,
         broker: &Mutex<Box<dyn Broker>>,
@@ -219,7 +221,7 @@ impl<'s> Worker<'s> {
             }
         };
         let (work, ticket) = (known.work.div_ceil(LOOKS_A_PIECE), lease.ticket.clone());
-        // What others see of this worker is not that of its explorations, which it lends.
+        // The station is lent to the supervisor while the worker explores.
         let mut station = std::mem::replace(&mut self.station, Station::new(""));
         let mut sharing = Sharing {
             broker,
@@ -235,7 +237,8 @@ impl<'s> Worker<'s> {
         let explored = self.run_job(known, states, &ticket, work, &mut sharing);
         let (lease, failure) = (sharing.lease, sharing.failure);
         self.station = station;
-        // Who balances need not ask it any more; advice that does not arrive is no harm.
+        // The balancer need not ask this worker any more; it does no harm if the report does not
+        // arrive.
         let _ = self.station.report(&mut **lock(broker), &ticket.run, 0);
         match (explored, failure) {
             (_, Some(Error::Damaged(what))) => {
@@ -251,7 +254,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Explores states. `None` if what they came to is not wanted; a text if it cannot be done.
+    /// Explores states. Returns `None` if the result is not wanted, and a text if it fails.
     fn run_job(
         &self,
         known: &Known,
@@ -273,16 +276,16 @@ impl<'s> Worker<'s> {
             };
             known.prepared.explore(job, self.session)
         }));
-        // It holds nothing that is still needed.
+        // The file contains nothing that is still needed.
         let _ = std::fs::remove_file(spill);
         match explored {
             Ok(explored) => explored.map_err(|error| error.to_string()),
-            // Whoever got the job next would end in the same way.
+            // The next worker that gets the job would panic as well.
             Err(panic) => Err(panic_text(&*panic).to_owned()),
         }
     }
 
-    /// What a job came to.
+    /// Converts the result of an exploration to the result of the job.
     fn judge(
         &self,
         ticket: &Ticket,
@@ -296,7 +299,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Where states of a job are spilled.
+    /// Returns the path of the spill file of a job.
     fn spill_of(&self, ticket: &Ticket) -> PathBuf {
         match &self.spec.scratch {
             Some(folder) => folder.join(format!("{}.spill", ticket.job)),
@@ -322,8 +325,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// The outcome of a job that cannot be explored: all of it is
-    /// unknown, and the run is not complete.
+    /// Creates the outcome of a job that cannot be explored: all of it is unknown, and the run is
+    /// not complete.
     fn failed(&self, ticket: &Ticket, why: &str) -> Explored {
         Explored {
             objects: Vec::new(),
@@ -336,7 +339,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Hands back the result of a job. Returns the outcome that counts.
+    /// Records the result of a job. Returns the outcome that counts.
     pub fn finish(
         &mut self,
         broker: &mut dyn Broker,
@@ -353,14 +356,14 @@ impl<'s> Worker<'s> {
     ) -> Result<Outcome> {
         let outcome = broker.finish(lease, explored)?;
         if lease.ticket.budget.is_limited() && outcome.children.is_empty() {
-            // What it did not need is for others.
+            // Other jobs get the budget that this one did not use.
             grant(broker, &lease.ticket.run)?;
         }
         Ok(outcome)
     }
 
-    /// Takes a job and explores it, if there is one. Tells of jobs of which it keeps the rest when
-    /// they end, before it returns what it did in the end.
+    /// Takes a job and explores it, if there is one. Calls `tell` for jobs that end while the
+    /// worker keeps the rest, before it returns the last step.
     pub fn step(
         &mut self,
         broker: &Mutex<Box<dyn Broker>>,
@@ -386,8 +389,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// For a worker that has nothing to do: decides who gives states to whom, in all runs that are
-    /// not over, unless another worker does.
+    /// Balances the load of all runs that are not over, unless another worker does; called by an
+    /// idle worker.
     pub fn balance(&mut self, broker: &mut dyn Broker) -> Result<Vec<Round>> {
         let mut rounds = Vec::new();
         for run in broker.runs()? {
@@ -398,15 +401,15 @@ impl<'s> Worker<'s> {
         Ok(rounds)
     }
 
-    /// Explores jobs until the stop flag is set or it has been idle long enough. A broker that
-    /// cannot be reached is tried again for a while.
+    /// Explores jobs until the stop flag is set or the worker has been idle long enough. Retries
+    /// for a while if the broker cannot be reached.
     pub fn run(
         &mut self,
         broker: &Mutex<Box<dyn Broker>>,
         tell: &mut dyn FnMut(&WorkerStep),
     ) -> Result<()> {
         let worked = self.run_until_stopped(broker, tell);
-        // Nobody needs to know.
+        // It does no harm if this report does not arrive.
         let _ = self.station.leave(&mut **lock(broker));
         worked
     }
@@ -435,7 +438,7 @@ impl<'s> Worker<'s> {
             idle += 1;
             self.station.waited(PAUSE);
             if Station::is_round_due(idle) {
-                // Advice that does not arrive is no harm.
+                // It does no harm if advisory records do not arrive.
                 let rounds = self.balance(&mut **lock(broker)).unwrap_or_default();
                 let rounds = rounds.into_iter().map(WorkerStep::Balanced);
                 rounds.for_each(|round| tell(&round));
@@ -451,7 +454,7 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Puts jobs back into the queue that fell out of it, as no broker should let them.
+    /// Publishes jobs again that fell out of the queue, which no broker should allow.
     pub fn reseed(&mut self, broker: &mut dyn Broker) -> Result<u64> {
         let mut added = 0;
         for run in broker.runs()? {
@@ -470,7 +473,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Keeps the lease while something is done.
+/// Extends the lease while a function runs.
 fn with_heartbeat<T>(
     broker: &Mutex<Box<dyn Broker>>,
     lease: &Lease,
@@ -478,7 +481,7 @@ fn with_heartbeat<T>(
 ) -> T {
     let interval = lock(broker).lease_time() / 3;
     let (done, changed) = (Mutex::new(false), Condvar::new());
-    /// Ends the heartbeat however the work ends.
+    /// Ends the heartbeat when it is dropped, even if the work panics.
     struct Ending<'e>(&'e Mutex<bool>, &'e Condvar);
     impl Drop for Ending<'_> {
         fn drop(&mut self) {
@@ -494,8 +497,7 @@ fn with_heartbeat<T>(
                 (is_done, _) = waited.unwrap_or_else(PoisonError::into_inner);
                 if !*is_done {
                     drop(is_done);
-                    // If it does not get through, the job is handed out
-                    // again: no harm but work done twice.
+                    // If this does not arrive, the job is handed out again, which only costs time.
                     let _ = lock(broker).extend(lease);
                     is_done = done.lock().unwrap_or_else(PoisonError::into_inner);
                 }
