@@ -1,5 +1,5 @@
-//! One live instance of a peer: its connections, its position in the recording, what
-//! it is sent and what it answers.
+//! One live instance of a peer: its connections, its position in the recording, the acts that it is
+//! told and its answers.
 
 use everett_sim::{ConnectionId, FLUSH_BYTES, HostAct, PeerAct};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,15 +16,15 @@ use crate::link::{Came, Link};
 use crate::process::Process;
 use crate::setup::{LiveSetup, Where};
 
-/// Where a live client connects to us.
+/// The socket to which a live client connects.
 pub enum Listener {
-    /// Over TCP.
+    /// A TCP socket.
     Tcp(TcpListener),
-    /// Over a Unix socket, which may lie in a folder of its own.
+    /// A Unix socket, which may be in a folder of its own.
     Unix {
         /// The socket.
         listener: UnixListener,
-        /// The folder, which goes with it.
+        /// The folder, which is removed with the socket.
         _folder: Option<TempDir>,
     },
 }
@@ -41,23 +41,24 @@ impl Listener {
 /// A live instance.
 pub struct Instance {
     setup: Arc<LiveSetup>,
-    /// Its process, where we started it. Instances that differ by their connections share it.
+    /// The process of the instance, if Everett started it. Instances that differ by their
+    /// connections share it.
     process: Option<Arc<Mutex<Process>>>,
     at: Where,
     listener: Option<Listener>,
     links: Vec<Option<Link>>,
-    /// Answers to connections that it does not know of yet.
+    /// Acts of the peer about connections (accept, refuse, open) that were not reported yet.
     unanswered: VecDeque<PeerAct>,
-    /// Where it stands.
+    /// The position of the instance in the recording.
     pub after: u128,
-    /// What it was told since.
+    /// Acts that the instance was told since then.
     pub told: Vec<HostAct>,
-    /// When it was asked last, by a counter.
+    /// The counter value when the instance was last asked.
     pub used: u64,
 }
 
 impl Instance {
-    /// An instance that has heard of nobody.
+    /// Creates an instance that was told nothing.
     pub fn new(
         setup: Arc<LiveSetup>,
         process: Option<Arc<Mutex<Process>>>,
@@ -81,7 +82,7 @@ impl Instance {
         self.links.get_mut(connection as usize)?.as_mut()
     }
 
-    /// Its process has ended: nobody is there who could say anything that is not on its way.
+    /// Returns whether the process has ended, so that nothing can arrive except what is in transit.
     fn is_dead(&self) -> bool {
         let Some(process) = &self.process else {
             return false;
@@ -90,8 +91,8 @@ impl Instance {
         process.has_ended()
     }
 
-    /// What comes over several connections comes in no order, but a peer may depend on one. So it
-    /// gets the time to react to what came over another connection before.
+    /// Waits until the peer reacts to the last act, if that was on another connection. Bytes on
+    /// several connections arrive in no defined order, but a peer may depend on it.
     fn let_react(&mut self, next: ConnectionId) {
         let last = match self.told.last() {
             Some(last @ (HostAct::Send(..) | HostAct::End(_))) => last.connection(),
@@ -110,7 +111,7 @@ impl Instance {
         }
     }
 
-    /// Tells it what a host did.
+    /// Tells the instance an act of a host.
     pub fn tell(&mut self, act: &HostAct) {
         if !self.setup.any_order {
             self.let_react(act.connection());
@@ -152,8 +153,8 @@ impl Instance {
         self.links[at] = link;
     }
 
-    /// Waits until something can be read or written, or somebody connects.
-    /// Returns `false` if nothing can.
+    /// Waits until bytes can be read or written, or a client connects. Returns `false` if none of
+    /// that can happen.
     fn wait(&mut self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let mut all = Vec::with_capacity(self.links.len() + 1);
@@ -188,7 +189,7 @@ impl Instance {
         true
     }
 
-    /// Reads and writes what can be, and lets clients in.
+    /// Reads and writes as many bytes as possible, and accepts clients.
     fn move_bytes(&mut self) {
         for link in self.links.iter_mut().flatten() {
             link.write();
@@ -207,7 +208,7 @@ impl Instance {
         }
     }
 
-    /// What it has said and nobody has heard.
+    /// Returns the next act of the peer that was not reported yet.
     fn next_said(&mut self) -> Option<PeerAct> {
         if let Some(act) = self.unanswered.pop_front() {
             return Some(act);
@@ -232,9 +233,9 @@ impl Instance {
         None
     }
 
-    /// What it does next; the error says why it cannot be asked.
+    /// Returns the next act of the peer, or why it cannot be asked.
     pub fn ask(&mut self) -> Result<PeerAct, String> {
-        // A client is waited for until it has come; nobody knows how long it takes to start.
+        // A client gets more time to connect, because nobody knows how long it takes to start.
         let is_awaited = self.listener.is_some() && self.links.is_empty();
         let patience = match is_awaited {
             true => self.setup.long_patience(),
@@ -259,7 +260,7 @@ impl Instance {
             let cannot_speak = !self.links.iter().flatten().any(Link::wants_reading);
             let is_over = cannot_speak && self.is_dead();
             if is_over {
-                // What it said before it ended counts.
+                // Bytes that the peer sent before it ended count.
                 self.move_bytes();
                 return match self.next_said() {
                     Some(act) => Ok(act),
@@ -267,7 +268,7 @@ impl Instance {
                     None => Ok(PeerAct::Silence),
                 };
             }
-            // Whether a client has ended is looked at now and then.
+            // Checks periodically whether a client has ended.
             let look = if self.listener.is_some() {
                 until.min(Instant::now() + LOOK)
             } else {
@@ -279,7 +280,7 @@ impl Instance {
         }
     }
 
-    /// A client has ended before it did anything.
+    /// Describes a client that has ended before it connected.
     fn ended_early(&self) -> String {
         let process = self.process.as_ref();
         let process = process.map(|process| process.lock().unwrap_or_else(PoisonError::into_inner));
@@ -287,7 +288,7 @@ impl Instance {
         format!("it ended before it connected; it printed {printed:?}")
     }
 
-    /// Waits for what it did before in the same place; the error says what it does instead.
+    /// Waits for a recorded act of the peer. Fails with a description if the peer acts differently.
     pub fn expect(&mut self, act: &PeerAct) -> Result<(), String> {
         let until = Instant::now() + self.setup.long_patience();
         loop {
@@ -368,25 +369,26 @@ impl Instance {
     }
 }
 
-/// More has come than can be the same, with parts that may differ.
+/// Returns whether the bytes cannot match any more, if parts of them may differ: nothing more is
+/// read, and the rest is not equal.
 fn is_over(link: &Link, setup: &LiveSetup, wanted: &[u8]) -> bool {
     let (kept, wanted) = (setup.invariable(link.kept()), setup.invariable(wanted));
     !setup.varies.is_empty() && !link.wants_reading() && kept != wanted
 }
 
-/// Between two looks at what an instance says.
+/// The interval between two checks of an instance.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What an instance says in the place of something.
+/// The comparison of an instance's answer with a recorded one.
 enum Seen {
     Same,
     Other(String),
     NotYet,
 }
 
-/// The first difference between two texts, for people.
+/// Returns the first difference between two texts, for people.
 fn difference(wanted: &[u8], seen: &[u8], at: usize) -> String {
-    /// Bytes that are shown around it.
+    /// Number of bytes that are shown around the difference.
     const AROUND: usize = 20;
     let part = |bytes: &[u8]| {
         let from = at.saturating_sub(AROUND).min(bytes.len());

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::setup::Where;
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const CHUNK: usize = 1 << 16;
-/// Bytes of the peer that are kept before somebody asks for them.
+/// Maximum number of bytes from the peer that are buffered.
 const MAX_KEPT: usize = 1 << 20;
 
 /// A real socket.
@@ -22,30 +22,30 @@ enum Socket {
     UnixDatagram(UnixDatagram),
 }
 
-/// What came from a peer.
+/// Data received from a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Came {
     /// Bytes of a stream, or a datagram.
     Bytes(Vec<u8>),
     /// The end of the stream.
     End,
-    /// The connection broke, or nobody takes datagrams.
+    /// The connection broke, or no socket receives the datagrams.
     Broken,
 }
 
 /// A real connection.
 pub struct Link {
     socket: Socket,
-    /// What the peer said: bytes of a stream are one item.
+    /// Received data: the bytes of a stream are a single item.
     came: VecDeque<Vec<u8>>,
     came_bytes: usize,
-    /// What is not sent yet.
+    /// Data that is not sent yet.
     unsent: VecDeque<Vec<u8>>,
-    /// The end is to be sent behind that.
+    /// Whether the end of the stream must be sent after that data.
     ends: bool,
-    /// The peer sends nothing more, and how that came.
+    /// How the peer's data ended, if it has.
     over: Option<Came>,
-    /// That was told.
+    /// Whether that end was reported.
     has_told_end: bool,
 }
 
@@ -67,7 +67,7 @@ impl Link {
             }
             (Where::Unix(path), false) => Socket::Unix(UnixStream::connect(path)?),
             (Where::Unix(path), true) => {
-                // Without a name nobody could answer.
+                // Without a name, the peer could not answer.
                 let socket = UnixDatagram::bind(own_name(path))?;
                 socket.connect(path)?;
                 Socket::UnixDatagram(socket)
@@ -76,12 +76,12 @@ impl Link {
         Link::of(socket)
     }
 
-    /// A connection that a peer made.
+    /// Creates the link of a connection that a peer made.
     pub fn accepted(stream: TcpStream) -> io::Result<Link> {
         Link::of(Socket::Tcp(stream))
     }
 
-    /// The same over a Unix socket.
+    /// Creates the link of a connection that a peer made over a Unix socket.
     pub fn accepted_unix(stream: UnixStream) -> io::Result<Link> {
         Link::of(Socket::Unix(stream))
     }
@@ -111,7 +111,7 @@ impl Link {
         matches!(self.socket, Socket::Tcp(_) | Socket::Unix(_))
     }
 
-    /// Its descriptor.
+    /// Returns the descriptor of the socket.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
             Socket::Tcp(socket) => socket.as_fd(),
@@ -121,29 +121,29 @@ impl Link {
         }
     }
 
-    /// It can still say something that there is room for.
+    /// Returns whether more data can arrive and there is room for it.
     pub fn wants_reading(&self) -> bool {
         self.over.is_none() && self.came_bytes < MAX_KEPT
     }
 
-    /// Something is not sent yet.
+    /// Returns whether there is unsent data.
     pub fn wants_writing(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Sends bytes of a stream, or a datagram; as many as fit now.
+    /// Sends bytes of a stream, or a datagram: as many bytes as possible at once.
     pub fn send(&mut self, bytes: &[u8]) {
         self.unsent.push_back(bytes.to_vec());
         self.write();
     }
 
-    /// Sends nothing more.
+    /// Ends the stream after all unsent data.
     pub fn end(&mut self) {
         self.ends = true;
         self.write();
     }
 
-    /// Sends what fits. What a broken connection does not take is lost, as with any other.
+    /// Sends as much as possible. Data that a broken connection does not take is lost.
     pub fn write(&mut self) {
         while let Some(bytes) = self.unsent.front_mut() {
             let sent = match &mut self.socket {
@@ -171,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Reads what is there, as far as there is room.
+    /// Reads the available data, as far as there is room.
     pub fn read(&mut self) {
         let is_stream = self.is_stream();
         let mut chunk = vec![0; CHUNK];
@@ -198,7 +198,7 @@ impl Link {
         }
     }
 
-    /// Takes what came next; its end once.
+    /// Takes the next received data. Returns the end of the stream once.
     pub fn take(&mut self) -> Option<Came> {
         match self.came.pop_front() {
             Some(mut bytes) => {
@@ -216,12 +216,12 @@ impl Link {
         }
     }
 
-    /// All bytes that came and were not taken.
+    /// Returns all received bytes that were not taken.
     pub fn kept(&self) -> &[u8] {
         self.came.front().map_or(&[], Vec::as_slice)
     }
 
-    /// Takes that many of them.
+    /// Takes this number of received bytes.
     pub fn take_bytes(&mut self, count: usize) {
         if let Some(first) = self.came.front_mut() {
             self.came_bytes -= count;
@@ -232,18 +232,18 @@ impl Link {
         }
     }
 
-    /// Something came, or the stream has ended.
+    /// Returns whether data was received or the stream has ended.
     pub fn has_more(&self) -> bool {
         !self.came.is_empty() || self.over.is_some()
     }
 
-    /// The peer's stream has ended, and all that came before was taken.
+    /// Returns whether the peer's stream has ended, and all data before it was taken.
     pub fn ended(&self) -> bool {
         self.came.is_empty() && self.over.is_some()
     }
 }
 
-/// A name for the own end of a Unix socket, beside that of the peer.
+/// Returns a name for our end of a Unix socket, beside that of the peer.
 fn own_name(path: &std::path::Path) -> std::path::PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NUMBER: AtomicU64 = AtomicU64::new(0);

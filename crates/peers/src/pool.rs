@@ -14,20 +14,20 @@ use crate::process::Process;
 use crate::recording::{Entry, Journal, Recording, RecordingError, note, read};
 use crate::setup::{LiveSetup, Mode, Where};
 
-/// What was counted of a peer.
+/// Counters of a peer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PeerCounts {
-    /// Its name.
+    /// The name of the peer.
     pub name: String,
-    /// Answers in its recording.
+    /// Number of answers in the recording.
     pub recorded: u64,
-    /// Questions that the recording answered.
+    /// Number of questions that the recording answered.
     pub replayed: u64,
-    /// Questions that a live instance answered.
+    /// Number of questions that a live instance answered.
     pub live: u64,
-    /// Instances that were made.
+    /// Number of instances that were created.
     pub instances: u64,
-    /// Answers that were played again to bring fresh instances to where others stood.
+    /// Number of answers that were replayed to bring fresh instances to a position.
     pub played: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct LivePeers {
     journal: Journal,
 }
 
-/// One peer.
+/// The recording and the live instances of one peer.
 struct Pool {
     setup: Arc<LiveSetup>,
     recording: Mutex<Recording>,
@@ -49,12 +49,12 @@ struct Pool {
 struct Live {
     mode: Mode,
     starter: Option<Starter>,
-    /// The process that instances share which differ by their connections.
+    /// The process that instances share if they differ by their connections.
     shared: Option<Arc<Mutex<Process>>>,
     instances: Vec<Instance>,
-    /// Questions asked.
+    /// Number of questions so far.
     asked: u64,
-    /// Why the peer is not asked any more.
+    /// The reason why the peer is not asked any more.
     broken: Option<String>,
 }
 
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LivePeers {
-    /// The live peers of a scenario.
+    /// Creates the live peers of a scenario.
     pub fn new(setups: Vec<LiveSetup>, mode: Mode) -> LivePeers {
         let pool = |setup: LiveSetup| {
             let name = setup.name.clone();
@@ -91,7 +91,7 @@ impl LivePeers {
         }
     }
 
-    /// Takes over what the peers said in an earlier run.
+    /// Loads the answers of an earlier run.
     pub fn load(&self, folder: &Path) -> Result<(), RecordingError> {
         read(folder, |peer, id, after, events, answer| {
             if let Some(pool) = self.peers.get(peer) {
@@ -100,7 +100,8 @@ impl LivePeers {
         })
     }
 
-    /// Everything that is recorded goes to the folder of a run, what is known already first.
+    /// Opens the recording in the folder of a run, to which all subsequent answers are appended.
+    /// Writes all known answers that it lacks.
     pub fn record_to(&self, folder: &Path) -> Result<(), RecordingError> {
         let mut known = std::collections::BTreeSet::new();
         read(folder, |peer, id, _, _, _| {
@@ -129,7 +130,7 @@ impl LivePeers {
         Ok(())
     }
 
-    /// What was counted.
+    /// Returns the counters of all peers.
     pub fn counts(&self) -> Vec<PeerCounts> {
         let pools = self.peers.values();
         let counts = pools.map(|pool| PeerCounts {
@@ -180,7 +181,7 @@ impl Outside for LivePeers {
             return Ok(entry.answer.clone());
         }
         let mut live = lock(&pool.live);
-        // Another worker may have asked the same meanwhile.
+        // Another worker may have asked the same question meanwhile.
         if let Some(entry) = lock(&pool.recording).get(question.id) {
             known(&mut lock(&pool.counts));
             return Ok(entry.answer.clone());
@@ -194,14 +195,14 @@ impl Outside for LivePeers {
 
     fn learn(&self, question: &OutsideQuestion<'_>, answer: &Arc<[u8]>) {
         if let Some(pool) = self.peers.get(question.peer) {
-            // A recording that cannot be written is reported when something is asked.
+            // A recording that cannot be written is reported at the next question.
             let _ = self.keep(pool, question, answer);
         }
     }
 }
 
 impl Live {
-    /// The instance that was asked last has answered: where it stands now.
+    /// Updates the position of the instance that was asked last after its answer.
     fn note_answer(
         &mut self,
         question: &OutsideQuestion<'_>,
@@ -219,8 +220,7 @@ impl Live {
     }
 }
 
-/// What is left to be told to an instance that was told something, so that it was told all;
-/// `None` if it was told something else.
+/// Returns the acts that an instance has not been told yet. `None` if it was told other acts.
 fn left_to_tell(all: &[HostAct], told: &[HostAct], any_order: bool) -> Option<Vec<HostAct>> {
     if !any_order {
         let rest = all.strip_prefix(told)?;
@@ -269,7 +269,7 @@ impl Pool {
         instance.ask()
     }
 
-    /// An instance that stands at a position and was told nothing but a part of these acts.
+    /// Returns an instance at a position that was told at most these acts.
     fn instance_for(
         &self,
         live: &mut Live,
@@ -289,7 +289,7 @@ impl Pool {
         }
         let way = lock(&self.recording).way_to(after);
         let way = way.ok_or("what led to where it stands is not in its recording")?;
-        // The nearest one before it, or a fresh one.
+        // The instance at the nearest earlier position, or a fresh one.
         let nearest = way.iter().enumerate().rev().find_map(|(step, entry)| {
             let mut all = live.instances.iter();
             let at = all.position(|instance| fits(instance, entry.after, &entry.acts))?;
@@ -303,7 +303,7 @@ impl Pool {
         Ok(at)
     }
 
-    /// Brings an instance to where another one stood.
+    /// Replays recorded acts to an instance, so that it reaches a position.
     fn play(
         &self,
         live: &mut Live,
@@ -334,8 +334,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes a fresh instance; the one that was not used for the longest time
-    /// gives way where there are too many.
+    /// Creates a fresh instance. If there are too many, it replaces the one that was not used for
+    /// the longest time.
     fn make(&self, live: &mut Live) -> Result<usize, String> {
         let setup = &self.setup;
         let is_started = !setup.command.is_empty();
@@ -380,7 +380,7 @@ impl Pool {
         Ok(live.instances.len() - 1)
     }
 
-    /// Where a new instance is reached, and where it reaches us.
+    /// Returns the listener for a client, and the address of a new instance.
     fn place(&self) -> Result<(Option<Listener>, Where), String> {
         let setup = &self.setup;
         let failed = |error: std::io::Error| format!("{:?}: {error}", setup.listen);
@@ -406,8 +406,8 @@ impl Pool {
                 Ok((Some(listener), Where::Unix(path)))
             }
             (Where::Internet(address), false) if address.port() == 0 => {
-                // A port that is free now; whoever takes it meanwhile makes
-                // the start fail, and that is said.
+                // A port that is free now. If another program takes it meanwhile, the start fails
+                // with an error.
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 let at = listener.local_addr().map_err(failed)?;
                 Ok((None, Where::Internet(at)))
@@ -428,7 +428,7 @@ impl Live {
 /// long as they do, which a worker need not.
 struct Starter(Sender<Order>);
 
-/// What is started where, and who wants to know what becomes of it.
+/// A peer to start, its address, and the channel for the result.
 type Order = (Arc<LiveSetup>, Where, Sender<Result<Process, String>>);
 
 impl Starter {

@@ -1,5 +1,5 @@
-//! A process of a live peer: started from a fresh folder with a clean environment,
-//! and killed with all its children.
+//! A process of a live peer: started in a fresh folder with a clean environment, and killed with
+//! all its children.
 
 use std::fs::File;
 use std::io;
@@ -12,18 +12,18 @@ use tempfile::TempDir;
 
 use crate::setup::{LiveSetup, ReadyWhen, Where};
 
-/// How long a peer may take to become ready.
+/// Maximum time until a peer is ready.
 const MAX_START: Duration = Duration::from_secs(30);
-/// Between two looks at a peer that starts.
+/// The interval between two checks of a peer that starts.
 const LOOK: Duration = Duration::from_millis(2);
-/// What a peer prints, in its folder.
+/// The file in the peer's folder with its output.
 const OUTPUT: &str = ".everett-output";
 
-/// A running process of a live peer. It is killed when it is dropped.
+/// A running process of a live peer. It is killed when this value is dropped.
 pub struct Process {
     child: Child,
     folder: TempDir,
-    /// Where it is reached.
+    /// The address of the peer.
     pub at: Where,
 }
 
@@ -79,14 +79,14 @@ impl Process {
         Ok(process)
     }
 
-    /// It runs no more.
+    /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
     }
 
-    /// What it has printed last, for people.
+    /// Returns the last output of the process, for people.
     pub fn printed(&self) -> String {
-        /// Bytes that are shown.
+        /// Number of bytes that are shown.
         const MOST: usize = 400;
         let text = std::fs::read(self.folder.path().join(OUTPUT)).unwrap_or_default();
         let end = &text[text.len().saturating_sub(MOST)..];
@@ -133,8 +133,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let Ok(pid) = i32::try_from(self.child.id()) {
             let group = nix::unistd::Pid::from_raw(pid);
-            // Where there is a namespace of its own, the kernel kills
-            // the rest with its first process.
+            // If the process has its own namespace, the kernel kills all others with its first
+            // process.
             let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
         }
         let _ = self.child.kill();
@@ -142,9 +142,9 @@ impl Drop for Process {
     }
 }
 
-/// A word of a command: `{port}`, `{address}` and `{folder}` are filled in, and files of the
-/// scenario have whole paths, because the command starts in a folder of its own. A word without a
-/// dot or a slash is no file, whatever lies there.
+/// Expands a word of a command: replaces `{port}`, `{address}` and `{folder}`, and makes paths of
+/// the scenario's files absolute, because the command starts in a folder of its own. A word without
+/// a dot or a slash is never a file.
 fn filled(word: &str, at: &Where, setup: &LiveSetup) -> String {
     let file = setup.folder.join(word);
     if word.contains(['.', '/']) && file.is_file() {
@@ -175,8 +175,8 @@ fn copy(from: &Path, into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody listens at an address. The kernel's tables are read: a
-/// connection would be seen by the peer.
+/// Returns whether a socket listens at an address. Reads the kernel's tables, because the peer
+/// would notice a connection.
 fn is_listening(address: SocketAddr, is_datagram: bool) -> bool {
     const LISTENING: &str = "0A";
     let kind = if is_datagram { "udp" } else { "tcp" };
@@ -192,7 +192,7 @@ fn is_listening(address: SocketAddr, is_datagram: bool) -> bool {
     })
 }
 
-/// Whether somebody listens at the path of a Unix socket.
+/// Returns whether a socket listens at the path of a Unix socket.
 fn is_listening_unix(path: &Path, is_datagram: bool) -> bool {
     const LISTENING: &str = "00010000";
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -203,9 +203,9 @@ fn is_listening_unix(path: &Path, is_datagram: bool) -> bool {
     })
 }
 
-/// The process and all that it starts die when we do: it is killed with the thread that
-/// started it, and where the machine lets us, it lives in a PID namespace, whose processes the
-/// kernel kills with the first of them.
+/// Makes the process and its children die with Everett: it is killed with the thread that started
+/// it. If the machine allows it, it is in a PID namespace, whose processes the kernel kills with
+/// the first of them.
 #[allow(unsafe_code)]
 fn die_with_us(command: &mut Command) {
     let us = std::process::id();
@@ -217,8 +217,8 @@ fn die_with_us(command: &mut Command) {
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
                 return Ok(());
             }
-            // The first process of the namespace only waits; the one
-            // that it starts becomes the peer.
+            // The first process of the namespace only waits; the one that it starts becomes the
+            // peer.
             if go_on_in_child()? {
                 die_with_parent(0)?;
                 go_on_in_child()?;
@@ -229,8 +229,8 @@ fn die_with_us(command: &mut Command) {
     }
 }
 
-/// The calling process is killed when its parent dies, which must be this one; 0
-/// for one outside of the namespace.
+/// Makes the kernel kill the calling process when its parent dies. `parent` is the expected parent;
+/// 0 for one outside of the namespace.
 #[allow(unsafe_code)]
 fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
     // SAFETY: numbers only.
@@ -245,7 +245,7 @@ fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
     Ok(())
 }
 
-/// Forks. The child goes on; its parent waits for it and ends.
+/// Forks. The child continues; its parent waits for it and ends.
 #[allow(unsafe_code)]
 fn go_on_in_child() -> io::Result<bool> {
     // SAFETY: a plain fork of a process with one thread; the parent makes system calls on numbers

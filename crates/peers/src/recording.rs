@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The file in the folder of a run.
+/// The file of recordings in the folder of a run.
 pub const RECORDING: &str = "peers.jsonl";
 
 /// Why a recording cannot be read or written.
@@ -16,7 +16,7 @@ pub const RECORDING: &str = "peers.jsonl";
 pub struct RecordingError {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
 }
 
@@ -44,24 +44,24 @@ struct Line {
 
 /// A question with its answer.
 pub struct Entry {
-    /// The question.
+    /// The digest of the question.
     pub id: u128,
-    /// Where the peer stood.
+    /// The position of the peer before the question.
     pub after: u128,
-    /// What hosts did then.
+    /// The acts of hosts since that position.
     pub acts: Vec<HostAct>,
-    /// What it answered.
+    /// The answer of the peer.
     pub act: PeerAct,
-    /// The same, encoded.
+    /// The encoded answer.
     pub answer: Arc<[u8]>,
 }
 
-/// The file that recordings of all peers go to.
+/// The file to which recordings of all peers are appended.
 #[derive(Default)]
 pub struct Journal(Mutex<Option<File>>);
 
 impl Journal {
-    /// What is recorded from now on goes to the end of this file.
+    /// Opens the file, to which all subsequent answers are appended.
     pub fn open(&self, folder: &Path) -> Result<(), RecordingError> {
         let path = folder.join(RECORDING);
         let file = open_whole(&path).map_err(|error| RecordingError {
@@ -77,13 +77,13 @@ impl Journal {
         let Some(file) = file.as_mut() else {
             return Ok(());
         };
-        // One write: a line is there as a whole or not at all, unless the machine dies.
+        // A single write, so that a line is complete or missing, unless the machine crashes.
         file.write_all(&line()?)
     }
 }
 
-/// The text of a [`Line`]. What peers are told and say can be much: digits are written
-/// as they are, not as a text in which something could have to be escaped.
+/// Serialises a [`Line`]. Lines can be long, so digits are written directly, without the search for
+/// characters to escape.
 fn text_of(
     peer: &str,
     (id, after): (u128, u128),
@@ -104,8 +104,7 @@ fn text_of(
     Ok(text)
 }
 
-/// Opens the file for what comes at its end, without the torn line that a
-/// run that was killed left there.
+/// Opens the file for appending, and removes the torn line that a killed run left at its end.
 fn open_whole(path: &Path) -> io::Result<File> {
     let mut file = File::options()
         .create(true)
@@ -122,26 +121,26 @@ fn open_whole(path: &Path) -> io::Result<File> {
 /// The recording of a peer.
 #[derive(Default)]
 pub struct Recording {
-    /// By question.
+    /// Answers by question.
     entries: HashMap<u128, Arc<Entry>>,
-    /// The question whose answer led to a position.
+    /// The question whose answer led to each position.
     leads: HashMap<u128, u128>,
-    /// Bytes in it.
+    /// Size of the recording in bytes.
     pub bytes: u64,
 }
 
 impl Recording {
-    /// The answer to a question.
+    /// Returns the answer to a question.
     pub fn get(&self, id: u128) -> Option<&Arc<Entry>> {
         self.entries.get(&id)
     }
 
-    /// How many answers it has.
+    /// Returns the number of answers.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Adds an answer; `false` if it is known or damaged.
+    /// Adds an answer. Returns `false` if it is known or damaged.
     pub fn add(&mut self, id: u128, after: u128, events: &[u8], answer: &Arc<[u8]>) -> bool {
         if self.entries.contains_key(&id) {
             return false;
@@ -163,15 +162,15 @@ impl Recording {
         true
     }
 
-    /// All answers, in the order of their questions' digests.
+    /// Returns all answers, in the order of their questions' digests.
     pub fn in_order(&self) -> impl Iterator<Item = (u128, &Entry)> {
         let mut all: Vec<&Arc<Entry>> = self.entries.values().collect();
         all.sort_by_key(|entry| entry.id);
         all.into_iter().map(|entry| (entry.id, &**entry))
     }
 
-    /// What leads to a position from the start, each with where it
-    /// begins; `None` if it is not known.
+    /// Returns the answers that lead from the start to a position; `None` if the position is
+    /// unknown.
     pub fn way_to(&self, position: u128) -> Option<Vec<Arc<Entry>>> {
         let mut way = Vec::new();
         let mut at = position;
@@ -185,7 +184,7 @@ impl Recording {
     }
 }
 
-/// Writes an answer down.
+/// Writes an answer to the journal.
 pub fn note(
     journal: &Journal,
     peer: &str,

@@ -5,78 +5,78 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whether live peers may be asked.
+/// Whether live peers may be contacted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// They may be started and contacted.
+    /// Live peers may be started and contacted.
     Live,
     /// Only recordings answer.
     Offline,
 }
 
-/// Where a live peer is reached, or reaches us.
+/// The address of a live peer, or the address to which it connects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Where {
-    /// At an address; port 0 for a free one.
+    /// An internet address; port 0 selects a free one.
     Internet(SocketAddr),
-    /// At a Unix socket; a relative path starts at its folder.
+    /// A Unix socket; a relative path is relative to its folder.
     Unix(PathBuf),
 }
 
-/// When a live peer is ready.
+/// The condition under which a live peer is ready.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadyWhen {
-    /// When its port is open.
+    /// Its port is open.
     Port,
-    /// When it has printed a line that contains this.
+    /// It has printed a line that contains this text.
     Line(String),
-    /// After this time.
+    /// This time has passed.
     After(Duration),
 }
 
-/// A live peer.
+/// The configuration of a live peer.
 #[derive(Clone, Debug)]
 pub struct LiveSetup {
-    /// Its name.
+    /// The name of the peer.
     pub name: String,
-    /// The command that starts it; empty if it runs already.
+    /// The command that starts the peer; empty if it runs already.
     pub command: Vec<String>,
-    /// The folder that relative paths in the command start at.
+    /// The folder to which paths in the command are relative.
     pub folder: PathBuf,
-    /// Variables of its environment.
+    /// Environment variables of the peer.
     pub env: Vec<(String, String)>,
-    /// Files and folders that are copied into its folder.
+    /// Files and folders that are copied into the peer's folder.
     pub files: Vec<PathBuf>,
-    /// When it is ready.
+    /// The condition under which the peer is ready.
     pub ready: ReadyWhen,
-    /// Where it is reached, or reaches us.
+    /// The address of the peer, or the address to which it connects.
     pub listen: Where,
-    /// It speaks UDP, or sends datagrams over a Unix socket.
+    /// Whether the peer uses UDP, or sends datagrams over a Unix socket.
     pub is_datagram: bool,
-    /// It connects to us.
+    /// Whether the peer connects to us.
     pub is_client: bool,
-    /// Another connection makes it as new; otherwise it takes another process.
+    /// Whether a new connection resets the peer; otherwise a fresh instance needs a new process.
     pub is_fresh_by_connection: bool,
-    /// How many instances there are at most.
+    /// Maximum number of instances.
     pub instances: usize,
-    /// What hosts send counts as the same in any order.
+    /// Whether the order in which hosts send does not matter.
     pub any_order: bool,
-    /// Parts of what it says that may differ.
+    /// Parts of the peer's answers that may differ.
     pub varies: Vec<Regex>,
-    /// Real time after which it counts as silent.
+    /// Real time after which the peer counts as silent.
     pub patience: Duration,
-    /// Bytes of its recording at most.
+    /// Maximum size of the recording in bytes.
     pub max_bytes: u64,
 }
 
 impl LiveSetup {
-    /// Real time within which something must come that has come before.
+    /// Returns the real time within which a recorded answer must arrive again.
     pub(crate) fn long_patience(&self) -> Duration {
         const LEAST: Duration = Duration::from_secs(10);
         self.patience.saturating_mul(20).max(LEAST)
     }
 
-    /// Bytes with all parts that may differ left out.
+    /// Replaces all parts of bytes that may differ by a placeholder.
     pub(crate) fn invariable(&self, bytes: &[u8]) -> Vec<u8> {
         let mut text = bytes.to_vec();
         for pattern in &self.varies {
@@ -86,7 +86,7 @@ impl LiveSetup {
     }
 }
 
-/// A regular expression for what may differ; the error says why it is none.
+/// Compiles the regular expression for parts that may differ.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
