@@ -1,5 +1,5 @@
-//! Explores a scenario, looks at its findings, and lets the first one happen again on the native
-//! programs: `cargo run -p everett --example explore -- SCENARIO.toml FOLDER`
+//! Explores a scenario, reports its findings, and replays the first one on the native programs:
+//! `cargo run -p everett --example explore -- SCENARIO.toml FOLDER`
 
 #![allow(clippy::print_stdout)]
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Explores a scenario and replays its first finding. How many traces were confirmed.
+/// Explores a scenario and replays its first finding. Returns the number of confirmed traces.
 pub fn explore_and_replay(scenario: &Path, folder: &Path) -> everett::Result<usize> {
     let mut spec = RunSpec::new([scenario]);
     spec.out = Some(folder.to_owned());

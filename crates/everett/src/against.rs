@@ -1,5 +1,5 @@
-//! `explore`, also of a scenario against another one: two sets of builds, each explored, and each
-//! world of either replayed on the native programs of the other.
+//! `explore`, also of a scenario against another one: explores two sets of builds, and replays each
+//! world of either on the native programs of the other.
 
 use everett_native::{NativeEnd, NativeRun, WorldRun};
 use everett_report::Folder;
@@ -87,7 +87,7 @@ fn explore_worlds(
         comparing.observer.event(&Event::Warning(&text));
     }
     result.summary.against = Some(Comparison {
-        // One input of each world says nothing of the others.
+        // Each world was compared for one input only, which says nothing about the others.
         equivalent: false,
         pairs_different: comparing.worlds_different,
         differences: comparing.differences,
@@ -99,11 +99,12 @@ fn explore_worlds(
     Ok(result)
 }
 
-/// A comparison of worlds under way.
+/// A comparison of worlds in progress.
 struct Comparing<'c> {
     folder: Folder,
     observer: &'c mut dyn Observer,
-    /// Report all worlds that differ, not only the first of those that differ alike.
+    /// Whether all worlds that differ are reported, not only the first of those with the same
+    /// difference.
     reports_all: bool,
     differences: Vec<DifferenceEntry>,
     worlds_different: u64,
@@ -111,8 +112,8 @@ struct Comparing<'c> {
 }
 
 impl Comparing<'_> {
-    /// Replays all worlds of a run on its own programs and on the others. `is_old` if
-    /// it is the run of the old builds.
+    /// Replays all worlds of a run on its own programs and on the others. `is_old` says that it is
+    /// the run of the old builds.
     fn replay_all(
         &mut self,
         run: &Path,
@@ -182,7 +183,7 @@ impl Comparing<'_> {
     }
 }
 
-/// What two runs of a world do not have in common.
+/// The differences of two runs of a world.
 #[derive(Default)]
 struct Aspects {
     names: Vec<String>,
@@ -248,7 +249,7 @@ impl Aspects {
     }
 }
 
-/// How a host ends, without addresses, which other builds have elsewhere.
+/// Describes how a host ends, without addresses, which differ between builds.
 fn how_it_ends(end: &NativeEnd) -> String {
     match end {
         NativeEnd::Exit(status) => format!("exits with {status}"),
@@ -263,7 +264,7 @@ fn how_it_ends(end: &NativeEnd) -> String {
     }
 }
 
-/// What hosts sent each other, by sender and receiver, in order.
+/// Returns the messages between hosts, by sender and receiver, in order.
 fn sent(run: &WorldRun) -> BTreeMap<(&str, &str), Vec<String>> {
     let mut sent: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for message in &run.messages {

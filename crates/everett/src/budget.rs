@@ -1,35 +1,35 @@
-//! Budgets: the work that a run on several machines, or one of its jobs, may still do. Owns how a
+//! Budgets: the remaining work of a run on several machines, or of one of its jobs. Owns how a
 //! budget is divided; the parts sum to the whole.
 
 use serde::{Deserialize, Serialize};
 
-/// What a run or a job may still do, in work; `None` for any amount.
+/// The remaining work of a run or a job; `None` for any amount.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Paths or worlds that end.
+    /// Number of paths or worlds that may end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<u64>,
-    /// Forks.
+    /// Number of forks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forks: Option<u64>,
-    /// Instructions, without those that rematerialise states.
+    /// Number of instructions, without those that rematerialise states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
 }
 
-/// What was done.
+/// The work that was done.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Work {
-    /// Paths or worlds that ended.
+    /// Number of paths or worlds that ended.
     pub paths: u64,
-    /// Forks.
+    /// Number of forks.
     pub forks: u64,
-    /// Instructions, without those that rematerialised states.
+    /// Number of instructions, without those that rematerialised states.
     pub instructions: u64,
 }
 
 impl Work {
-    /// Adds what else was done.
+    /// Adds further work.
     pub fn add(&mut self, work: &Work) {
         self.paths = self.paths.saturating_add(work.paths);
         self.forks = self.forks.saturating_add(work.forks);
@@ -48,12 +48,12 @@ impl Budget {
         }
     }
 
-    /// There is a limit.
+    /// Returns whether there is a limit.
     pub fn is_limited(&self) -> bool {
         *self != Budget::default()
     }
 
-    /// The limit that allows nothing more, by the name of its option.
+    /// Returns the limit that is reached, by the name of its option.
     pub fn spent(&self) -> Option<&'static str> {
         let limits = [
             (self.paths, "max-paths"),
@@ -64,13 +64,13 @@ impl Budget {
         spent.next().map(|(_, name)| name)
     }
 
-    /// What is left after some work. A step of a search may do more than was left.
+    /// Returns the budget after some work. A step of a search may exceed the budget.
     #[must_use]
     pub fn after(self, work: &Work) -> Budget {
         self.map(|all, of| all.saturating_sub(of(work)))
     }
 
-    /// What is left without what others have.
+    /// Returns the budget without the budgets of others.
     #[must_use]
     pub fn without(self, others: &Budget) -> Budget {
         self.after(&Work {
@@ -80,7 +80,7 @@ impl Budget {
         })
     }
 
-    /// The part of one of several jobs; the parts sum to the whole.
+    /// Returns the part of one of several jobs; the parts sum to the whole.
     #[must_use]
     pub fn part(self, number: u64, of: u64) -> Budget {
         self.map(|all, _| all / of + u64::from(number < all % of))

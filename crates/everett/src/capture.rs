@@ -5,7 +5,7 @@ use everett_native::{NativeConfig, NativeRun, SentPacket};
 use everett_report::{CapturedPacket, PacketContent};
 use everett_sim::Message;
 
-/// The packets between the internet sockets of a program, which has no other hosts.
+/// Returns the packets between the internet sockets of a program, which has no other hosts.
 pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<CapturedPacket> {
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {
@@ -34,7 +34,7 @@ pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<Capture
     seen.packets.iter().filter_map(captured).collect()
 }
 
-/// The packets that a host sends and receives, for Wireshark.
+/// Returns the packets that a host sends and receives, for Wireshark.
 pub(crate) fn capture(host: &str, messages: &[Message]) -> Vec<CapturedPacket> {
     let start = HostConfig::default().start_time_ns;
     let mut packets: Vec<CapturedPacket> = Vec::new();
@@ -80,7 +80,7 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
             let payload = received.map_or(sent.payload.bytes(), Vec::as_slice);
             PacketContent::Frame(sent.encode(payload))
         }
-        // These are not packets on the wire, or nothing recorded them.
+        // These are not packets on the wire, or were not recorded.
         PacketKind::WindowUpdate { .. }
         | PacketKind::Urgent { .. }
         | PacketKind::Unreachable { .. } => return None,

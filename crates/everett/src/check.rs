@@ -1,6 +1,6 @@
-//! Validates values of options: the one place that says which are possible. The rows of the table
-//! in `options.rs` name these functions. Command lines and scenario keys set options through the
-//! table, and `RunSpec::check` checks the specs of callers.
+//! Validates values of options: the one place that defines which values are possible. The rows of
+//! the table in `options.rs` name these functions. Command lines and scenario keys set options
+//! through the table, and `RunSpec::check` checks the specs of callers.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
 use std::borrow::Borrow;
@@ -13,7 +13,7 @@ use crate::layers::Mount;
 use crate::load::GuestProgram;
 use crate::spec::parse_variable;
 
-/// What is wrong with a value, as text for people.
+/// The result of a check: the error is a text for people.
 pub(crate) type Checked = Result<(), String>;
 
 /// Checks each of some values.
@@ -29,7 +29,7 @@ pub(crate) fn some<T: Borrow<V>, V: ?Sized>(
     value.as_ref().map_or(Ok(()), |value| check(value.borrow()))
 }
 
-/// A number that must not be 0.
+/// Checks that a number is not 0.
 pub(crate) fn positive(number: &u64) -> Checked {
     match number {
         0 => Err("0 is not in 1..".to_owned()),
@@ -37,12 +37,12 @@ pub(crate) fn positive(number: &u64) -> Checked {
     }
 }
 
-/// A time that fits the clocks of hosts.
+/// Checks that a time fits the clocks of hosts.
 pub(crate) fn time(time: &Duration) -> Checked {
     no_longer(time, u64::MAX)
 }
 
-/// An uptime, which leaves the clocks of the host as much time again.
+/// Checks an uptime, which must leave the same time again to the clocks of the host.
 pub(crate) fn uptime(time: &Duration) -> Checked {
     no_longer(time, u64::MAX / 2)
 }
@@ -55,7 +55,7 @@ fn no_longer(time: &Duration, most_ns: u64) -> Checked {
     }
 }
 
-/// Text that a program gets, where a NUL byte is the end.
+/// Checks that a text for a program contains no NUL byte, which would end it.
 pub(crate) fn no_nul(text: &OsStr) -> Checked {
     match text.as_encoded_bytes().contains(&0) {
         true => Err(format!("{text:?} has a NUL byte")),
@@ -63,7 +63,7 @@ pub(crate) fn no_nul(text: &OsStr) -> Checked {
     }
 }
 
-/// A path of the disk or of the guest.
+/// Checks a path of the disk or of the guest.
 pub(crate) fn path(path: &Path) -> Checked {
     match path.as_os_str().is_empty() {
         true => Err("a path is empty".to_owned()),
@@ -71,7 +71,7 @@ pub(crate) fn path(path: &Path) -> Checked {
     }
 }
 
-/// Panics that are findings; empty for the default.
+/// Checks which panics are findings; empty for the default.
 pub(crate) fn panics(text: &str) -> Checked {
     match text {
         "" | "all" | "main" => Ok(()),
@@ -79,12 +79,12 @@ pub(crate) fn panics(text: &str) -> Checked {
     }
 }
 
-/// The name of a searcher.
+/// Checks the name of a searcher.
 pub(crate) fn searcher(name: &str) -> Checked {
     known("searcher", name, SEARCHERS.iter().map(|row| row.name))
 }
 
-/// The name of a state mapping.
+/// Checks the name of a state mapping.
 pub(crate) fn mapping(name: &str) -> Checked {
     known(
         "state mapping",
@@ -93,7 +93,7 @@ pub(crate) fn mapping(name: &str) -> Checked {
     )
 }
 
-/// Checks a name against those that exist.
+/// Checks that a name is one of the existing names.
 fn known(what: &str, name: &str, names: impl Iterator<Item = &'static str>) -> Checked {
     let names: Vec<&str> = names.collect();
     if names.contains(&name) {
@@ -103,41 +103,41 @@ fn known(what: &str, name: &str, names: impl Iterator<Item = &'static str>) -> C
     Err(format!("{name:?} is not a {what}; there are: {names}"))
 }
 
-/// The name of a scheduler.
+/// Checks the name of a scheduler.
 pub(crate) fn scheduler(name: &str) -> Checked {
     parse_scheduler(name).map(|_| ())
 }
 
-/// The name of a preemption mode.
+/// Checks the name of a preemption mode.
 pub(crate) fn preempt(name: &str) -> Checked {
     parse_preempt(name).map(|_| ())
 }
 
-/// A failure to inject.
+/// Checks the name of a failure to inject.
 pub(crate) fn fault(name: &str) -> Checked {
     parse_fault(name).map(|_| ())
 }
 
-/// An environment variable.
+/// Checks an environment variable.
 pub(crate) fn variable(text: &str) -> Checked {
     parse_variable(text)?;
     no_nul(text.as_ref())
 }
 
-/// A further program. Its file may be elsewhere, in what is sent to another machine.
+/// Checks a further program. Its file may not exist here, because specs are sent to other machines.
 pub(crate) fn program(program: &GuestProgram) -> Checked {
     path(program.path.as_ref())?;
     no_nul(program.file.as_os_str())
 }
 
-/// A mount; only the contents of a folder have no path in the guest.
+/// Checks a mount; only the contents of a folder may have no path in the guest.
 pub(crate) fn mount(mount: &Mount) -> Checked {
     let (from, to) = mount.ends();
     path(from)?;
     path(to)
 }
 
-/// The contents of a folder in the working directory.
+/// Checks a folder whose contents are mounted in the working directory.
 pub(crate) fn contents(mount: &Mount) -> Checked {
     let (from, to) = mount.ends();
     path(from)?;

@@ -1,11 +1,11 @@
-//! JSON files with a checksum as their last field, so that a damaged one is not taken for another.
+//! JSON files with a checksum as their last field, so that damage is detected.
 
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes an object whose last field becomes the checksum of all before it.
+/// Writes an object with an additional last field, the checksum of everything before it.
 pub(crate) fn write_checked(path: &Path, object: &impl Serialize) -> io::Result<()> {
     let mut file = Checked {
         to: BufWriter::new(File::create(path)?),
@@ -13,7 +13,7 @@ pub(crate) fn write_checked(path: &Path, object: &impl Serialize) -> io::Result<
         last: None,
     };
     serde_json::to_writer(&mut file, object)?;
-    // The last byte, which is kept back, is the closing brace.
+    // The last byte, which is held back, is the closing brace.
     write!(file.to, "{CHECK}{:016x}{CHECK_END}", file.hash)?;
     file.to.into_inner()?;
     Ok(())
@@ -21,9 +21,9 @@ pub(crate) fn write_checked(path: &Path, object: &impl Serialize) -> io::Result<
 
 const CHECK: &str = r#","check":""#;
 const CHECK_END: &str = "\"}";
-/// Bytes of the checksum's digits.
+/// Number of digits of the checksum.
 const CHECK_DIGITS: usize = 16;
-/// FNV-1a.
+/// The initial value of FNV-1a.
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(hash: u64, bytes: &[u8]) -> u64 {
@@ -32,7 +32,7 @@ fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// Passes on all but the last byte, with a checksum.
+/// A writer that passes on all bytes except the last, and computes their checksum.
 struct Checked<W> {
     to: W,
     hash: u64,
@@ -57,7 +57,7 @@ impl<W: Write> Write for Checked<W> {
     }
 }
 
-/// A file has the checksum that it was written with, or none.
+/// Returns whether a file has the checksum that it was written with, or none.
 pub(crate) fn is_as_written(text: &[u8]) -> bool {
     let check = || {
         let text = text.strip_suffix(CHECK_END.as_bytes())?;

@@ -22,28 +22,28 @@ use crate::session::Session;
 use crate::summary::DifferenceEntry;
 
 const FILE: &str = "checkpoint.json";
-/// Where a checkpoint is written before it takes the place of the last one.
+/// The file to which a checkpoint is written before it replaces the last one.
 const NEW_FILE: &str = "checkpoint.json.new";
-/// A copy of the newest, in case it is damaged, and where that is written.
+/// The copy of the newest checkpoint, in case that is damaged, and the file to which it is written.
 const COPY_FILE: &str = "checkpoint.json.copy";
 const NEW_COPY_FILE: &str = "checkpoint.json.copy.new";
-/// The checkpoint before, kept if the newest was not synchronised.
+/// The previous checkpoint, kept if the newest was not synchronised.
 const OLD_FILE: &str = "checkpoint.json.old";
-/// The name of the spill file, which lies beside the checkpoint.
+/// The name of the spill file, which is beside the checkpoint.
 pub(crate) const SPILL_FILE: &str = "spill";
-/// Files of states: this, a number, and the extension.
+/// Prefix and extension of the names of state files, around a number.
 const STATES: &str = "checkpoint-";
 const EXTENSION: &str = "states";
-/// A checkpoint is written when this many times the duration of the last one has passed, so that
-/// checkpoints take less than two percent of the time.
+/// The interval between checkpoints is at least this many times the duration of the last one, so
+/// that checkpoints take less than two percent of the time.
 const INTERVAL_FACTOR: u32 = 50;
 
-/// What a run has reported so far: findings, differences of two builds, and the number of tests.
+/// The results of a run so far: findings, differences of two builds, and the number of tests.
 pub(crate) type Results<'r> = (&'r [FindingEntry], &'r [DifferenceEntry], u64);
 
 /// The folders of results; files and folders in them begin with a number.
 const PARTS: [&str; 3] = ["tests", "differences", "findings"];
-/// How many results there are in each of these folders.
+/// The number of results in each of these folders.
 type Counts = [u64; PARTS.len()];
 
 fn counts((findings, differences, tests): Results<'_>) -> Counts {
@@ -53,28 +53,28 @@ fn counts((findings, differences, tests): Results<'_>) -> Counts {
 /// The checkpoint of a run.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The search.
+    /// The saved search.
     saved: Saved,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
     /// Differences of two builds so far.
     #[serde(default)]
     pub differences: Vec<DifferenceEntry>,
-    /// Tests written so far.
+    /// Number of tests written so far.
     pub tests: u64,
     /// Wall-clock time used so far.
     pub wall_seconds: f64,
-    /// Sizes of the files of states.
+    /// Sizes of the state files.
     #[serde(default)]
     sizes: Vec<u64>,
-    /// What it was read from, where `checkpoint.json` is damaged.
+    /// The file from which the checkpoint was read, if `checkpoint.json` is damaged.
     #[serde(skip)]
     pub read_instead: Option<&'static str>,
 }
 
 impl Checkpoint {
-    /// Reads and validates the checkpoint in a folder; `None` if there is none. Where it is damaged,
-    /// that is its copy; where the machine stopped before the disk had all of it, the one before.
+    /// Reads and validates the checkpoint in a folder; `None` if there is none. If it is damaged,
+    /// reads its copy; if the machine crashed before it was complete on disk, the previous one.
     pub fn read(dir: &Path) -> Result<Option<Checkpoint>> {
         let newest = Checkpoint::read_file(dir, FILE);
         let is_whole = |read: &Result<Option<Checkpoint>>| matches!(read, Ok(Some(checkpoint)) if checkpoint.is_whole(dir));
@@ -90,8 +90,8 @@ impl Checkpoint {
             if !is_whole(&other) {
                 continue;
             }
-            // It is the newest from now on, and the next one does not take its
-            // place before the disk has that.
+            // This is the newest checkpoint from now on. The next one replaces it only after it has
+            // reached the disk.
             let renamed = fs::rename(dir.join(name), dir.join(FILE));
             renamed.context("cannot restore the checkpoint")?;
             if let (Ok(Some(other)), Err(_)) = (&mut other, &newest) {
@@ -102,7 +102,7 @@ impl Checkpoint {
         newest
     }
 
-    /// Its files of states, or their copies, are as long as they were.
+    /// Returns whether the state files, or their copies, have their original sizes.
     fn is_whole(&self, dir: &Path) -> bool {
         let mut files = self.saved.files.iter().zip(&self.sizes);
         files.all(|(name, size)| {
@@ -147,17 +147,18 @@ impl Checkpoint {
             .map_err(|error| Error::Invalid(error.to_string()))
     }
 
-    /// Number of code segments of the programs.
+    /// Returns the number of code segments of the programs.
     pub fn segments(&self) -> usize {
         self.saved.segments()
     }
 
-    /// The start of a search that continues from it.
+    /// Returns the start of a search that continues from the checkpoint.
     pub fn start(&self) -> Start {
         Start::Saved(Box::new(self.saved.clone()))
     }
 
-    /// Removes what the run wrote after the checkpoint: it is found again.
+    /// Removes the results that the run wrote after the checkpoint, because they will be found
+    /// again.
     pub fn remove_later_results(&self, dir: &Path) -> Result<()> {
         remove_results_after(dir, self.counts())
     }
@@ -166,18 +167,18 @@ impl Checkpoint {
         counts((&self.findings, &self.differences, self.tests))
     }
 
-    /// Removes all results of a run, which starts again from its beginning.
+    /// Removes all results of a run that starts again from its beginning.
     pub fn remove_all_results(dir: &Path) -> Result<()> {
         remove_results_after(dir, Counts::default())
     }
 
-    /// Whether a run can go on from a checkpoint in its folder.
+    /// Returns whether the folder of a run contains a checkpoint.
     pub(crate) fn is_in(dir: &Path) -> bool {
         dir.join(FILE).exists()
     }
 
-    /// Removes the checkpoint and its files of states, since the run is complete. If the machine
-    /// stops meanwhile, there is the checkpoint with its states, or there are the results.
+    /// Removes the checkpoint and its state files, since the run is complete. If the machine
+    /// crashes meanwhile, either the checkpoint with its states exists or the results do.
     pub fn remove(dir: &Path) -> Result<()> {
         let is_there = Checkpoint::is_in(dir);
         if is_there {
@@ -210,7 +211,7 @@ fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes what workers spilled that were killed.
+/// Removes the spill files of killed workers.
 fn remove_worker_spills(dir: &Path) -> Result<()> {
     let entries = fs::read_dir(dir).context("cannot list the folder")?;
     for entry in entries.flatten() {
@@ -224,7 +225,7 @@ fn remove_worker_spills(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes files of states but those that are still needed.
+/// Removes all state files except those that are still needed.
 fn remove_states(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(dir)
         .context("cannot list the folder")?
@@ -239,7 +240,7 @@ fn remove_states(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The number of a file of states, or of its copy.
+/// Returns the number of a state file, or of its copy.
 fn number_of_states(name: &Path) -> Option<u64> {
     let copy = copy_of(name);
     let is_one = name.extension() == Some(OsStr::new(EXTENSION)) || name == copy;
@@ -247,7 +248,7 @@ fn number_of_states(name: &Path) -> Option<u64> {
     stem.strip_prefix(STATES)?.parse().ok().filter(|_| is_one)
 }
 
-/// The number that the name of a result begins with.
+/// Returns the number that the name of a result begins with.
 fn number_of(name: &OsStr) -> Option<u64> {
     let name = name.to_string_lossy();
     let digits = name.split(|c: char| !c.is_ascii_digit()).next();
@@ -259,7 +260,7 @@ fn remove_results_after(dir: &Path, last: Counts) -> Result<()> {
     parts.try_for_each(|(part, last)| remove_numbered(&dir.join(part), last))
 }
 
-/// Removes files and folders whose number, which their names begin with, is above the last one.
+/// Removes files and folders whose names begin with a number above the last one.
 fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Ok(());
@@ -279,24 +280,23 @@ fn remove_numbered(dir: &Path, last: u64) -> Result<()> {
     Ok(())
 }
 
-/// The disk below a folder. What was not synchronised may be lost when the machine
-/// stops: contents, names, or both.
+/// The disk below a folder. If the machine crashes, everything that was not synchronised may be
+/// lost: contents, names, or both.
 pub(crate) trait Storage {
-    /// All that was written lasts: states, the new checkpoint, and results after so many
-    /// of each kind, with their names.
+    /// Makes everything durable that was written: states, the new checkpoint, and all results after
+    /// this number of each kind, with their names.
     fn sync(&self, dir: &Path, after: Counts) -> io::Result<()>;
-    /// Gives a file another name.
+    /// Renames a file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// The names in a folder last.
+    /// Makes the names in a folder durable.
     fn sync_names(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// Above this number of new results, the whole file system is synchronised at once:
-/// one by one, each would wait for the disk. Below it, whatever else is written to the
-/// file system costs no time here.
+/// Above this number of new results, the whole file system is synchronised at once: one by one,
+/// each would wait for the disk. Below it, other writes to the file system cost no time here.
 const MOST_ONE_BY_ONE: usize = 64;
 
-/// Makes a file last, or a folder with all that lies in it.
+/// Makes a file durable, or a folder with all its contents.
 fn sync_below(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
         for entry in fs::read_dir(path)? {
@@ -351,24 +351,24 @@ impl Storage for RealStorage {
     }
 }
 
-/// Writes the checkpoints of a run.
+/// The writer of a run's checkpoints.
 pub(crate) struct Checkpoints {
     folder: Folder,
-    /// The number of the next one.
+    /// The number of the next checkpoint.
     number: u64,
-    /// When it is due.
+    /// The time at which the next checkpoint is due.
     next_at: Duration,
-    /// The least time between two.
+    /// The minimum time between two checkpoints.
     interval: Duration,
     /// Wall-clock time of the run before it was resumed.
     pub(crate) earlier: Duration,
-    /// Results that last.
+    /// The number of results that are durable.
     lasting: Counts,
     disk: Box<dyn Storage>,
 }
 
 impl Checkpoints {
-    /// The checkpoints of a run that begins, or that continues from one.
+    /// Creates the checkpoints of a run that starts, or that continues from one.
     pub(crate) fn new(
         folder: Folder,
         interval: Duration,
@@ -388,14 +388,14 @@ impl Checkpoints {
         }
     }
 
-    /// It is time for the next one.
+    /// Returns whether the next checkpoint is due.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         now >= self.next_at
     }
 
-    /// Writes a checkpoint, which took effect when this returns `true`; otherwise the last one
-    /// stays. `sync`: it lasts even if the machine stops now. A run that is at its time limit does
-    /// not wait for the disk, and keeps the last one beside it.
+    /// Writes a checkpoint. Returns `true` if it replaced the last one; otherwise the last one
+    /// stays. With `sync`, it is durable even if the machine crashes now. A run at its time limit
+    /// does not wait for the disk, and keeps the last checkpoint beside the new one.
     pub(crate) fn write(
         &mut self,
         save: impl FnOnce(&Path) -> io::Result<Option<Saved>>,
@@ -410,7 +410,7 @@ impl Checkpoints {
         let states = dir.join(name);
         let saved = save(&states);
         if !matches!(saved, Ok(Some(_))) {
-            // What was written of it would only take up the disk; the last checkpoint stays.
+            // Incomplete files would only take up disk space; the last checkpoint stays.
             let _ = fs::remove_file(&states).and(fs::remove_file(copy_of(&states)));
         }
         let Some(saved) = saved.context("cannot write the states that are left")? else {
@@ -440,7 +440,7 @@ impl Checkpoints {
             }
             self.disk.rename(&new, &dir.join(FILE))?;
             self.disk.rename(&new_copy, &dir.join(COPY_FILE))?;
-            // So that the new name lasts.
+            // This makes the new name durable.
             match sync {
                 true => self.disk.sync_names(dir),
                 false => Ok(()),
@@ -462,7 +462,7 @@ impl Checkpoints {
         Ok(true)
     }
 
-    /// Says when the next one is due, after one that took this time.
+    /// Sets the time of the next checkpoint, after one that took this time.
     fn postpone(&mut self, start: Duration, end: Duration) {
         let took = end.saturating_sub(start);
         let pause = match self.interval {
@@ -487,7 +487,8 @@ fn keep_last(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether saving may go on: its time is not over, and it has not taken much memory.
+/// Returns a function that says whether saving may continue: the time is not over, and it has not
+/// used much memory.
 pub(crate) fn may_go_on(
     session: &Session,
     limits: &Limits,
@@ -502,23 +503,23 @@ pub(crate) fn may_go_on(
     }
 }
 
-/// When a checkpoint is given up while the search goes on: the search, and the last
-/// checkpoint, need the time, too.
+/// Returns when a checkpoint is abandoned while the search continues: the search and the last
+/// checkpoint need the remaining time.
 pub(crate) fn early_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
     max_time.map(|most| now + most.saturating_sub(now) / 4)
 }
 
-/// When the last checkpoint of a run has to be written. Even a run that is late keeps what it can.
+/// Returns the deadline of the last checkpoint of a run. Even a run that is late saves what it can.
 pub(crate) fn last_deadline(now: Duration, max_time: Option<Duration>) -> Option<Duration> {
     max_time.map(|most| most.max(now) + most / GRACE)
 }
 
-/// A run is so near its time limit that it does not wait for the disk.
+/// Returns whether a run is so close to its time limit that it does not wait for the disk.
 pub(crate) fn is_late(now: Duration, max_time: Option<Duration>) -> bool {
     max_time.is_some_and(|most| now + most / GRACE >= most)
 }
 
-/// Limits are kept to this part.
+/// The fraction by which limits may be exceeded is one divided by this.
 const GRACE: u32 = 20;
 
 fn part_of(memory: u64) -> u64 {
@@ -555,7 +556,7 @@ mod tests {
         assert_eq!(early_deadline(s(120), Some(s(100))), Some(s(120)));
         assert_eq!(last_deadline(s(1), None), None);
         assert_eq!(last_deadline(s(95), Some(s(100))), Some(s(105)));
-        // The search itself came late: there is a little time left all the same.
+        // The search itself is late: there is still a little time left.
         assert_eq!(last_deadline(s(120), Some(s(100))), Some(s(125)));
     }
 
@@ -589,8 +590,8 @@ mod tests {
             .collect()
     }
 
-    /// A disk that loses what was not synchronised when the power goes:
-    /// it notes what can be left then.
+    /// A disk that loses everything that was not synchronised when the power fails. It records what
+    /// can be left then.
     #[derive(Default)]
     struct Losing {
         lasting: RefCell<Files>,
@@ -598,8 +599,8 @@ mod tests {
     }
 
     impl Losing {
-        /// The power goes with these names: nothing was written since, or the
-        /// names, but half of the contents.
+        /// The power fails in this state: nothing was written since, or the names were, but half of
+        /// the contents.
         fn cut(&self, dir: &Path) {
             let lasting = self.lasting.borrow();
             let half = files_in(dir).into_iter().map(|(name, bytes)| {
@@ -649,7 +650,7 @@ mod tests {
         let mut all = Checkpoints::new(folder, Duration::ZERO, None);
         all.disk = Box::new(losing.clone());
         let clock = || Duration::ZERO;
-        // The last one does not wait for the disk.
+        // The last checkpoint does not wait for the disk.
         let mut firsts = 0;
         for (tests, sync) in [(1u64, true), (2, true), (3, true), (4, false)] {
             let name = PathBuf::from(format!("tests/{tests:06}.trace"));
@@ -710,7 +711,7 @@ mod tests {
         };
         assert!(may_go_on(&session, &limits(None), None)());
         assert!(!may_go_on(&session, &limits(None), Some(Duration::ZERO))());
-        // What is in use already does not count against saving.
+        // Memory that is already in use does not count against saving.
         assert!(may_go_on(&session, &limits(Some(1 << 20)), None)());
     }
 

@@ -53,7 +53,8 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     }
 }
 
-/// The checked builds that detect errors which native code may survive, in the order of preference.
+/// Returns the checked builds that detect errors which native code may survive, in the order of
+/// preference.
 pub(crate) fn checks_for(expected: &TraceEnd) -> Vec<Checks> {
     let kind = expected.finding.as_deref().and_then(BugKind::from_name);
     let checks = kind.map_or(&[][..], BugKind::build_checks).iter();
@@ -66,10 +67,10 @@ pub(crate) fn checks_for(expected: &TraceEnd) -> Vec<Checks> {
         .collect()
 }
 
-/// Whether the native program ended at the place of the finding, as far as both are known. Native
-/// code may fault at another point of the same statement, in a function that was inlined or called
-/// there, or elsewhere in the same function where the compiler moved the access; a library function
-/// that does the access is a detail of the build.
+/// Returns whether the native program ended at the location of the finding, as far as both are
+/// known. Native code may fault at another point of the same statement, in a function that was
+/// inlined or called there, or elsewhere in the same function if the compiler moved the access. A
+/// library function that performs the access is a detail of the build.
 fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     let kind = expected.finding.as_deref().unwrap_or_default();
     let known = |frames: &[NativeFrame]| frames.iter().any(|frame| frame.line != 0);
@@ -81,7 +82,7 @@ fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     let Some(principal) = principal else {
         return true;
     };
-    // After a jump into nowhere, the native stack lacks the function that jumped.
+    // After a jump to an invalid address, the native stack lacks the function that jumped.
     let wanted = match kind {
         "bad-jump" | "invalid-call" => &expected.stack[..],
         _ => &expected.stack[..=principal],
@@ -99,13 +100,13 @@ fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     seen.innermost.iter().any(in_function) || all.chain(&seen.nearby).any(at_line)
 }
 
-/// Whether a frame is of the user's code and has a known line.
+/// Returns whether a frame belongs to the user's code and has a known line.
 fn is_principal(frame: &SourceFrame) -> bool {
     frame.line != 0 && !frame.is_library()
 }
 
-/// Signals that end a native program at a finding of this kind; empty if only the kernel model or a
-/// checked build notices it, `None` if nothing does.
+/// Returns the signals that end a native program at a finding of this kind; empty if only the
+/// kernel model or a checked build notices it, `None` if nothing does.
 pub(crate) fn signals_of(kind: &str) -> Option<&'static [i32]> {
     match BugKind::from_name(kind)?.native_sign() {
         NativeSign::Signals(signals) => Some(signals),
@@ -118,7 +119,7 @@ fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
     match end {
         NativeEnd::Signal { signal, .. } => signals.contains(signal) || kind == "signal",
         NativeEnd::Finding { kind: seen, .. } => {
-            // The kernel sees that a program aborts, not why.
+            // The kernel sees that a program aborts, but not why.
             seen == kind || (seen == "abort" && signals.contains(&6))
         }
         NativeEnd::Hang => kind == "hang",
@@ -128,7 +129,7 @@ fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
     }
 }
 
-/// A description of an end.
+/// Returns a description of an end.
 pub fn describe(seen: &NativeRun) -> String {
     let frames = seen.stack.innermost.iter().chain(&seen.stack.callers);
     let place = frames.map(|frame| format!(" {frame}")).next();
@@ -153,10 +154,10 @@ pub fn describe(seen: &NativeRun) -> String {
     }
 }
 
-/// What a host that waits does where its world was ended before it was over.
+/// The description of a waiting host whose world was ended early.
 pub(crate) const NOT_ENDED: &str = "has not ended";
 
-/// The first host that diverged from its trace, and how.
+/// Returns the first host that diverged from its trace, and the description.
 pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
     let mut hosts = seen.hosts.iter();
     hosts.find_map(|(name, run)| match &run.end {

@@ -1,5 +1,5 @@
-//! The outcome of an operation (clean, findings, failed, interrupted): one rule for exit
-//! codes and for other front ends.
+//! The conclusion of an operation (clean, findings, failed, interrupted): one rule for exit codes
+//! and for other front ends.
 
 use everett_native::{NativeEnd, WorldRun};
 use everett_vm::{BugKind, NativeSign};
@@ -7,20 +7,21 @@ use everett_vm::{BugKind, NativeSign};
 use crate::summary::Summary;
 
 /// The conclusion of an operation. If several apply, the first in the order findings, failed,
-/// interrupted counts: a finding is one, whatever happened besides.
+/// interrupted counts: a finding stays one, whatever else happened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Conclusion {
-    /// It did its work and found nothing.
+    /// The operation did its work and found nothing.
     Clean,
-    /// It found something wrong with the program.
+    /// The operation found a bug in the program.
     Findings,
-    /// It could not do its work, or not all of it, and not because of a limit that the user set.
+    /// The operation could not do its work, or not all of it, and not because of a limit of the
+    /// user.
     Failed,
-    /// It was interrupted.
+    /// The operation was interrupted.
     Interrupted,
 }
 
-/// Cuts that no limit of the user explains: something is wrong with the setup, or beyond Everett.
+/// Limits that are not options of the user: something is wrong with the setup, or unsupported.
 const FAILURES: [&str; 6] = [
     "begin",
     "diverged",
@@ -30,7 +31,7 @@ const FAILURES: [&str; 6] = [
     "unsupported",
 ];
 
-/// Whether a finding of this kind is about Everett, not about the program.
+/// Returns whether a finding of this kind concerns Everett, not the program.
 pub(crate) fn is_tool_limit(kind: &str) -> bool {
     BugKind::from_name(kind).is_some_and(BugKind::is_tool_limit)
 }
@@ -52,7 +53,7 @@ impl Summary {
         against.map_or(0, |against| against.pairs_different)
     }
 
-    /// The conclusion of the search.
+    /// Returns the conclusion of the search.
     pub fn conclusion(&self) -> Conclusion {
         let kinds = self.findings.iter().map(|finding| &finding.kind);
         let (ours, others): (Vec<_>, Vec<_>) = kinds.partition(|kind| is_tool_limit(kind));
@@ -66,7 +67,7 @@ impl Summary {
     }
 }
 
-/// Whether Everett ended a run, and not the program or what is wrong with it.
+/// Returns whether a run was ended by Everett, and not by the program or its bugs.
 pub(crate) fn is_given_up(end: &NativeEnd) -> bool {
     match end {
         NativeEnd::Limit(_) | NativeEnd::Diverged(_) => true,
@@ -75,7 +76,7 @@ pub(crate) fn is_given_up(end: &NativeEnd) -> bool {
     }
 }
 
-/// Whether Everett could not do its work in a native run.
+/// Returns whether Everett could not do its work in a native run.
 pub(crate) fn has_failed(seen: &WorldRun) -> bool {
     let mut ends = seen.hosts.values().map(|run| &run.end);
     !seen.unevaluated.is_empty() || ends.any(is_given_up)
@@ -84,16 +85,16 @@ pub(crate) fn has_failed(seen: &WorldRun) -> bool {
 /// How a program that runs once, concretely or natively, ends for its caller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Guest {
-    /// With its own exit status.
+    /// The program's own exit status.
     Exit(u8),
-    /// By this signal, or by what ends native code with this signal.
+    /// This signal, or a finding that ends native code with this signal.
     Signal(i32),
-    /// By an ending that only Everett knows.
+    /// An end that only Everett distinguishes.
     Ours(Conclusion),
 }
 
 impl Guest {
-    /// The end by a finding of this kind.
+    /// Returns the end of a program with a finding of this kind.
     pub fn of_kind(kind: BugKind) -> Guest {
         match kind.native_sign() {
             NativeSign::Signals([signal, ..]) => Guest::Signal(*signal),
@@ -102,7 +103,7 @@ impl Guest {
         }
     }
 
-    /// The end of a native run.
+    /// Returns the end of a native run.
     pub fn of_native(end: &NativeEnd) -> Guest {
         match end {
             NativeEnd::Exit(status) => Guest::Exit(*status as u8),

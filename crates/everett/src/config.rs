@@ -15,10 +15,10 @@ use crate::layers::Mount;
 use crate::session::Session;
 use crate::spec::RunSpec;
 
-/// Memory that every process may have, however little the search may use.
+/// Minimum memory of every process, even if the search may use less.
 const LEAST_HEAP: u64 = 256 << 20;
 
-/// The configuration of the engine for a run.
+/// Returns the configuration of the engine for a run.
 pub(crate) fn explorer_config(
     spec: &RunSpec,
     session: &Session,
@@ -60,7 +60,7 @@ pub(crate) fn explorer_config(
             check_races: spec.check_races,
             report_uncaught: true,
             report_caught_panics: spec.panics != "main",
-            // What one process alone needs cannot be spilled.
+            // Memory that a single process needs cannot be spilled.
             max_heap: spec
                 .max_memory
                 .unwrap_or(u64::MAX)
@@ -105,13 +105,13 @@ pub(crate) fn explorer_config(
     })
 }
 
-/// The host of a single program.
+/// Returns the host of a single program.
 pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
     let mut hosts = config.hosts.into_iter();
     hosts.next().map(|host| host.config).unwrap_or_default()
 }
 
-/// Whether a program exists, by its path or by its name in `PATH`.
+/// Returns whether a program exists, by its path or by its name in `PATH`.
 pub(crate) fn is_program(path: &Path) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&folders);
@@ -119,8 +119,8 @@ pub(crate) fn is_program(path: &Path) -> bool {
         || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
 }
 
-/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version,
-/// which is installed on demand, within the time limit.
+/// Returns the path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned
+/// version, which is installed on demand, within the time limit.
 fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)
@@ -139,7 +139,8 @@ fn find_z3(session: &Session, max_time: Option<Duration>) -> Result<PathBuf, Str
 /// Number of 50 ms stretches of computation after which a replay counts as a hang.
 const MAX_LONG_COMPUTATIONS: u32 = 40;
 
-/// Fails if there is no such native program. Pipes and devices are none: to read one may never end.
+/// Fails if there is no such native program. Pipes and devices do not count, because reading one
+/// may never end.
 pub(crate) fn expect_native(program: &Path) -> Result<()> {
     match std::fs::metadata(program) {
         Err(_) => bail!(Program, "there is no native program {}", program.display()),
@@ -150,7 +151,7 @@ pub(crate) fn expect_native(program: &Path) -> Result<()> {
     }
 }
 
-/// The configuration of native runs for a host.
+/// Returns the configuration of native runs for a host.
 pub(crate) fn native_config(
     mut host: HostConfig,
     programs: Vec<PathBuf>,
@@ -181,8 +182,8 @@ pub(crate) fn native_config(
     })
 }
 
-/// Adds the libraries of dynamically linked programs to the files of the host. Files
-/// that the run names take precedence.
+/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run
+/// names take precedence.
 pub(crate) fn add_libraries(
     host: &mut HostConfig,
     programs: &[PathBuf],

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use crate::error::{Result, bail};
 use crate::summary::COVERAGE;
 
-/// Which coverage is wanted.
+/// The selection of coverage.
 #[derive(Clone, Debug, Default)]
 pub struct CoverageSpec {
     /// Folders of runs, or lcov files.
     pub runs: Vec<PathBuf>,
-    /// Ends of the paths of files; all if empty.
+    /// Suffixes of the paths of files; all files if empty.
     pub files: Vec<String>,
-    /// Names of functions; all if empty.
+    /// Names of functions; all functions if empty.
     pub functions: Vec<String>,
 }
 
-/// The coverage of several runs together: what one of them executed was executed.
+/// Returns the coverage of several runs together: code that one of them executed is covered.
 pub fn coverage(spec: &CoverageSpec) -> Result<LineCoverage> {
     let mut all = LineCoverage::default();
     for run in &spec.runs {

@@ -23,8 +23,8 @@ use crate::verdict::Verdict;
 /// The trace of the build under test.
 const NEW: &str = "input.trace";
 
-/// Adds the programs of another build to those of a run. Returns the host that it runs
-/// on: the same, with its programs.
+/// Adds the programs of another build to those of a run. Returns the host of the other build, which
+/// differs in its programs only.
 pub(crate) fn add_build(
     spec: &RunSpec,
     other: &Path,
@@ -49,7 +49,7 @@ fn build(file: &Path) -> OtherBuild {
     }
 }
 
-/// The input, the choices and the output of both builds, for people.
+/// Describes the input, the choices and the output of both builds, for people.
 fn describe(entry: &DifferenceEntry, difference: &Difference) -> String {
     let mut text = format!("{}\nnatively: see summary.json\n", entry.text());
     let [new, old] = &difference.traces;
@@ -118,7 +118,8 @@ impl Recorder<'_> {
         self.differences.push(entry);
     }
 
-    /// Takes up the differences of a stopped run; those that were not replayed yet are.
+    /// Loads the differences of a stopped run, and schedules those for replay that were not
+    /// replayed yet.
     pub(crate) fn take_up_differences(&mut self, entries: &[DifferenceEntry]) {
         self.differences = entries.to_vec();
         let open = entries
@@ -177,8 +178,8 @@ impl Recorder<'_> {
     }
 }
 
-/// A difference is confirmed if each build ends natively as its trace says, and what is
-/// left of the difference is seen.
+/// Replays a difference. It is confirmed if each build ends natively as its trace says, and the
+/// remaining difference is visible.
 fn confirm(worlds: &[NativeWorld], traces: &Differing, entry: &DifferenceEntry) -> Verdict {
     let mut runs = Vec::new();
     for ((world, trace), name) in worlds

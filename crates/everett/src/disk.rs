@@ -1,4 +1,4 @@
-//! Where the files of a scenario come from: the real disk, or a parcel with what another machine
+//! The source of a scenario's files: the real disk, or a parcel with the files that another machine
 //! read from its disk. With a parcel, nothing on this machine's disk is accessed.
 
 use everett_linux::FileSpec;
@@ -14,15 +14,15 @@ use crate::layers::Mount;
 use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
 use crate::session::Notices;
 
-/// Where files are read from.
+/// A source of files.
 pub(crate) trait Disk {
-    /// The file exists.
+    /// Returns whether the file exists.
     fn is_file(&self, path: &Path) -> bool;
-    /// The folder exists.
+    /// Returns whether the folder exists.
     fn is_folder(&self, path: &Path) -> bool;
-    /// What a file holds.
+    /// Reads a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// The files of a mount.
+    /// Returns the files of a mount.
     fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>>;
 }
 
@@ -47,10 +47,10 @@ impl Disk for RealDisk {
     }
 }
 
-/// What lies at a path; `B` stands for the bytes of a file.
+/// The contents of a path; `B` is the type of the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DiskContents<B> {
-    /// A file that nobody reads.
+    /// A file that is never read.
     File,
     /// A file.
     Bytes(B),
@@ -60,17 +60,17 @@ pub enum DiskContents<B> {
     Mounted(Vec<u8>, Vec<ParcelFile<B>>),
 }
 
-/// Something that was looked at on a disk.
+/// A path that was accessed on a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskEntry<B> {
-    /// Its path there, relative to the folder of the scenario file where it lies below it.
+    /// The path, relative to the folder of the scenario file if it is below it.
     pub path: Vec<u8>,
-    /// What lies there.
+    /// The contents of the path.
     pub contents: DiskContents<B>,
 }
 
 impl<B> DiskEntry<B> {
-    /// The same entry, with its bytes as something else.
+    /// Converts the bytes of the entry.
     pub fn try_map<C, E>(self, mut map: impl FnMut(B) -> Result<C, E>) -> Result<DiskEntry<C>, E> {
         let contents = match self.contents {
             DiskContents::File => DiskContents::File,
@@ -86,18 +86,18 @@ impl<B> DiskEntry<B> {
     }
 }
 
-/// A path, and where it is mounted.
+/// A path, and its mount point in the guest.
 type Place = (Vec<u8>, Option<Vec<u8>>);
 
-/// The disk of this machine, with what is looked at kept.
+/// The disk of this machine, with a record of all accesses.
 pub(crate) struct Recording {
-    /// The folder of the scenario file: what lies below it is known by its path from there.
+    /// The folder of the scenario file. Paths below it are recorded relative to it.
     folder: PathBuf,
     seen: RefCell<BTreeMap<Place, DiskContents<Vec<u8>>>>,
 }
 
 impl Recording {
-    /// Nothing was looked at yet. The scenario file lies in this folder.
+    /// Creates a recording without accesses. The scenario file is in this folder.
     pub(crate) fn below(folder: &Path) -> Recording {
         Recording {
             folder: folder.to_owned(),
@@ -105,7 +105,8 @@ impl Recording {
         }
     }
 
-    /// The path as a parcel has it: whoever submits a scenario, from wherever, submits the same.
+    /// Returns the path in the form in which a parcel stores it, which does not depend on where the
+    /// scenario is submitted from.
     fn name(&self, path: &Path) -> Vec<u8> {
         let (path, folder) = (
             path.as_os_str().as_bytes(),
@@ -119,16 +120,16 @@ impl Recording {
     fn note(&self, path: &Path, to: Option<&Path>, contents: DiskContents<Vec<u8>>) {
         let to = to.map(|to| to.as_os_str().as_bytes().to_vec());
         let (mut seen, place) = (self.seen.borrow_mut(), (self.name(path), to));
-        // It may have been read already.
+        // The file may have been read already.
         if contents != DiskContents::File || !seen.contains_key(&place) {
             seen.insert(place, contents);
         }
     }
 
-    /// What was looked at and is there, in order.
+    /// Returns the existing paths that were accessed, in order.
     pub(crate) fn into_entries(self) -> Vec<DiskEntry<Vec<u8>>> {
         let seen = self.seen.into_inner();
-        // A program may be there or not: its bitcode is what counts.
+        // The native program may exist or not: only its bitcode matters.
         let has_bitcode = |path: &[u8]| {
             let bitcode = [path, b".bc"].concat();
             let contents = seen.get(&(bitcode, None));
@@ -178,13 +179,13 @@ impl Disk for Recording {
     }
 }
 
-/// What another machine looked at.
+/// The files that another machine accessed.
 pub(crate) struct Packed<'p> {
     entries: BTreeMap<(PathBuf, Option<PathBuf>), &'p DiskContents<Vec<u8>>>,
 }
 
 impl<'p> Packed<'p> {
-    /// The files of a parcel, which is not trusted.
+    /// Opens the files of a parcel, which is not trusted.
     pub(crate) fn of(entries: &'p [DiskEntry<Vec<u8>>]) -> Result<Packed<'p>> {
         let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
         let mut known = BTreeMap::new();

@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the operation was doing when the source error occurred.
+    /// The context in which the source error occurred.
     #[error("{message}")]
     Context {
         /// What the operation was doing.
@@ -21,12 +21,12 @@ pub enum Error {
         /// The source error.
         source: Box<Error>,
     },
-    /// A field of a spec is set that is not for this kind of run.
+    /// A field of a spec is set that does not apply to this kind of run.
     #[error("`{field}` {message}")]
     NotApplicable {
         /// The field of the spec, as named in `args.json`.
         field: &'static str,
-        /// What it is for, or why it cannot be used.
+        /// The purpose of the field, or the reason why it cannot be used.
         message: String,
     },
     /// The request contradicts itself or is not supported for this kind of run.
@@ -37,7 +37,7 @@ pub enum Error {
     InvalidValue {
         /// The field of the spec, as named in `args.json`.
         field: &'static str,
-        /// What is wrong with its value.
+        /// The reason why the value is not possible.
         message: String,
     },
     /// Data is not valid.
@@ -62,7 +62,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<Error>,
     },
     /// A file was written by a newer version.
@@ -100,7 +100,7 @@ pub enum Error {
     Invariants {
         /// The check or file that contains them.
         place: String,
-        /// What is wrong with them.
+        /// The description of the error.
         message: String,
     },
     /// An I/O error.
@@ -144,7 +144,7 @@ impl Error {
         Error::NotApplicable { field, message }
     }
 
-    /// The innermost error, without the context around it.
+    /// Returns the innermost error, without the context around it.
     pub fn root(&self) -> &Error {
         match self {
             Error::Context { source, .. } => source.root(),
@@ -152,7 +152,7 @@ impl Error {
         }
     }
 
-    /// The error and its causes, on one line.
+    /// Returns the error and its causes, on one line.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -183,7 +183,7 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
     }
 }
 
-/// Returns an error of a kind, with a formatted message.
+/// Returns from the function with an error of a kind and a formatted message.
 macro_rules! bail {
     ($kind:ident, $($text:tt)+) => {
         return Err($crate::error::Error::$kind(format!($($text)+)))

@@ -37,30 +37,30 @@ pub enum Event<'e> {
     },
     /// A search reported a finding.
     Finding {
-        /// Its number, from 1.
+        /// The number of the finding, from 1.
         number: u64,
-        /// Its entry in the summary.
+        /// The finding's entry in the summary.
         entry: &'e FindingEntry,
         /// The complete finding.
         finding: &'e Finding,
     },
     /// Two builds behave differently on an input ([`RunSpec::against`](crate::RunSpec)).
     Difference {
-        /// Its entry in the summary.
+        /// The difference's entry in the summary.
         entry: &'e DifferenceEntry,
         /// The complete difference.
         difference: &'e Difference,
     },
     /// A difference was replayed on both native builds.
     DifferenceReplayed {
-        /// Its entry in the summary.
+        /// The difference's entry in the summary.
         entry: &'e DifferenceEntry,
         /// The verdict.
         verdict: &'e Verdict,
     },
     /// The native programs of two scenarios behave differently in a world.
     WorldsDiffer {
-        /// Its entry in the summary.
+        /// The difference's entry in the summary.
         entry: &'e DifferenceEntry,
     },
     /// All worlds of two scenarios were compared.
@@ -70,14 +70,14 @@ pub enum Event<'e> {
     },
     /// A finding is being replayed natively. This takes long if a checked build must be made first.
     Confirming {
-        /// Its entry in the summary.
+        /// The finding's entry in the summary.
         entry: &'e FindingEntry,
         /// The number of findings.
         findings: usize,
     },
     /// A finding was replayed natively.
     FindingReplayed {
-        /// Its entry in the summary.
+        /// The finding's entry in the summary.
         entry: &'e FindingEntry,
         /// The verdict.
         verdict: &'e Verdict,
@@ -108,7 +108,7 @@ pub enum Event<'e> {
     Followed {
         /// The trace.
         path: &'e Path,
-        /// How it ended.
+        /// How the trace ended.
         ending: &'e Ending,
     },
     /// The system calls of a followed trace, in the format of strace.
@@ -181,7 +181,7 @@ pub struct Progress {
     pub paths: u64,
     /// Number of states.
     pub states: usize,
-    /// Findings so far.
+    /// Number of findings so far.
     pub findings: usize,
     /// Instructions executed so far.
     pub instructions: u64,
@@ -189,9 +189,9 @@ pub struct Progress {
     pub instructions_per_second: f64,
     /// Time spent in solvers so far.
     pub solver_time: Duration,
-    /// Code segments executed.
+    /// Number of executed code segments.
     pub segments_covered: usize,
-    /// All code segments.
+    /// Number of all code segments.
     pub segments: usize,
     /// Progress of the world, if a scenario is explored.
     pub world: Option<WorldProgress>,
@@ -211,7 +211,7 @@ pub trait Observer {
     /// Handles an event.
     fn event(&mut self, event: &Event<'_>);
 
-    /// The interval between progress events; `None` disables them at no cost.
+    /// Returns the interval between progress events; `None` disables them at no cost.
     fn progress_interval(&self) -> Option<Duration> {
         None
     }
@@ -239,7 +239,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter with the interval of an observer.
+    /// Creates a meter with the interval of an observer.
     pub(crate) fn of(observer: &dyn Observer) -> Meter {
         let interval = observer.progress_interval();
         Meter {
@@ -249,7 +249,7 @@ impl Meter {
         }
     }
 
-    /// The current time, if progress is due.
+    /// Returns the current time, if progress is due.
     pub(crate) fn due(&mut self, now: impl FnOnce() -> Duration) -> Option<Duration> {
         let interval = self.interval?;
         let now = now();
@@ -260,7 +260,7 @@ impl Meter {
         Some(now)
     }
 
-    /// Instructions per second since the last call.
+    /// Returns the instructions per second since the last call.
     pub(crate) fn rate(&mut self, now: Duration, instructions: u64) -> f64 {
         let seconds = now.saturating_sub(self.last.0).as_secs_f64().max(1e-9);
         let rate = instructions.saturating_sub(self.last.1) as f64 / seconds;

@@ -20,13 +20,13 @@ use crate::spec::RunSpec;
 /// A program to run concretely.
 #[derive(Clone, Debug, Default)]
 pub struct ExecSpec {
-    /// Report system calls as they happen.
+    /// Whether system calls are reported as they happen.
     pub logs_calls: bool,
-    /// The host that it runs on.
+    /// The host on which the program runs.
     pub host: HostSpec,
     /// The time limit; by default an hour.
     pub max_time: Option<Duration>,
-    /// The most memory that Everett may use for it; by default 4 GiB.
+    /// Maximum memory that Everett may use; by default 4 GiB.
     pub max_memory: Option<u64>,
     /// The program and its arguments.
     pub command: Vec<OsString>,
@@ -56,7 +56,7 @@ pub enum OutputStream {
 /// The result of a concrete run.
 #[derive(Clone, Debug)]
 pub struct ExecResult {
-    /// How it ended.
+    /// How the program ended.
     pub ending: ExecEnding,
     /// Warnings for the user.
     pub warnings: Vec<String>,
@@ -66,17 +66,17 @@ pub struct ExecResult {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ExecEnding {
-    /// It exited with this status.
+    /// The program exited with this status.
     Exit(u64),
-    /// This signal killed it.
+    /// This signal killed the program.
     Signal(i32),
-    /// It ended its path itself, without a status.
+    /// The program ended its path itself, without a status.
     Ended,
     /// All threads wait for events that cannot occur.
     Idle,
-    /// Its time or its memory was used up; says which.
+    /// A limit of time or memory was reached; describes it.
     Limit(String),
-    /// It has a bug.
+    /// The program has a bug.
     Bug {
         /// The kind.
         kind: BugKind,
@@ -85,7 +85,7 @@ pub enum ExecEnding {
         /// The stack at the time of the bug.
         stack: Vec<SourceFrame>,
     },
-    /// It could not be started.
+    /// The program could not be started.
     NotStarted {
         /// The kind.
         kind: BugKind,
@@ -94,16 +94,16 @@ pub enum ExecEnding {
     },
 }
 
-/// The most instructions between checks for new output and of the limits.
+/// Maximum number of instructions between checks for new output and of the limits.
 const SLICE: u64 = 1_000_000;
-/// The least.
+/// Minimum number of instructions between these checks.
 const SHORT_SLICE: u64 = 2_000;
-/// The most memory that an instruction takes: two pages and what is kept about them. Those that
-/// copy whole blocks take more, but no more than the blocks of a process may have in total.
+/// Maximum memory that an instruction takes: two pages and the data about them. Instructions that
+/// copy whole blocks take more, but no more than the total size of a process's blocks.
 const MEMORY_OF_INSTRUCTION: u64 = 3 * 4096;
-/// The most memory of a program that names no limit.
+/// Default memory limit.
 const MAX_MEMORY: u64 = 4 << 30;
-/// Bytes of output that are evaluated and shown at once.
+/// Number of bytes of output that are evaluated and written at once.
 const SHOWN_AT_ONCE: usize = 1 << 20;
 
 /// Runs a program concretely.
@@ -174,7 +174,7 @@ struct Machine {
     limits: ExecLimits,
 }
 
-/// What a run may take.
+/// The limits of a run.
 struct ExecLimits {
     memory: u64,
     time: Duration,
@@ -182,7 +182,8 @@ struct ExecLimits {
 }
 
 impl ExecLimits {
-    /// How much memory may be taken before the limits are checked again; what is used up otherwise.
+    /// Returns the memory that may be allocated before the limits are checked again. The error
+    /// describes the limit that is reached.
     fn left(&self) -> Result<u64, String> {
         if self.session.now() >= self.time {
             return Err("the program takes longer than it may; see `max_time`".to_owned());
@@ -226,7 +227,7 @@ impl Machine {
             self.options.most_made = made.saturating_add(left);
             let exit = host.run(self.around(images), slice);
             if matches!(exit, HostExit::Suspended) && made_bytes() == made {
-                // One call takes more than is left.
+                // A single call needs more than is left.
                 return Ok(ExecEnding::Limit(self.limits.full()));
             }
             self.show_output(host, console)?;

@@ -56,7 +56,7 @@ fn explore_into(
     search(spec, session, observer, prepared, folder, None)
 }
 
-/// Resumes a run that was stopped or killed, from its last checkpoint. One that was killed before
+/// Resumes a run that was stopped or killed, from its last checkpoint. A run that was killed before
 /// its first checkpoint starts again.
 pub fn resume(
     resume: &ResumeSpec,
@@ -64,7 +64,7 @@ pub fn resume(
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
     let mut spec = RunSpec::resumed(resume)?;
-    // Locked before anything in it is changed.
+    // The folder is locked before anything in it is changed.
     let folder = Folder::open(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
     let instead = checkpoint.as_ref().and_then(|read| read.read_instead);
@@ -80,7 +80,7 @@ pub fn resume(
         });
     }
     if !spec.allow_live {
-        // A search asks peers what no recording has, so a recording is no permission.
+        // A search asks peers questions that no recording answers, so a recording is no permission.
         spec.recorded_in = None;
     }
     let prepared = prepare(&spec, session)?;
@@ -101,15 +101,15 @@ pub fn resume(
     )
 }
 
-/// A run has ended without a checkpoint although it had states left, for which
-/// there was no time: it starts again.
+/// Returns whether a run has ended without a checkpoint although it had states left, because there
+/// was no time to save them. Such a run starts again.
 fn lacks_states(dir: &Path) -> bool {
     let text = everett_report::read_file(&dir.join(SUMMARY)).unwrap_or_default();
     let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     summary["states_unsaved"].as_u64() > Some(0)
 }
 
-/// The configuration of the search and the programs, for analyses
+/// Returns the configuration of the search and the programs, for analyses
 /// that drive an explorer themselves.
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.check()?;
@@ -190,7 +190,7 @@ fn search(
     outcome
 }
 
-/// More threads than any machine has processors.
+/// Maximum number of workers: more threads than any machine has processors.
 const MOST_WORKERS: usize = 1024;
 
 /// The warning of a run whose results are incomplete.
@@ -208,8 +208,8 @@ fn search_with(
         // Hosts are set up in the order of their paths.
         true => 1,
         false if spec.deterministic => 1,
-        // Workers share no states of worlds, so they repeat work where worlds
-        // of one worker would share some.
+        // Workers share no states of worlds, so they repeat work where worlds of one worker would
+        // share states.
         false if shares_states(config) => spec.workers.unwrap_or(1),
         false => spec.workers.unwrap_or(session.workers),
     };
@@ -224,15 +224,15 @@ fn search_with(
         hosts,
         stopped,
         cuts: {
-            // Spilling cuts nothing.
+            // Spilling does not truncate the search.
             let limits = explorer.limits_hit().iter().copied();
             limits.filter(|limit| *limit != "max-memory").collect()
         },
     };
     let boots_world = !booted.hosts.is_empty();
     if boots_world && recorder.findings.is_empty() {
-        // The bootstrap search cannot be resumed: a checkpoint does not
-        // hold the hosts that were set up.
+        // The bootstrap search cannot be resumed: a checkpoint does not contain the hosts that were
+        // set up.
         written?;
         Checkpoint::remove(folder.path())?;
         let world = write_world(spec, folder, &booted)?;
@@ -248,7 +248,7 @@ fn search_with(
     close(recorder, (config, explorer, images), folder, end)
 }
 
-/// Whether worlds share states. Under COB, each world has its own.
+/// Returns whether worlds share states. Under COB, each world has its own.
 fn shares_states(config: &ExplorerConfig) -> bool {
     let world = config.world.as_ref();
     world.is_some_and(|world| world.mapping != "cob")
@@ -256,17 +256,17 @@ fn shares_states(config: &ExplorerConfig) -> bool {
 
 /// How a search ended.
 pub(crate) struct SearchEnd {
-    /// Why.
+    /// Why the search stopped.
     pub(crate) stopped: Stopped,
-    /// Whether all results could be written so far.
+    /// Whether all results so far could be written.
     pub(crate) written: Result<()>,
-    /// A warning that comes last.
+    /// A warning that is reported last.
     pub(crate) last_words: Option<String>,
     /// The figures of a search on several machines.
     pub(crate) cluster: Option<ClusterFigures>,
 }
 
-/// After a search: writes what is left of it and its results, and works on its findings.
+/// Finishes a search: writes its remaining states and its results, and works on its findings.
 pub(crate) fn close(
     mut recorder: Recorder<'_>,
     (config, explorer, images): (&ExplorerConfig, &mut Explorer<'_>, &[Image]),
@@ -285,11 +285,11 @@ pub(crate) fn close(
         resume_from = Some(ResumeFrom::of(is_saved, Checkpoint::is_in(folder.path())));
         written = written.and(saved.map(|_| ()));
     }
-    // From here on there is the reserve of the folder, for the most important results.
+    // From here on, the reserve of the folder is available, for the most important results.
     recorder.failed |= written.is_err();
     let is_full = !recorder.flush();
     if is_full && is_over {
-        // The results need its space more.
+        // The results need the disk space more.
         Checkpoint::remove(folder.path())?;
     }
     folder.free_reserve();
@@ -311,7 +311,8 @@ pub(crate) fn close(
     }
     written = written.and(summary.write(folder));
     if is_over && written.is_ok() {
-        // Not before: a run that is killed while it works on its findings goes on from there.
+        // The checkpoint is removed last: a run that is killed while it works on its findings
+        // resumes from it.
         written = Checkpoint::remove(folder.path());
     }
     if let Some(words) = end.last_words {

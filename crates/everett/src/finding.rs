@@ -14,12 +14,12 @@ use std::path::Path;
 
 use crate::verdict::Natively;
 
-/// Functions of libraries that are named around the user's own.
+/// Maximum number of library functions that are named around the user's own.
 const MAX_FOLDED: usize = 6;
-/// Longest guest path whose file is written.
+/// Maximum length of a guest path whose file is written.
 const MAX_PATH: usize = 1000;
 
-/// A finding as `summary.json` lists it.
+/// A finding in the form in which `summary.json` lists it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FindingEntry {
     /// The kind of the finding.
@@ -34,23 +34,23 @@ pub struct FindingEntry {
     pub function: String,
     /// The host on which it occurred.
     pub host: String,
-    /// Its folder, relative to the folder of the run.
+    /// The folder of the finding, relative to the folder of the run.
     pub dir: String,
     /// The verdict of the native replay: `confirmed`, `not-reproduced` or
     /// `not-replayable`; `null` if it was not replayed.
     #[serde(default)]
     pub confirmed: Option<String>,
-    /// Why it was not confirmed.
+    /// The reason why the finding was not confirmed.
     #[serde(default)]
     pub confirmed_reason: Option<String>,
-    /// The build on which it was confirmed: `plain`, or what the build checks:
-    /// `memory`, `bounds`, `initialised`, or nothing: `unoptimised`.
+    /// The build on which it was confirmed: `plain`, or the checks of the build: `memory`,
+    /// `bounds`, `initialised`; or `unoptimised`, which has no checks.
     #[serde(default)]
     pub confirmed_on: Option<String>,
 }
 
 impl FindingEntry {
-    /// An entry for a finding that was not replayed yet.
+    /// Creates an entry for a finding that was not replayed yet.
     pub fn of(found: &WorldFinding, dir: String) -> FindingEntry {
         let finding = &found.finding;
         let place = principal(&finding.stack).cloned().unwrap_or_default();
@@ -69,8 +69,8 @@ impl FindingEntry {
     }
 }
 
-/// The files that describe a finding, besides its trace. `original` names the
-/// file of its trace before shrinking.
+/// Returns the files that describe a finding, besides its trace. `original` names the file of its
+/// trace before shrinking.
 pub(crate) fn finding_files(
     found: &WorldFinding,
     original: Option<&str>,
@@ -93,7 +93,7 @@ pub(crate) fn finding_files(
     ]
 }
 
-/// The inputs and choices of all hosts except the one that the finding is on.
+/// Describes the inputs and choices of all hosts except the one of the finding.
 pub(crate) fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
     let mut text = String::new();
     for (name, trace) in traces {
@@ -113,7 +113,7 @@ pub(crate) fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
     text
 }
 
-/// A test in the `.ktest` format of KLEE.
+/// Returns a test in the `.ktest` format of KLEE.
 pub(crate) fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     let inputs = trace.inputs.iter();
     let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
@@ -124,8 +124,8 @@ pub(crate) fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     .to_bytes()
 }
 
-/// The files that a path changed: a list of all changes, and below `folder` the
-/// contents of created or modified files.
+/// Returns the files that a path changed: a list of all changes, and below `folder` the contents of
+/// created or modified files.
 pub(crate) fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
     if files.is_empty() {
         return Vec::new();
@@ -155,7 +155,7 @@ pub(crate) fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> V
     written
 }
 
-/// A guest path as a path on this machine, with non-printable bytes escaped.
+/// Returns a guest path as a path on this machine, with non-printable bytes escaped.
 fn readable_path(path: &[u8]) -> String {
     let escaped = path.iter().map(|byte| match byte {
         b'%' | 0..=0x20 | 0x7f.. => format!("%{byte:02X}"),
@@ -164,7 +164,7 @@ fn readable_path(path: &[u8]) -> String {
     escaped.collect()
 }
 
-/// A place as text.
+/// Formats a location.
 fn place_text(frame: &SourceFrame) -> String {
     match frame.line {
         0 => frame.function.clone(),
@@ -172,7 +172,7 @@ fn place_text(frame: &SourceFrame) -> String {
     }
 }
 
-/// The name of a function without the types that it is instantiated with.
+/// Returns the name of a function without the types that it is instantiated with.
 fn without_types(name: &str) -> &str {
     match name.find('<') {
         Some(at) if at > 0 => &name[..at],
@@ -180,8 +180,8 @@ fn without_types(name: &str) -> &str {
     }
 }
 
-/// A stack as text, one line a frame. It begins with the innermost frame of what the user wrote and
-/// ends with the outermost; what libraries do below and above that is folded into one line each.
+/// Formats a stack, one line per frame. It begins with the innermost frame of the user's code and
+/// ends with the outermost; library frames below and above these are folded into one line each.
 pub(crate) fn stack_text(frames: &[SourceFrame], indent: &str) -> String {
     let is_own = |frame: &SourceFrame| !frame.is_library() && frame.line != 0;
     let first = frames.iter().position(is_own).unwrap_or(0);
@@ -205,7 +205,8 @@ pub(crate) fn stack_text(frames: &[SourceFrame], indent: &str) -> String {
     text
 }
 
-/// The values that a broken invariant has read, host by host, and the lines that set them.
+/// Describes the values that a broken invariant has read, host by host, and the lines that set
+/// them.
 fn values_text(values: &[ShownValue]) -> String {
     let mut text = String::new();
     for value in values {
@@ -230,13 +231,13 @@ fn values_text(values: &[ShownValue]) -> String {
     text
 }
 
-/// The choices of a trace that are not the default, with the stacks of injected failures.
+/// Describes the choices of a trace that are not the default, with the stacks of injected failures.
 fn choices_text(trace: &Trace, failures: &[(String, Vec<SourceFrame>)]) -> String {
     let picked = || trace.choices.iter().filter(|choice| choice.picked > 0);
     let is_failure = |choice: &&TraceChoice| {
         choice.site.failing_call().is_some() || choice.site == ChoiceSite::AllocationFault
     };
-    // A host that was started again knows those since then.
+    // A host that was restarted knows only the failures since then.
     let unknown = picked()
         .filter(is_failure)
         .count()
@@ -256,7 +257,7 @@ fn choices_text(trace: &Trace, failures: &[(String, Vec<SourceFrame>)]) -> Strin
     text
 }
 
-/// A finding as text: kind, location with source, stacks and inputs.
+/// Describes a finding: kind, location with source, stacks and inputs.
 fn describe(finding: &Finding, original: Option<&str>, natively: Natively<'_>) -> String {
     let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
     let place = principal(&finding.stack);
@@ -298,7 +299,7 @@ fn describe(finding: &Finding, original: Option<&str>, natively: Natively<'_>) -
     text
 }
 
-/// The source lines around a location; empty if the file cannot be read.
+/// Returns the source lines around a location; empty if the file cannot be read.
 fn excerpt(place: &SourceFrame) -> String {
     let Ok(source) = everett_report::read_file(Path::new(&place.file)) else {
         return String::new();
@@ -320,8 +321,8 @@ fn excerpt(place: &SourceFrame) -> String {
     text
 }
 
-/// Bytes in human-readable form: as a string and in hexadecimal, and as
-/// an integer if the length allows.
+/// Formats bytes for people: as a string and in hexadecimal, and as an integer if the length
+/// allows.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
     let string: String = bytes

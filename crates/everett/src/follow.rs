@@ -81,7 +81,7 @@ pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
     Ok(())
 }
 
-/// The configuration of a run's exploration, and its programs.
+/// Returns the configuration of a run's exploration, and its programs.
 pub(crate) fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     match spec.is_scenario() {
         true => world::prepare(spec, session),
@@ -89,14 +89,14 @@ pub(crate) fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConf
     }
 }
 
-/// The choices and ends of all hosts.
+/// Returns the choices and ends of all hosts.
 fn ends(hosts: &BTreeMap<String, Trace>) -> BTreeMap<String, HostEnd> {
     let ends = hosts.iter();
     ends.map(|(name, trace)| (name.clone(), (trace.choices.clone(), trace.end.clone())))
         .collect()
 }
 
-/// How a followed trace ended, compared with what it says.
+/// Returns how a followed trace ended, compared with the recorded end.
 fn ending(trace: &WorldTrace, seen: &Seen) -> Ending {
     let wrong = || -> Vec<Wrong> { seen.findings.iter().map(Wrong::of).collect() };
     match (&trace.finding, trace.end()) {
@@ -135,11 +135,11 @@ pub(crate) struct Model<'i> {
 }
 
 impl<'i> Model<'i> {
-    /// A model for the traces of a run.
+    /// Creates a model for the traces of a run.
     pub(crate) fn new(config: ExplorerConfig, images: &'i [Image]) -> Model<'i> {
         // The limits of the run do not apply here, except those that decide which paths are hangs
-        // and which worlds are cut off: they are part of what a trace means. One path needs little
-        // memory, whatever a search still holds.
+        // and which worlds are cut off: these are part of the meaning of a trace. One path needs
+        // little memory, even if a search still holds much.
         let limits = Limits {
             max_instructions: config.limits.max_instructions,
             max_virtual_ns: config.limits.max_virtual_ns,
@@ -170,8 +170,8 @@ impl<'i> Model<'i> {
         }
     }
 
-    /// Follows a trace whose inputs and choices may be incomplete: what it leaves out takes its
-    /// default. Worlds are always followed so.
+    /// Follows a trace whose inputs and choices may be incomplete: missing ones take their default.
+    /// Worlds are always followed this way.
     pub(crate) fn follow_loosely(&self, trace: &WorldTrace) -> Result<Seen> {
         match trace.is_program {
             true => self.run(Start::Loosely(trace.host(HOST)), None),
@@ -179,7 +179,8 @@ impl<'i> Model<'i> {
         }
     }
 
-    /// Follows the trace of a finding; a broken invariant says which writes have set what it reads.
+    /// Follows the trace of a finding; a broken invariant reports which writes have set the data
+    /// that it reads.
     pub(crate) fn follow_finding(&self, trace: &WorldTrace) -> Result<Seen> {
         let is_invariant = trace.kind() == Some(INVARIANT);
         let mut config = self.config.clone();
@@ -188,8 +189,8 @@ impl<'i> Model<'i> {
         Model { config, images }.follow(trace)
     }
 
-    /// Follows the trace of a program and marks the segments that it executes.
-    /// `None` if it does not come to an end.
+    /// Follows the trace of a program and marks the segments that it executes. `None` if it does
+    /// not reach an end.
     pub(crate) fn follow_covering(
         &self,
         trace: &Trace,
@@ -207,7 +208,7 @@ impl<'i> Model<'i> {
     }
 
     /// Follows the traces of a world and marks the segments that it executes. Returns whether some
-    /// are new, and the files that programs want to have written down.
+    /// are new, and the files that programs want to save.
     pub(crate) fn follow_world_covering(
         &self,
         hosts: &BTreeMap<String, Trace>,
@@ -247,7 +248,7 @@ impl<'i> Model<'i> {
     }
 }
 
-/// The path that ended last.
+/// A listener that keeps the path that ended last.
 struct LastPath(Option<PathEnd>);
 
 impl Listener for LastPath {
@@ -260,7 +261,7 @@ impl Listener for LastPath {
     fn tick(&mut self, _: &Explorer<'_>) {}
 }
 
-/// The files of the world that ended last.
+/// A listener that keeps the files of the world that ended last.
 struct LastWorld(SavedFiles);
 
 impl Listener for LastWorld {
@@ -273,14 +274,14 @@ impl Listener for LastWorld {
     fn tick(&mut self, _: &Explorer<'_>) {}
 }
 
-/// What happened while a trace was followed.
+/// The results of following a trace.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The findings.
     pub findings: Vec<WorldFinding>,
     /// The complete traces of the hosts of each world that ended.
     pub ends: Vec<BTreeMap<String, Trace>>,
-    /// What each host did last.
+    /// The last status of each host.
     pub host_status: Vec<HostStatus>,
     /// Messages between hosts.
     pub messages: Vec<Message>,
@@ -289,30 +290,30 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// The complete trace of a program.
+    /// Returns the complete trace of a program.
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.ends.last()?.get(HOST)
     }
 
-    /// The end of a program.
+    /// Returns the end of a program.
     pub(crate) fn end(&self) -> Option<&TraceEnd> {
         self.trace()?.end.as_ref()
     }
 
-    /// The finding that a trace of a world leads to, if it happened again.
+    /// Returns the finding that a trace of a world leads to, if it occurred again.
     pub(crate) fn finding_of(&self, trace: &WorldTrace) -> Option<&WorldFinding> {
         let is_it = |one: &&WorldFinding| Some(Wrong::of(one)) == trace.finding;
         self.findings.iter().find(is_it)
     }
 
-    /// The first finding of a kind.
+    /// Returns the first finding of a kind.
     pub(crate) fn finding_of_kind(&self, kind: &str) -> Option<&WorldFinding> {
         let mut findings = self.findings.iter();
         findings.find(|one| one.finding.kind.name() == kind)
     }
 
-    /// The messages on the way to the finding or to the end of a
-    /// trace, and what each host did there.
+    /// Returns the messages on the way to the finding or to the end of a trace, and the status of
+    /// each host there.
     pub(crate) fn on_the_way(self, trace: &WorldTrace) -> (Vec<Message>, Vec<HostStatus>) {
         match self.finding_of(trace) {
             Some(found) => (found.messages.clone(), found.host_status.clone()),

@@ -27,21 +27,21 @@ use crate::trace::{HOST, INVARIANT, WorldTrace};
 pub struct Gathered {
     /// The jobs that were explored.
     pub jobs: Vec<JobResult>,
-    /// States that are left.
+    /// The remaining states.
     pub left: Vec<States>,
-    /// What these weigh.
+    /// The weight of the remaining states.
     pub left_weight: WeightSum,
-    /// The limit of the whole run that leaves them.
+    /// The limit of the whole run because of which states remain.
     pub limit: Option<&'static str>,
-    /// The weight of all that was given up, also of jobs that could not be explored.
+    /// The weight of everything that was given up, including jobs that could not be explored.
     pub unknown: WeightSum,
-    /// Why jobs could not be explored.
+    /// The reasons why jobs could not be explored.
     pub failures: Vec<String>,
-    /// Its figures.
+    /// The figures of the cluster.
     pub figures: ClusterFigures,
 }
 
-/// The folder of a run that is explored elsewhere, with its spec.
+/// Creates the folder of a run that is explored elsewhere, with its spec.
 pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
     let folder = spec.folder()?;
     spec.write(&folder)?;
@@ -49,8 +49,8 @@ pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
 }
 
 /// Writes the results of jobs as the results of a run, into its folder. Tests and findings are in
-/// the order of their contents, not in that of the jobs. Findings are followed again, shrunk and
-/// confirmed natively here. A run that is not at its end has a checkpoint: `resume` continues it.
+/// the order of their contents, not of the jobs. Findings are followed again, shrunk and confirmed
+/// natively here. A run that is not complete has a checkpoint, from which `resume` continues.
 pub fn conclude(
     dir: &Path,
     gathered: Gathered,
@@ -119,7 +119,8 @@ pub fn conclude(
     close(recorder, (&config, &mut explorer, &images), &folder, end)
 }
 
-/// A search that goes on with what is left; with nothing if no search can.
+/// Returns the start of a search that continues with the remaining states; without states if none
+/// can continue.
 fn start_with(left: Vec<States>) -> Start {
     let (mut traces, mut worlds): (Vec<Trace>, Vec<Worlds>) = (Vec::new(), Vec::new());
     for states in left {
@@ -135,7 +136,7 @@ fn start_with(left: Vec<States>) -> Start {
     }
 }
 
-/// Notes that results are missing, and why.
+/// Records that results are missing, and why.
 fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()> {
     let added = explorer.add_part(&Part {
         covered: "0".repeat(explorer.coverage().segments.len()),
@@ -146,8 +147,8 @@ fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()>
     added.map_err(|_| Error::ProgramChanged)
 }
 
-/// Records the tests of all jobs. Unless all paths are wanted, only those that execute something
-/// that no test before them does: a job does not know what others have executed.
+/// Records the tests of all jobs. Unless all paths are wanted, records only those that execute code
+/// that no earlier test does: a job does not know what others have executed.
 fn record_tests(
     recorder: &mut Recorder<'_>,
     model: &Model<'_>,
@@ -179,7 +180,7 @@ fn record_tests(
     Ok(())
 }
 
-/// The same for worlds.
+/// Records the tests of all jobs, like [`record_tests`], for worlds.
 fn record_worlds(
     recorder: &mut Recorder<'_>,
     model: &Model<'_>,
@@ -205,7 +206,7 @@ fn record_worlds(
     Ok(())
 }
 
-/// The end of a path that is not followed again.
+/// Returns the end of a path that is not followed again.
 fn ended_by(digest: u64, trace: Trace) -> PathEnd {
     let end = trace.end.as_ref();
     let exit = end.and_then(|end| end.exit);
@@ -224,8 +225,8 @@ fn ended_by(digest: u64, trace: Trace) -> PathEnd {
     }
 }
 
-/// Findings of all jobs, one at each place unless all are wanted: the first by its contents,
-/// since workers come in any order.
+/// Returns the findings of all jobs, one at each location unless all are wanted: the first by its
+/// contents, since workers finish in any order.
 fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobFinding>> {
     let mut places: BTreeMap<(&FindingKey, String), &JobFinding> = BTreeMap::new();
     for found in jobs.iter().flat_map(|job| &job.findings) {
@@ -239,8 +240,8 @@ fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobF
         };
         places.insert((place, text), found);
     }
-    // An invariant that was found broken after a change is not reported again at the end, which
-    // the job at the end need not know.
+    // An invariant that was found broken after a change is not reported again at the end. The job
+    // that reaches the end may not know about the change.
     let changes: BTreeSet<_> = places
         .keys()
         .filter_map(|(key, _)| change_of(key))
@@ -267,7 +268,7 @@ fn broken_on(key: &FindingKey) -> Option<(&str, Broken<'_>)> {
     Some((host, (file, *line, name)))
 }
 
-/// Records the findings of all jobs. Returns `false` if one of them is none here.
+/// Records the findings of all jobs. Returns `false` if one of them does not occur again.
 fn record_findings(
     recorder: &mut Recorder<'_>,
     model: &Model<'_>,
@@ -290,7 +291,7 @@ fn record_findings(
     Ok(all_followed)
 }
 
-/// The finding, where its trace was followed.
+/// Returns the finding of a job among those of its followed trace.
 fn again<'s>(seen: &'s Seen, found: &JobFinding, trace: &WorldTrace) -> Option<&'s WorldFinding> {
     if trace.is_program {
         return seen.finding_of_kind(&found.entry.kind);
@@ -302,7 +303,7 @@ fn again<'s>(seen: &'s Seen, found: &JobFinding, trace: &WorldTrace) -> Option<&
     seen.finding_of(trace).or_else(other)
 }
 
-/// A finding about Everett itself, which following its trace need not meet again.
+/// Creates a finding about Everett itself, which may not occur again when its trace is followed.
 fn as_told(found: &JobFinding) -> WorldFinding {
     let entry = &found.entry;
     let finding = Finding {

@@ -1,5 +1,5 @@
-//! Hands a run that was stopped on this machine over to others: what it came to becomes the result
-//! of a first job, and its pending states are what that job left.
+//! Hands a run that was stopped on this machine over to others: its results become the result of a
+//! first job, and its pending states are the remaining states of that job.
 
 use everett_engine::{Explorer, ExplorerConfig};
 use std::collections::hash_map::DefaultHasher;
@@ -18,8 +18,8 @@ use crate::spec::RunSpec;
 use crate::trace::WorldTrace;
 
 impl Prepared {
-    /// What the run in a folder has come to, with its states as what is left, in up to this number
-    /// of parts. The folder keeps its checkpoint.
+    /// Returns the results of the run in a folder as the result of a job, with the remaining states
+    /// in up to this number of parts. The folder keeps its checkpoint.
     pub fn hand_over(&self, spec: &RunSpec, dir: &Path, parts: usize) -> Result<JobResult> {
         let folder = Folder::open(dir)?;
         let checkpoint = Checkpoint::read(dir)?.ok_or_else(|| Error::NothingToResume {
@@ -46,7 +46,7 @@ impl Prepared {
         Ok(result)
     }
 
-    /// The findings so far, as a job reports them.
+    /// Returns the findings so far, in the form in which a job reports them.
     fn findings_of(
         &self,
         checkpoint: &Checkpoint,
@@ -76,8 +76,8 @@ impl Prepared {
     }
 }
 
-/// The tests in the folder of a run. Digests of their answers are not known: those of
-/// their contents make them differ.
+/// Returns the tests in the folder of a run. Digests of their answers are not known; digests of
+/// their contents distinguish them.
 fn tests_in(dir: &Path, spec: &RunSpec) -> Result<Vec<JobTest>> {
     let is_program = !spec.is_scenario();
     let extension = if is_program { "trace" } else { "world" };

@@ -1,5 +1,5 @@
-//! Options of the host that one program runs on, shared by all operations that run one. Owns names
-//! and meanings of these options; must not know how the command line supplies them.
+//! Options of the host of a single program, shared by all operations that run one. Owns names and
+//! meanings of these options; must not know how the command line supplies them.
 
 use everett_linux::{
     Argument, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions, PreemptAt,
@@ -23,48 +23,48 @@ use crate::session::Session;
 pub struct HostSpec {
     /// The complete environment of the program, as `NAME=VALUE`.
     pub env: Vec<String>,
-    /// Another program that the guest can execve, at its path on this machine or at PATH.
+    /// Other programs that the guest can execute, at their paths on this machine or at other paths.
     pub program: Vec<GuestProgram>,
-    /// Mount a file or folder of this disk in the guest, at the same path or at GUESTPATH.
-    /// The guest writes to its own copy.
+    /// Files or folders of this disk that are mounted in the guest, at the same path or at another
+    /// one. The guest writes to its own copy.
     pub ro: Vec<Mount>,
-    /// Copy the contents of this folder into the program's working
-    /// directory. Nothing is written back.
+    /// Folders whose contents are copied into the program's working directory. Nothing is written
+    /// back.
     pub files: Vec<Mount>,
-    /// Mount a file of this disk in the guest at GUESTPATH.
+    /// Files of this disk that are mounted at a path of the guest.
     pub file: Vec<Mount>,
     /// Working directory of the program; created if it does not exist.
     pub cwd: Option<PathBuf>,
-    /// Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at
-    /// most N preemptions), random:SEED.
+    /// The scheduler of threads: round-robin, exhaustive (all orders), bounded:N (all orders with
+    /// at most N preemptions), random:SEED.
     pub scheduler: Option<String>,
     /// Where threads can be preempted: quantum, syscalls, atomics, memory.
     pub preempt: Option<String>,
-    /// Inject at most N failures of system calls and allocations per path, each with every result
-    /// that its caller can distinguish.
+    /// Maximum number of injected failures of system calls and allocations per path. Each failure
+    /// occurs with every result that its caller can distinguish.
     pub faults: u32,
-    /// Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.
+    /// The failures to inject: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; all if empty.
     pub fault: Vec<String>,
-    /// Inject failures only between everett_faults_enable and everett_faults_disable.
+    /// Whether failures are injected only between everett_faults_enable and everett_faults_disable.
     pub fault_regions: bool,
-    /// Inject failures only in processes that execute a program of this name.
+    /// Names of programs: failures are injected only in processes that execute one of them.
     pub fault_program: Vec<String>,
-    /// Deliver the bytes of pipes and streams in up to N pieces, split in all ways.
+    /// Maximum number of pieces in which the bytes of pipes and streams are delivered, split in all
+    /// ways.
     pub fragment: u32,
-    /// Every N-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
+    /// The interval at which sends of a non-blocking socket fail with `EAGAIN`; 0 for none.
     pub socket_block_interval: u32,
-    /// Every N-th `select` fails, alternately with `EINTR` and `ENOMEM`; 0 for none.
+    /// The interval at which `select` fails, alternately with `EINTR` and `ENOMEM`; 0 for none.
     pub select_fail_interval: u32,
-    /// Programs find files that they have not changed with their own times,
-    /// with old ones and with future ones.
+    /// Whether unchanged files have symbolic times: their own, old and future ones.
     pub sym_file_times: bool,
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
-    /// Continue after the first process has exited, until all processes have.
+    /// Whether the run continues after the first process has exited, until all processes have.
     pub wait_all: bool,
-    /// Let handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault is a
-    /// finding even if there is a handler.
+    /// Whether handlers of SIGSEGV, SIGFPE and similar signals handle faults. By default, a fault
+    /// is a finding even if there is a handler.
     pub trust_handlers: bool,
     /// Maximum number of bytes of output; a program that prints more is terminated.
     pub max_output: Option<u64>,
@@ -72,7 +72,7 @@ pub struct HostSpec {
     pub max_files: Option<u64>,
     /// Maximum number of threads of all processes.
     pub max_processes: Option<usize>,
-    /// Maximum number of system calls of a native run; one that makes more counts as a hang.
+    /// Maximum number of system calls of a native run; a run with more is a hang.
     pub max_calls: Option<u64>,
     /// Uptime of the host when it starts.
     pub uptime: Option<Duration>,
@@ -83,7 +83,7 @@ pub fn parse_scheduler(text: &str) -> Result<String, String> {
     Scheduler::parse(text).map(|_| text.to_owned())
 }
 
-/// Where threads can be preempted.
+/// Parses where threads can be preempted.
 fn preempt(text: &str) -> Result<PreemptAt, String> {
     let found = PreemptAt::ALL.iter().find(|(name, _)| *name == text);
     let names = || PreemptAt::ALL.map(|(name, _)| name).join(", ");
@@ -128,7 +128,7 @@ impl HostSpec {
         load_all(program, &self.program, lowering)
     }
 
-    /// The native programs; the one that the host starts with comes first.
+    /// Returns the native programs; the one with which the host starts comes first.
     pub(crate) fn native_programs(&self, first: &Path) -> Vec<PathBuf> {
         let without_suffix = |program: &Path| match program.extension() {
             Some(extension) if extension == "bc" => program.with_extension(""),
@@ -139,7 +139,7 @@ impl HostSpec {
         all.map(without_suffix).collect()
     }
 
-    /// The environment of the program: that of Everett is not its own.
+    /// Returns the environment of the program, which does not inherit Everett's.
     pub(crate) fn environment(&self) -> Vec<Argument> {
         let variables = self.env.iter();
         let variable = |text: &String| Argument::Concrete(text.as_bytes().to_vec());
@@ -163,8 +163,8 @@ impl HostSpec {
         self.preempt.get_or_insert("syscalls".to_owned());
     }
 
-    /// The host of a program that runs as on Linux: it reads our standard input, faults go to
-    /// signal handlers, and the crash of a child does not end its parent.
+    /// Returns the host of a program that runs as on Linux: it reads the real standard input,
+    /// faults go to signal handlers, and the crash of a child does not end its parent.
     pub(crate) fn live(
         &self,
         command: &[OsString],
@@ -185,7 +185,7 @@ impl HostSpec {
         Ok(config)
     }
 
-    /// Files of the disk that the guest sees.
+    /// Returns the files of the disk that the guest sees.
     pub(crate) fn mounted(&self, session: &Session) -> Result<Vec<FileSpec>> {
         let mut files = Vec::new();
         for mount in self.ro.iter().chain(&self.files).chain(&self.file) {
@@ -197,7 +197,7 @@ impl HostSpec {
     /// Applies the options to a configuration.
     pub(crate) fn apply(&self, config: &mut HostConfig, session: &Session) -> Result<()> {
         config.programs = guest_programs(&self.program);
-        // Symbolic files take precedence over those of the disk.
+        // Symbolic files take precedence over files of the disk.
         config.files.splice(0..0, self.mounted(session)?);
         if let Some(cwd) = &self.cwd {
             config.cwd = cwd.as_os_str().as_bytes().to_vec();
@@ -205,7 +205,7 @@ impl HostSpec {
         self.apply_options(&mut config.options)
     }
 
-    /// Applies the options that are not about programs and files.
+    /// Applies the options except those about programs and files.
     pub(crate) fn apply_options(&self, options: &mut HostOptions) -> Result<()> {
         let chosen = self.scheduler.as_deref().map(Scheduler::parse).transpose();
         let chosen = chosen.map_err(Error::Invalid)?.unwrap_or_default();

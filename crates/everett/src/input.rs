@@ -7,14 +7,14 @@ use std::path::Path;
 
 use crate::error::{Error, Result, bail};
 
-/// Symbolic files are named A, B, C, … as KLEE names them.
+/// The names of symbolic files: A, B, C, …, as in KLEE.
 const FILE_NAMES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The most bytes of one symbolic input. A path holds some of what each byte was
-/// compared with, so far less is of use.
+/// Maximum size of one symbolic input in bytes. A path holds data about each byte, so far less is
+/// of use.
 const MAX_SYMBOLIC: u32 = 1 << 26;
 
-/// Refuses symbolic inputs that no search can hold.
+/// Refuses symbolic inputs that are too large for any search.
 pub(crate) fn expect_feasible(config: &HostConfig) -> Result<()> {
     let args = config.args.iter().chain(&config.env);
     let args = args.map(|argument| match argument {
@@ -143,7 +143,7 @@ pub(crate) fn host_config(
     Ok(config)
 }
 
-/// `SIZE`, or `MIN-MAX` where the size is symbolic too.
+/// Parses `SIZE`, or `MIN-MAX` if the size is symbolic, too.
 fn symbolic_contents(text: &str) -> Result<Contents> {
     let number = |text: &str| {
         text.parse::<u32>()

@@ -19,7 +19,7 @@ use crate::parcel::Parcel;
 use crate::session::Session;
 use crate::trace::WorldTrace;
 
-/// Work that a fork counts as, in instructions: the queries before it take as long.
+/// The work that a fork counts as, in instructions: the queries before it take as long.
 const FORK_WORK: u64 = 1000;
 
 /// A program or a scenario that is ready to be explored.
@@ -32,14 +32,14 @@ pub struct Prepared {
 /// States to explore.
 #[derive(Clone)]
 pub enum States {
-    /// Those of a program, as pending traces.
+    /// States of a program, as pending traces.
     Program(Vec<Trace>),
     /// Worlds.
     Worlds(Box<Worlds>),
 }
 
 impl States {
-    /// All of a run.
+    /// Returns the initial states of a run.
     pub fn beginning(is_world: bool) -> States {
         match is_world {
             true => States::Worlds(Box::new(Worlds::beginning())),
@@ -47,7 +47,7 @@ impl States {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of states.
     pub fn count(&self) -> u64 {
         match self {
             States::Program(states) => states.len() as u64,
@@ -56,36 +56,37 @@ impl States {
     }
 }
 
-/// Where the exploration of a job stands.
+/// The progress of a job.
 pub struct JobProgress<'p> {
-    /// States that are left.
+    /// The number of remaining states.
     pub states: u64,
-    /// Coverage of segments in the job, a mark each.
+    /// The coverage of segments in the job, a mark each.
     pub covered: &'p [u8],
-    /// Whether states can be given away while the rest goes on ([`Look::Give`]).
+    /// Whether states can be given away while the exploration of the rest continues
+    /// ([`Look::Give`]).
     pub can_give: bool,
 }
 
-/// What becomes of a job after a look at it.
+/// The decision about a job after a check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// It goes on.
+    /// The job continues.
     GoOn,
-    /// What is left is for others.
+    /// The job ends, and all remaining states are for other workers.
     Leave,
-    /// The job ends here. Up to this number of its states are for others; what is left is another
-    /// job, with which this exploration goes on, without rematerialising its states.
+    /// The job ends. Up to this number of its states are for other workers; the rest is another
+    /// job, with which this exploration continues, without rematerialising its states.
     Give(u64),
 }
 
 /// Decides how far a job is explored.
 pub trait Supervisor {
-    /// Looks at a job, whenever a piece of work is done. May add to what is covered elsewhere, of
-    /// which searchers then keep away.
+    /// Checks a job after each piece of work. May add coverage of other workers, which searchers
+    /// then avoid.
     fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look;
 
-    /// Takes the result of a job that ends because of [`Look::Give`]. The first of the states that
-    /// are left are those that this exploration keeps. Returns whether it goes on.
+    /// Takes the result of a job that ends because of [`Look::Give`]. The first of the remaining
+    /// states are those that this exploration keeps. Returns whether it continues.
     fn split(&mut self, result: JobResult) -> bool;
 }
 
@@ -93,39 +94,39 @@ pub trait Supervisor {
 pub struct Job<'j> {
     /// The states.
     pub states: States,
-    /// What may be done at most.
+    /// The maximum work.
     pub budget: Budget,
-    /// Instructions between two looks.
+    /// Number of instructions between two checks.
     pub work: u64,
-    /// The same before the first one. It doubles up to `work`: the states that a search begins with
-    /// are those that are most worth giving away.
+    /// Number of instructions before the first check. It doubles up to `work`: the first states of
+    /// a search are most worth giving away.
     pub first: u64,
-    /// Decides how far it is explored.
+    /// The supervisor, which decides how far the job is explored.
     pub supervisor: &'j mut dyn Supervisor,
-    /// In how many parts worlds are left at most.
+    /// Maximum number of parts of the remaining worlds.
     pub parts: usize,
-    /// File that states are spilled to at the memory limit. Worlds need one in any case.
+    /// The file to which states are spilled at the memory limit. Worlds always need one.
     pub spill: Option<PathBuf>,
 }
 
 /// The result of a job.
 #[derive(Default, Serialize, Deserialize)]
 pub struct JobResult {
-    /// What was counted, found and covered.
+    /// The statistics, limits and coverage.
     pub part: Part,
-    /// Digests of the answers of the paths of a program that ended, with how
-    /// often their weights were halved.
+    /// Digests of the answers of the paths of a program that ended, with how often their weights
+    /// were halved.
     pub paths: Vec<(u64, u32)>,
-    /// Worlds that ended: each entry is all combinations of some states of each
-    /// host, by digests of their answers.
+    /// Worlds that ended: each entry is all combinations of some states of each host, by digests of
+    /// their answers.
     #[serde(default)]
     pub worlds: Vec<Vec<Vec<u64>>>,
-    /// Tests, of paths or worlds that executed something for the first time in the job,
-    /// or of all where they are wanted.
+    /// Tests of paths or worlds that executed something for the first time in the job, or of all if
+    /// these are wanted.
     pub tests: Vec<JobTest>,
-    /// Findings, the first at each place in the job.
+    /// Findings, the first at each location in the job.
     pub findings: Vec<JobFinding>,
-    /// States that are left; worlds in parts.
+    /// The remaining states; worlds are in parts.
     #[serde(skip)]
     pub left: Vec<States>,
 }
@@ -135,25 +136,25 @@ pub struct JobResult {
 pub struct JobTest {
     /// The digest of a path's answers.
     pub digest: u64,
-    /// Inputs, choices and ends.
+    /// The inputs, choices and ends.
     pub trace: WorldTrace,
-    /// It left files behind that belong to the test.
+    /// Whether the path left files behind that belong to the test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_files: bool,
 }
 
-/// A path or a world that ended in something wrong.
+/// A path or a world with a finding.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct JobFinding {
-    /// What is the same finding.
+    /// The key that identifies equal findings.
     pub key: FindingKey,
-    /// What and where.
+    /// The kind and location of the finding.
     pub entry: FindingEntry,
-    /// Inputs and choices that lead there.
+    /// The inputs and choices that lead to the finding.
     pub trace: WorldTrace,
 }
 
-/// The state that a search of a program begins with.
+/// Returns the state with which a search of a program begins.
 pub fn root_state() -> Trace {
     Trace {
         pending: Some(Pending::default()),
@@ -161,8 +162,8 @@ pub fn root_state() -> Trace {
     }
 }
 
-/// The weight of states of a program together; `None` if they weigh more than
-/// everything, or one of them is at its end.
+/// Returns the weight of states of a program together; `None` if they weigh more than 1, or one of
+/// them is at its end.
 pub fn weight_of<'t>(states: impl IntoIterator<Item = &'t Trace>) -> Option<WeightSum> {
     let mut sum = WeightSum::default();
     for state in states {
@@ -175,8 +176,8 @@ pub fn weight_of<'t>(states: impl IntoIterator<Item = &'t Trace>) -> Option<Weig
 }
 
 impl Prepared {
-    /// Prepares what came from elsewhere. It may be damaged or hostile: whatever names a
-    /// path of this machine is refused.
+    /// Prepares a parcel from another machine. It may be damaged or hostile: everything that names
+    /// a path of this machine is refused.
     pub fn of(parcel: &Parcel, session: &Session) -> Result<Prepared> {
         let (config, images) = parcel.prepare(session)?;
         Ok(Prepared {
@@ -186,12 +187,12 @@ impl Prepared {
         })
     }
 
-    /// Segments of the programs.
+    /// Returns the number of segments of the programs.
     pub fn segments(&self) -> usize {
         everett_vm::Coverage::of(&self.images).segments.len()
     }
 
-    /// The weight of states; `None` if they are none of this run.
+    /// Returns the weight of states; `None` if they do not belong to this run.
     pub fn weight_of(&self, states: &States) -> Option<WeightSum> {
         match (states, &self.config.world) {
             (States::Program(states), None) => weight_of(states),
@@ -200,11 +201,11 @@ impl Prepared {
         }
     }
 
-    /// Explores states until none is left, the budget is spent, or the supervisor wants no more.
-    /// States are rematerialised without queries, when it is their turn. `None` if the result of
-    /// a part was not wanted.
+    /// Explores states until none is left, the budget is spent, or the supervisor ends the job.
+    /// States are rematerialised without queries, when they are selected. `None` if the supervisor
+    /// rejected the result of a part.
     pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<Option<JobResult>> {
-        // A budget is for a whole job, and worlds cannot be parted.
+        // A budget is for a whole job, and worlds cannot be divided.
         let can_give = !job.budget.is_limited() && self.config.world.is_none();
         let config = ExplorerConfig {
             spill: job.spill,
@@ -252,7 +253,7 @@ impl Prepared {
                     let count = usize::try_from(count).unwrap_or(usize::MAX);
                     let given = explorer.give_states(count);
                     if count > 0 && given.is_empty() {
-                        // What it has is not worth moving.
+                        // The states are not worth moving.
                         continue;
                     }
                     let result = part_of(&mut explorer, &mut listener, given);
@@ -269,7 +270,7 @@ impl Prepared {
         Ok(Some(result))
     }
 
-    /// Takes the states that are left of a search, worlds in up to this number of parts.
+    /// Takes the remaining states of a search, worlds in up to this number of parts.
     pub(crate) fn left_of(&self, explorer: &mut Explorer<'_>, parts: usize) -> Vec<States> {
         if self.config.world.is_some() {
             let parts = explorer.take_worlds_in_parts(parts).into_iter();
@@ -284,8 +285,8 @@ impl Prepared {
     }
 }
 
-/// The result of a job that ends although its exploration goes on: what was done since the last
-/// one, the states that are kept, and those that are given away.
+/// Returns the result of a job that ends although its exploration continues: the work since the
+/// last one, the states that are kept, and those that are given away.
 fn part_of(
     explorer: &mut Explorer<'_>,
     listener: &mut Working<'_>,
@@ -302,7 +303,7 @@ fn part_of(
 }
 
 impl JobResult {
-    /// What was done.
+    /// Returns the work of the job.
     pub fn work(&self) -> Work {
         let statistics = &self.part.statistics;
         Work {
@@ -318,12 +319,12 @@ struct Working<'j> {
     result: JobResult,
     writes_tests: bool,
     until: u64,
-    /// Work until the next look, and at most.
+    /// Work until the next check, and its maximum.
     pace: u64,
     work: u64,
-    /// Instructions at most.
+    /// Maximum number of instructions.
     most: Option<u64>,
-    /// A piece of work is done.
+    /// Whether a piece of work is done.
     is_due: bool,
     session: &'j Session,
     stop: &'j AtomicBool,
@@ -361,14 +362,14 @@ impl Listener for Working<'_> {
         self.result.findings.push(JobFinding {
             key: found.key.clone(),
             entry: FindingEntry::of(found, String::new()),
-            // The end of a program's trace says what was found.
+            // The end of a program's trace contains the finding.
             trace: WorldTrace::of(found, false),
         });
     }
 
     fn tick(&mut self, explorer: &Explorer<'_>) {
         let statistics = explorer.statistics();
-        // What rematerialises states is no work done: a job always gets further.
+        // Rematerialising states does not count as work, so that a job always makes progress.
         let done = statistics.instructions + FORK_WORK * statistics.forks;
         let is_asked = self.session.stop.load(Ordering::Relaxed);
         let is_spent = self

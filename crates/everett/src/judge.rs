@@ -1,5 +1,5 @@
-//! Judges native runs: whether they end as their traces do, and, for runs
-//! without a trace, what went wrong.
+//! Judges native runs: whether they end as their traces do and, for runs without a trace, what went
+//! wrong.
 
 use everett_engine::Trace;
 use everett_native::{NativeEnd, NativeRun, WorldRun};
@@ -24,8 +24,8 @@ impl NativeWorld {
         }
     }
 
-    /// The kinds and messages of a host's processes that did not end as
-    /// expected once the world is idle.
+    /// Returns the kinds and messages of a host's processes that did not end as expected once the
+    /// world is idle.
     pub(crate) fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
         let host = self.hosts.iter().find(|host| host.name == name);
         // A host that was switched off is exempt from expectations.
@@ -36,8 +36,8 @@ impl NativeWorld {
                 end @ (NativeEnd::Exit(_) | NativeEnd::Signal { .. }) if expected.number == 0 => {
                     Some(end)
                 }
-                // A host with one process ends when that process and
-                // all its descendants have ended.
+                // A host with one process ends when that process and all its descendants have
+                // ended.
                 _ if run.processes.len() == 1 => None,
                 _ => run.processes.get(expected.number).and_then(Option::as_ref),
             };
@@ -59,7 +59,7 @@ impl NativeWorld {
         wrong
     }
 
-    /// The finding of a world that ran without a trace.
+    /// Returns the finding of a world that ran without a trace.
     pub(crate) fn wrong_with(&self, seen: &WorldRun) -> Option<Wrong> {
         let wrong = |host: &str, kind: &str, message: String| {
             Some(Wrong {
@@ -107,7 +107,8 @@ impl NativeWorld {
         let mut unexpected = self.unexpected(&wrong.host, host).into_iter();
         let is_same = match wrong.kind.as_str() {
             INVARIANT => seen.broken.as_ref() == Some(&wrong.message),
-            // It waits and no host can send to it any more, or it ended otherwise than expected.
+            // The host waits and no host can send to it any more, or it ended differently than
+            // expected.
             _ if unexpected.any(|(kind, message)| wrong.is(kind, &message)) => true,
             "expectation" => false,
             _ => {
@@ -129,7 +130,7 @@ impl NativeWorld {
     }
 }
 
-/// Whether all hosts ended as their traces did.
+/// Compares the ends of all hosts with their traces.
 fn compare_ends(traces: &BTreeMap<String, Trace>, seen: &WorldRun) -> Verdict {
     if let Some((name, why)) = diverged(seen) {
         return Verdict::NotReproduced(format!("host {name} parts from its trace: {why}"));

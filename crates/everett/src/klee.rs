@@ -1,7 +1,7 @@
-//! KLEE's messages and files for a run (`--klee-messages`), for scripts written around KLEE:
-//! its message texts, file name suffixes, `info`, `run.stats`, `messages.txt` and
-//! `warnings.txt`. The files lie beside Everett's own. Owns KLEE's names for things; must
-//! not know how they are displayed.
+//! KLEE's messages and files for a run (`--klee-messages`), for scripts written around KLEE: its
+//! message texts, file name suffixes, `info`, `run.stats`, `messages.txt` and `warnings.txt`. The
+//! files are beside Everett's own. Owns KLEE's names for things; must not know how they are
+//! displayed.
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::summary::Summary;
 
-/// How KLEE calls a kind of finding: the ending of its file, and the text.
+/// Returns KLEE's name of a kind of finding: the suffix of its file, and the text.
 fn name_of(kind: BugKind, message: &str) -> (String, String) {
     use BugKind::*;
     let (ending, text) = match kind {
@@ -38,20 +38,20 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
         InvalidAssumption => ("user", message),
         SolverGaveUp => ("solver", "Query timed out (fork)."),
         Unsupported => ("exec", message),
-        // KLEE does not look for the others.
+        // KLEE does not detect the others.
         other => return (format!("{}.err", other.name()), message.to_owned()),
     };
     (format!("{ending}.err"), text.to_owned())
 }
 
-/// KLEE's text names the expression only.
+/// Returns KLEE's text, which contains the expression only.
 fn assertion_text(message: &str) -> String {
     let inner = message.strip_prefix("assertion `");
     let expression = inner.and_then(|inner| Some(inner.rsplit_once("' failed in ")?.0));
     format!("ASSERTION FAIL: {}", expression.unwrap_or(message))
 }
 
-/// The ending and the text that `klee_report_error` was given.
+/// Returns the suffix and the text that were passed to `klee_report_error`.
 fn user_report(message: &str) -> (String, String) {
     let given = message
         .rsplit_once(" at ")
@@ -62,7 +62,7 @@ fn user_report(message: &str) -> (String, String) {
     }
 }
 
-/// What KLEE prints about a finding, and writes to `messages.txt`.
+/// Returns the text that KLEE prints about a finding, and writes to `messages.txt`.
 pub fn klee_messages(finding: &Finding) -> String {
     let (_, text) = name_of(finding.kind, &finding.message);
     let error = match principal(&finding.stack).filter(|place| place.line > 0) {
@@ -72,18 +72,18 @@ pub fn klee_messages(finding: &Finding) -> String {
     format!("{error}\nKLEE: NOTE: now ignoring this error at this location\n")
 }
 
-/// What KLEE prints about a warning, and writes to `warnings.txt`.
+/// Returns the text that KLEE prints about a warning, and writes to `warnings.txt`.
 pub fn klee_warning(text: &str) -> String {
     format!("KLEE: WARNING: {text}\n")
 }
 
-/// Whether KLEE would call a path only partially completed: it ended in an error.
+/// Returns whether KLEE would count a path as partially completed, because it ended in an error.
 pub fn klee_is_error(end: &PathEnd) -> bool {
     matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_))
 }
 
-/// What KLEE prints when it is done; `info` ends with it, too. So
-/// many of the paths ended in errors.
+/// Returns the text that KLEE prints at the end, which is also the end of `info`. `errors` is the
+/// number of paths that ended in errors.
 pub fn klee_done(summary: &Summary, errors: u64, tests: u64) -> String {
     let completed = summary.paths.completed.saturating_sub(errors);
     let partial = summary.paths.completed + summary.paths.partial - completed;
@@ -94,7 +94,7 @@ pub fn klee_done(summary: &Summary, errors: u64, tests: u64) -> String {
     )
 }
 
-/// The number of tests in KLEE's form that a folder has.
+/// Returns the number of tests in KLEE's format in a folder.
 pub fn klee_tests(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -107,7 +107,7 @@ pub fn klee_tests(folder: &Path) -> u64 {
     names.filter_map(number).max().unwrap_or(0)
 }
 
-/// The text of an `.err` file.
+/// Returns the text of an `.err` file.
 fn error_text(finding: &Finding, text: &str) -> String {
     let mut out = format!("Error: {text}\n");
     if let Some(place) = principal(&finding.stack).filter(|place| place.line > 0) {
@@ -116,7 +116,7 @@ fn error_text(finding: &Finding, text: &str) -> String {
     out.push_str("Stack: \n");
     let own = |frame: &&SourceFrame| frame.line > 0;
     for (number, frame) in finding.stack.iter().filter(own).enumerate() {
-        // KLEE shows lines of its assembly here, of which there is none.
+        // KLEE shows lines of its assembly file here, which does not exist.
         let SourceFrame {
             function,
             file,
@@ -138,16 +138,16 @@ fn error_text(finding: &Finding, text: &str) -> String {
 #[derive(Default)]
 pub(crate) struct KleeFiles {
     tests: u64,
-    /// Paths that ended in errors.
+    /// Number of paths that ended in errors.
     errors: u64,
     messages: String,
     warnings: String,
-    /// The error in which the path under way ends: ending and text of its file.
+    /// The error in which the current path ends: suffix and text of its file.
     error: Option<(String, String)>,
 }
 
 impl KleeFiles {
-    /// The files of a run, which may go on in a folder that it has written to before.
+    /// Creates the files of a run, which may continue in a folder that it has written to before.
     pub(crate) fn of(folder: &Path) -> KleeFiles {
         let read = |name: &str| {
             let text = everett_report::read_file(&folder.join(name)).unwrap_or_default();
@@ -162,14 +162,14 @@ impl KleeFiles {
         }
     }
 
-    /// A path ends in a finding that was not seen before.
+    /// Records a new finding in which the current path ends.
     pub(crate) fn finding(&mut self, finding: &Finding) {
         self.messages.push_str(&klee_messages(finding));
         let (ending, text) = name_of(finding.kind, &finding.message);
         self.error = Some((ending, error_text(finding, &text)));
     }
 
-    /// A path has ended: the files of its test. As in KLEE, errors that are known have none.
+    /// Returns the files of the test of a path that has ended. As in KLEE, known errors have none.
     pub(crate) fn path(&mut self, end: &PathEnd, test: Vec<u8>) -> Vec<NamedFile> {
         let error = self.error.take();
         self.errors += u64::from(klee_is_error(end));
@@ -184,7 +184,7 @@ impl KleeFiles {
             .collect()
     }
 
-    /// The files that are written at the end of the run.
+    /// Returns the files that are written at the end of the run.
     pub(crate) fn finish(mut self, summary: &Summary, command: &[String]) -> Vec<NamedFile> {
         self.warnings
             .extend(summary.warnings.iter().map(|text| klee_warning(text)));
@@ -209,7 +209,7 @@ impl KleeFiles {
     }
 }
 
-/// The columns of KLEE's table of statistics. Everett does not measure those that are 0.
+/// Returns the columns of KLEE's table of statistics. Everett does not measure those that are 0.
 fn columns(summary: &Summary) -> Vec<Column> {
     let integer = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let microseconds = |seconds: f64| integer((seconds * 1e6) as u64);

@@ -1,5 +1,5 @@
 //! Mounts files of the real disk in the guest. They are read on the guest's first access and never
-//! written: what the guest writes goes to its own copy.
+//! written: the guest writes to its own copy.
 
 use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Mount {
         }
     }
 
-    /// The path on the real disk, and the path in the guest.
+    /// Returns the path on the real disk, and the path in the guest.
     pub fn ends(&self) -> (&Path, &Path) {
         (&self.from, &self.to)
     }
@@ -77,7 +77,7 @@ impl Mount {
         })
     }
 
-    /// All files and folders of the mount, in an order that does not depend on the disk.
+    /// Returns all files and folders of the mount, in an order that does not depend on the disk.
     pub(crate) fn specs(&self, notices: &Notices) -> Result<Vec<FileSpec>> {
         let metadata = std::fs::metadata(&self.from)
             .with_context(|| format!("cannot read {}", self.from.display()))?;
@@ -134,7 +134,7 @@ fn file(from: &Path, to: &Path, metadata: &Metadata, notices: &Notices) -> FileS
     spec(to, Contents::Shared(Arc::new(source)), metadata)
 }
 
-/// A walk over folders of one file system; it leaves out others such as `/proc`.
+/// A walk over the folders of one file system; it skips others such as `/proc`.
 struct Folder<'w> {
     device: u64,
     notices: &'w Notices,
@@ -175,7 +175,7 @@ struct DiskFile {
     path: PathBuf,
     len: u64,
     bytes: OnceLock<Vec<u8>>,
-    /// Receives the notice that the file cannot be read.
+    /// Receives the notice if the file cannot be read.
     notices: Notices,
 }
 

@@ -125,7 +125,7 @@ pub use trojans::{
 };
 pub use verdict::Verdict;
 
-// The types of fields of the above, so that a caller can name them.
+// The types of fields of the items above, so that a caller can name them.
 pub use everett_engine::{
     Difference, ExplorerConfig, ExplorerError, Finding, FindingKey, HostStatus, MemoryAccount,
     NativePoint, Part, PathEnd, PathEnding, Pending, SavedError, ShownValue, SolverFigures,

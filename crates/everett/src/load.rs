@@ -10,7 +10,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::error::{Context, Result, bail};
 use crate::session::Notices;
 
-/// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
+/// Returns the bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
 pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
     if program
         .extension()
@@ -39,12 +39,12 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
     );
 }
 
-/// How programs are lowered, by the checks of a run.
+/// The configuration of lowering, according to the checks of a run.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Lowering {
-    /// Stack slots may be promoted to registers.
+    /// Whether stack slots may be promoted to registers.
     pub(crate) promote: bool,
-    /// Indices are checked against the arrays that they index.
+    /// Whether indices are checked against the bounds of the arrays that they index.
     pub(crate) check_subobjects: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn load(program: &Path, lowering: Lowering) -> Result<Image> {
     load_from(&RealDisk, program, lowering, |_| Vec::new())
 }
 
-/// The same from any disk, without functions that are replaced.
+/// Like [`load`], from any disk, and without the functions that are replaced.
 pub(crate) fn load_from(
     disk: &dyn Disk,
     program: &Path,
@@ -65,7 +65,7 @@ pub(crate) fn load_from(
     image_of(program, &path, module, lowering, &replaced)
 }
 
-/// The bitcode of a program, and where it lies.
+/// Returns the bitcode of a program, and its path.
 pub(crate) fn module_of(disk: &dyn Disk, program: &Path) -> Result<(PathBuf, Module)> {
     let path = bitcode_of(disk, program)?;
     let bytes = disk.read(&path).map_err(|source| FileError::Io {
@@ -79,7 +79,7 @@ pub(crate) fn module_of(disk: &dyn Disk, program: &Path) -> Result<(PathBuf, Mod
     Ok((path, module))
 }
 
-/// The same for a program that lies elsewhere: its bitcode.
+/// Like [`load`], for a program whose bitcode is given as bytes.
 pub(crate) fn load_bytes(program: &Path, bitcode: &[u8], lowering: Lowering) -> Result<Image> {
     let module = Module::read(bitcode).map_err(|source| FileError::Read {
         path: program.to_owned(),
@@ -113,7 +113,7 @@ fn image_of(
 /// A further program that the guest can execute.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GuestProgram {
-    /// Its path in the guest.
+    /// The path of the program in the guest.
     pub path: String,
     /// The program on the real disk.
     pub file: PathBuf,
@@ -159,7 +159,7 @@ impl OtherBuild {
     }
 }
 
-/// The further programs of the guest, numbered after the first one.
+/// Returns the further programs of the guest, numbered after the first one.
 pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     let spec = |(number, program): (u16, &GuestProgram)| ProgramSpec {
         path: program.path.clone().into_bytes(),
@@ -168,7 +168,7 @@ pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     (1..).zip(programs).map(spec).collect()
 }
 
-/// Says once that errors may be missing from programs that the compiler has optimised.
+/// Reports once that errors may be missing from programs that the compiler has optimised.
 pub(crate) fn mention_optimised(images: &[Image], notices: &Notices) {
     let mut files = images
         .iter()
@@ -181,7 +181,7 @@ pub(crate) fn mention_optimised(images: &[Image], notices: &Notices) {
     }
 }
 
-/// Loads the program that a host starts with, and the further ones that it can execute.
+/// Loads the program with which a host starts, and the further ones that it can execute.
 pub(crate) fn load_all(
     program: &Path,
     others: &[GuestProgram],

@@ -33,19 +33,19 @@ use crate::text::never_fired_text;
 use crate::trace::{HOST, WorldTrace, Wrong};
 use crate::world::chart::messages_files;
 
-/// The time limit of concrete runs that name none.
+/// Default time limit of concrete runs.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(3600);
 
-/// The depth of random schedules: many races need two preemptions, hardly any needs more.
+/// Default depth of random schedules: many races need two preemptions, hardly any needs more.
 const DEPTH: u32 = 3;
-/// The seed of the run that looks for shared accesses. It does not depend on the seeds of the
-/// others, so that each of them alone gives the same run.
+/// The seed of the run that searches for shared accesses. It does not depend on the seeds of the
+/// other runs, so that each of them alone gives the same result.
 const SURVEY_SEED: u64 = 0;
 
-/// Memory that is left of earlier runs before it is given back to the machine.
+/// Maximum memory of earlier runs that is kept; beyond it, memory is returned to the machine.
 const MUCH_KEPT: u64 = 4 << 20;
 
-/// The most runs that look for shared accesses with threads in one order.
+/// Maximum number of runs that search for shared accesses with threads in one order.
 const MAX_SURVEYS: u32 = 4;
 
 /// Native programs to run under the kernel model.
@@ -61,11 +61,11 @@ pub struct NativeSpec {
     pub depth: Option<NonZeroU32>,
     /// Folder for the findings of many runs; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
-    /// Log the system calls of a single run.
+    /// Whether the system calls of a single run are logged.
     pub logs_calls: bool,
     /// The time limit of all runs; by default an hour.
     pub max_time: Option<Duration>,
-    /// The most memory of a run; by default 4 GiB.
+    /// Maximum memory of a run; by default 4 GiB.
     pub max_memory: Option<u64>,
     /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
@@ -77,19 +77,19 @@ pub struct NativeSpec {
 }
 
 impl NativeSpec {
-    /// The most memory of a run.
+    /// Returns the maximum memory of a run.
     pub(crate) fn max_memory(&self) -> u64 {
         self.max_memory.unwrap_or(everett_native::MAX_MEMORY)
     }
 
-    /// The end of the time for all runs.
+    /// Returns the deadline of all runs.
     pub(crate) fn deadline(&self, session: &Session) -> Deadline {
         let (clock, most) = (session.clock, self.max_time.unwrap_or(MAX_TIME));
         let stop = session.stop.clone();
         Arc::new(move || clock.now() >= most || stop.load(Ordering::Relaxed))
     }
 
-    /// The equivalent spec for other operations.
+    /// Returns the equivalent spec for other operations.
     pub(crate) fn run(&self) -> RunSpec {
         RunSpec {
             host: self.host.clone(),
@@ -108,9 +108,9 @@ pub enum NativeResult {
         run: Box<WorldRun>,
         /// The finding, if there is one.
         wrong: Option<Wrong>,
-        /// What makes a run without a finding say little, if anything does.
+        /// The reason why a run without a finding says little, if there is one.
         warning: Option<String>,
-        /// Faults that did not happen in it.
+        /// Faults that did not happen in the run.
         faults_never_fired: Vec<String>,
     },
     /// Many runs.
@@ -157,8 +157,8 @@ pub fn native(
     }
 }
 
-/// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of
-/// a child does not end its parent.
+/// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of a
+/// child does not end its parent.
 fn one(
     spec: &NativeSpec,
     session: &Session,
@@ -176,8 +176,8 @@ fn one(
     Ok(NativeResult::Program(Box::new(seen)))
 }
 
-/// The configuration of a program that a user watches. However long it computes and however many
-/// calls it makes, it may well end; if not, the deadline ends it.
+/// Returns the configuration of a program that a user watches. It has no limits of computation and
+/// of calls, because it may well end; the deadline ends it otherwise.
 fn until_it_ends(config: NativeConfig, spec: &NativeSpec, session: &Session) -> NativeConfig {
     NativeConfig {
         max_memory: spec.max_memory(),
@@ -215,7 +215,7 @@ pub struct Ended {
     pub runs: u32,
     /// The first seed with this end.
     pub seed: u64,
-    /// The folder of its trace, if the end is a finding.
+    /// The folder of the first trace, if the end is a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
 }
@@ -235,22 +235,22 @@ pub struct NativeSummary {
     pub is_interrupted: bool,
     /// How the runs ended.
     pub ends: Vec<Ended>,
-    /// Limits that some of them reached, by their options: the program went on otherwise than on
-    /// a real machine, or was ended.
+    /// Limits that some runs reached, by the names of their options. The program continued
+    /// differently than on a real machine, or was ended.
     pub limits_hit: BTreeSet<&'static str>,
-    /// What the kernel model warns of, and what makes runs without findings say little.
+    /// Warnings of the kernel model, and reasons why runs without findings say little.
     pub warnings: BTreeSet<String>,
-    /// Faults of the scenario and failures of calls that happened in none of them.
+    /// Faults of the scenario and failures of calls that did not happen in any run.
     pub faults_never_fired: Vec<String>,
-    /// What the kernel model refused or ignored in them although Linux would do it.
+    /// Operations that the kernel model refused or ignored although Linux would do them.
     pub unsupported: Vec<NativeUnsupported>,
     /// Wall-clock time of all runs.
     pub wall_seconds: f64,
 }
 
 impl NativeSummary {
-    /// How many runs ended in which way, as text for people; `who` names what ends. `say` is for
-    /// what the library says: findings can quote the program, which is not to be changed.
+    /// Describes how many runs ended in which way, for people; `who` names the subject. `say` is
+    /// applied to texts of the library: findings can quote the program, which must not be changed.
     pub fn text(
         &self,
         folder: &Path,
@@ -317,7 +317,7 @@ fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
     run_begun(world, seed, &BTreeMap::new())
 }
 
-/// Runs a world at random. Hosts may begin as traces say.
+/// Runs a world with random choices. Hosts may start with traces.
 pub(crate) fn run_begun(
     world: &NativeWorld,
     seed: u64,
@@ -350,7 +350,7 @@ pub(crate) fn run_begun(
     seen.with_context(|| format!("seed {seed}"))
 }
 
-/// The world of a run, within the limits of the spec.
+/// Returns the world of a run, within the limits of the spec.
 fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<NativeWorld> {
     let mut world = NativeWorld::of(run, &BuildSpec::default(), session)?;
     for host in &mut world.hosts {
@@ -363,15 +363,15 @@ fn limited(spec: &NativeSpec, session: &Session, run: &RunSpec) -> Result<Native
     Ok(world)
 }
 
-/// Looks for accesses that can race while threads run in an order.
+/// Searches for accesses that can race while threads run in an order.
 fn survey_in_order(world: &mut NativeWorld, order: Order) -> Result<()> {
     for host in &mut world.hosts {
         if let Some(random) = &mut host.config.random_schedule {
             (random.surveys, random.survey) = (Some(order), Arc::default());
         }
     }
-    // A survey that stopped at many private accesses did not get far;
-    // without them, the next one does.
+    // A survey that stopped at many private accesses did not get far; the next one, without them,
+    // does.
     for _ in 0..MAX_SURVEYS {
         let mut is_cut = false;
         let mut seen = run_once(world, SURVEY_SEED)?;
@@ -390,8 +390,8 @@ fn survey_in_order(world: &mut NativeWorld, order: Order) -> Result<()> {
     Ok(())
 }
 
-/// Prepares random schedules for hosts whose threads are preempted between system calls: runs
-/// before the others look for the accesses that can race.
+/// Prepares random schedules for hosts whose threads are preempted between system calls: surveys
+/// find the accesses that can race first.
 fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Result<()> {
     let mut is_any = false;
     for host in &mut world.hosts {
@@ -407,7 +407,8 @@ fn survey(world: &mut NativeWorld, spec: &NativeSpec, session: &Session) -> Resu
         return Ok(());
     }
     survey_in_order(world, Order::OldestFirst)?;
-    // A thread that ends before another one begins shares nothing with it: the other order shows.
+    // A thread that ends before another one starts shares nothing with it; the other order may show
+    // that.
     let hosts = world.hosts.iter();
     let oldest_first: Vec<_> = hosts
         .map(|host| host.config.random_schedule.clone())
@@ -445,7 +446,7 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     let (mut findings, mut places) = (0, 0);
     for number in 0..runs {
         let seed = spec.seed.wrapping_add(u64::from(number));
-        // What the allocator has kept of earlier runs would count as taken by this one.
+        // Memory that the allocator has kept from earlier runs would count for this one.
         if session.memory.used() > used + MUCH_KEPT {
             session.memory.release();
         }
@@ -505,8 +506,8 @@ fn many(spec: &NativeSpec, session: &Session, mut run: RunSpec, runs: u32) -> Re
     })
 }
 
-/// The end of a run in the form that traces record; `None` if it has no such end,
-/// for instance because it diverged.
+/// Returns the end of a run in the form that traces record; `None` if it has no such end, for
+/// instance because it diverged.
 fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     let output = [0, 1].map(|at| digest(&seen.output[at]));
     let end = TraceEnd {
@@ -537,7 +538,7 @@ fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     })
 }
 
-/// A description of how a world ended.
+/// Returns a description of how a world ended.
 fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     if let Some(wrong) = wrong {
         return format!("host {}: {}: {}", wrong.host, wrong.kind, wrong.message);
@@ -557,7 +558,7 @@ fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     ends.join(", ")
 }
 
-/// The end of the host that the finding is on.
+/// Returns the end of the host of the finding.
 fn end_of_host(run: &NativeRun, wrong: &Wrong) -> TraceEnd {
     let own = end_of(run).filter(|end| end.finding.is_some() || end.signal.is_some());
     own.unwrap_or_else(|| TraceEnd {
@@ -598,7 +599,7 @@ pub(crate) fn write_finding(
     Ok(folder.write(&name, &trace.to_json())?)
 }
 
-/// Writes the trace of a world in which nothing is wrong.
+/// Writes the trace of a world without a finding.
 pub(crate) fn write_test(
     folder: &Folder,
     place: &str,
@@ -617,7 +618,7 @@ pub(crate) fn write_test(
     Ok(folder.write(&name, &trace.to_json())?)
 }
 
-/// The finding of a world as text.
+/// Describes the finding of a world.
 fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> String {
     let mut text = format!(
         "{}: {}\non host {}\n",
@@ -642,7 +643,7 @@ fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> Strin
 }
 
 impl NativeResult {
-    /// The conclusion of the runs. For the end of a single program, see [`Guest`].
+    /// Returns the conclusion of the runs. For the end of a single program, see [`Guest`].
     pub fn conclusion(&self) -> Conclusion {
         match self {
             NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),

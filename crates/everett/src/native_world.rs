@@ -1,6 +1,5 @@
-//! The native programs of a run and how traces are replayed on them: a program is a
-//! world of one host without a network. Owns the ways in which a replay is tried
-//! before it counts as not reproduced.
+//! The native programs of a run, and the replay of traces on them: a program is a world of one host
+//! without a network. Owns the ways in which a replay is tried before it counts as not reproduced.
 
 use everett_engine::WorldHost;
 use everett_invariant::Invariants;
@@ -33,26 +32,27 @@ use crate::world::checks::{Confirming, invariants};
 use crate::world::hosts::{draw_by, expect_ends, native_hosts};
 use crate::world::network;
 
-/// Native runs for a finding with preemptions between system calls.
+/// Maximum number of native runs for a finding with preemptions between system calls.
 const MAX_ATTEMPTS: usize = 50;
-/// Native runs for a path without a finding but with such preemptions.
+/// Maximum number of native runs for a path without a finding but with such preemptions.
 const MAX_ATTEMPTS_OF_TESTS: usize = 9;
-/// Native runs for a data race. Each run holds a thread before a different access.
+/// Maximum number of native runs for a data race. Each run holds a thread before a different
+/// access.
 const MAX_SPARED: u32 = 20;
-/// Which invariants a native run evaluates.
+/// The invariants that a native run evaluates.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum CheckedInvariants<'m> {
     /// None: the world continues whatever its hosts expose.
     Nothing,
-    /// The one with this message when it is violated.
+    /// The invariant with this message when it is violated.
     Invariant(&'m str),
     /// All invariants.
     AnyInvariant,
 }
 
 impl CheckedInvariants<'_> {
-    /// What the replay of a trace evaluates. A world continues after a violated invariant unless
-    /// that is the finding to confirm.
+    /// Returns the invariants that the replay of a trace evaluates. A world continues after a
+    /// violated invariant unless that is the finding to confirm.
     fn of(trace: &WorldTrace) -> CheckedInvariants<'_> {
         match &trace.finding {
             Some(wrong) if wrong.kind == INVARIANT => CheckedInvariants::Invariant(&wrong.message),
@@ -66,15 +66,15 @@ pub(crate) struct WorldContext {
     /// The scenario.
     pub scenario: Scenario,
     network: Network,
-    /// When a run is cut off, in nanoseconds of virtual time.
+    /// The virtual time at which a run is cut off, in nanoseconds.
     pub max_virtual_ns: Option<u64>,
     invariants: Vec<Arc<Invariants>>,
-    /// Answers for live peers; without it their answers are those of traces.
+    /// Answers for live peers; without it, their answers are those of traces.
     outside: Option<Arc<dyn Outside>>,
 }
 
 impl WorldContext {
-    /// Names of the faults of the network and its hosts.
+    /// Returns the names of the faults of the network and its hosts.
     pub(crate) fn faults(&self) -> impl Iterator<Item = &str> {
         let faults = self.network.faults.list().iter();
         faults.map(|fault| fault.name.as_str())
@@ -83,11 +83,11 @@ impl WorldContext {
 
 /// The native programs of a run.
 pub(crate) struct NativeWorld {
-    /// Its hosts.
+    /// The hosts of the run.
     pub hosts: Vec<NativeHost>,
-    /// Their context; `None` for a program.
+    /// The context of the hosts; `None` for a program.
     pub context: Option<WorldContext>,
-    /// What checked builds may take.
+    /// The limits of checked builds.
     pub builds: BuildLimits,
     points: PointFinder,
     notices: Notices,
@@ -97,7 +97,7 @@ pub(crate) struct NativeWorld {
 pub(crate) struct Replayed {
     /// The verdict.
     pub verdict: Verdict,
-    /// The run that decided.
+    /// The run that decided the verdict.
     pub seen: Option<WorldRun>,
     /// The checks of the build that ran; `None` for the plain build.
     pub checks: Option<Checks>,
@@ -112,12 +112,13 @@ impl Replayed {
         }
     }
 
-    /// The checks of the build that confirms it; `None` if the plain build does, or none.
+    /// Returns the checks of the build that confirms the trace; `None` if the plain build does, or
+    /// none.
     pub(crate) fn confirming_checks(&self) -> Option<Checks> {
         self.checks.filter(|_| self.verdict == Verdict::Confirmed)
     }
 
-    /// The build on which it was confirmed.
+    /// Returns the build on which the trace was confirmed.
     pub(crate) fn confirmed_on(&self) -> Option<Build> {
         (self.verdict == Verdict::Confirmed).then_some(Build(self.checks))
     }
@@ -126,7 +127,7 @@ impl Replayed {
 /// A watcher for each host.
 pub(crate) type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
 
-/// Watchers that ignore all events.
+/// Creates watchers that ignore all events.
 pub(crate) fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
     let hosts = hosts.iter();
     hosts
@@ -135,7 +136,7 @@ pub(crate) fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
 }
 
 impl NativeWorld {
-    /// The native programs of a run, with other builds of them if requested.
+    /// Returns the native programs of a run, with other builds of them if requested.
     pub(crate) fn of(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeWorld> {
         let (mut hosts, context) = match spec.is_scenario() {
             true => of_scenario(spec, build, session)?,
@@ -156,7 +157,7 @@ impl NativeWorld {
         })
     }
 
-    /// Lets live peers answer instead of the recording.
+    /// Makes live peers answer instead of the recording.
     pub(crate) fn ask_live_peers(&mut self) -> Result<()> {
         let Some(around) = &mut self.context else {
             return Err(Error::not_applicable(
@@ -168,7 +169,7 @@ impl NativeWorld {
         Ok(())
     }
 
-    /// Whether it is a single program.
+    /// Returns whether the world is a single program.
     pub(crate) fn is_program(&self) -> bool {
         self.context.is_none()
     }
@@ -270,7 +271,7 @@ impl NativeWorld {
         Ok(self.replay_with_points(trace)?.0)
     }
 
-    /// The hosts, with random bytes from this seed.
+    /// Returns the hosts, with random bytes from this seed.
     pub(crate) fn seeded(&self, seed: u64) -> Vec<NativeHost> {
         let mut hosts = self.hosts.clone();
         for (host, at) in hosts.iter_mut().zip(0..) {
@@ -279,7 +280,7 @@ impl NativeWorld {
         hosts
     }
 
-    /// The hosts of a trace, with the random bytes that the trace had.
+    /// Returns the hosts of a trace, with the random bytes of the trace.
     fn hosts_of(&self, trace: &WorldTrace) -> Vec<NativeHost> {
         match trace.random_seed {
             Some(seed) => self.seeded(seed),
@@ -287,8 +288,8 @@ impl NativeWorld {
         }
     }
 
-    /// The hosts of a trace, prepared for watchers: their threads switch between system calls as in
-    /// the run that ends as the trace does, or as is likeliest if none does.
+    /// Returns the hosts of a trace, prepared for watchers: their threads switch between system
+    /// calls as in the run that ends as the trace does, or as in the likeliest run if none does.
     pub(crate) fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
         let hosts = self.hosts_of(trace);
         let scripts = self.points.scripts(&hosts, trace);
@@ -299,8 +300,8 @@ impl NativeWorld {
     }
 
     /// Replays a trace. Preemptions between system calls are known only by source line, so this
-    /// tries several places; only a run that ends the same counts. Also returns the hosts of
-    /// that run, or of the likeliest one.
+    /// tries several locations; only a run with the same end counts. Also returns the hosts of that
+    /// run, or of the likeliest one.
     fn replay_with_points(&self, trace: &WorldTrace) -> Result<(Replayed, Vec<NativeHost>)> {
         let hosts = self.hosts_of(trace);
         let scripts = self.points.scripts(&hosts, trace);
@@ -330,7 +331,7 @@ impl NativeWorld {
         Ok((replayed, scripted(&hosts, &scripts)))
     }
 
-    /// Replays a trace on hosts. If the end differs, replays on checked builds where the finding
+    /// Replays a trace on hosts. If the end differs, replays on checked builds if the finding
     /// allows it, since native code survives many memory errors.
     pub(crate) fn replay_on(
         &self,
@@ -372,8 +373,8 @@ impl NativeWorld {
                 _ => break,
             }
         }
-        // A run that diverges means that the program differs, unless a checked build shows
-        // that a memory error is the cause.
+        // A run that diverges means that the program differs, unless a checked build shows that a
+        // memory error is the cause.
         if seen.as_ref().is_some_and(|seen| diverged(seen).is_some())
             && checked.0 != Verdict::Confirmed
         {
@@ -386,8 +387,8 @@ impl NativeWorld {
         })
     }
 
-    /// Replays with checked builds on the host of the finding. `why` says how the
-    /// end of the plain builds differs.
+    /// Replays with checked builds on the host of the finding. `why` says how the end of the plain
+    /// builds differs.
     fn replay_checked(
         &self,
         hosts: &[NativeHost],
@@ -414,7 +415,7 @@ impl NativeWorld {
                     return Ok((Verdict::NotReproduced(why), None));
                 }
             }
-            // What is known about the programs belongs to the plain builds.
+            // The known facts about the programs belong to the plain builds.
             config.known = KnownPrograms::default();
             if let Some(script) = &mut config.script {
                 script.lines = Arc::default();
@@ -461,12 +462,11 @@ fn run_alone(hosts: &[NativeHost], guides: Vec<Guide<'_>>) -> Result<WorldRun, N
     })
 }
 
-/// Memory that native hosts get whatever the limit of their run: so
-/// much together, and so much each.
+/// Minimum memory of native hosts, whatever the limit of their run: a common part, and a part for
+/// each.
 const LEAST_MEMORY: (u64, u64) = (64 << 20, 64 << 20);
 
-/// What native hosts may take that replay a run: as much memory as the run, which
-/// takes a little whatever its limit.
+/// Limits the memory of native hosts that replay a run to that of the run, or to the minimum.
 fn limit_memory<'h>(
     spec: &RunSpec,
     hosts: impl ExactSizeIterator<Item = &'h mut everett_native::NativeConfig>,
@@ -479,7 +479,7 @@ fn limit_memory<'h>(
     }
 }
 
-/// The host of a program.
+/// Returns the host of a program.
 fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeHost> {
     let explored = explorer_config(spec, session, None)?;
     let programs = spec.on(&build.on)?.native_programs();
@@ -499,7 +499,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
     })
 }
 
-/// The hosts of a scenario and what surrounds them.
+/// Returns the hosts of a scenario and their context.
 fn of_scenario(
     spec: &RunSpec,
     build: &BuildSpec,
@@ -536,8 +536,8 @@ fn of_scenario(
     Ok((hosts, Some(context)))
 }
 
-/// Replaces the program of a host, of a group of hosts, or of all hosts by another
-/// build. Returns how many it replaced.
+/// Replaces the program of a host, of a group of hosts, or of all hosts by another build. Returns
+/// the number of replaced programs.
 fn replace(
     scenario: &Scenario,
     hosts: &mut [NativeHost],
@@ -569,7 +569,7 @@ fn replace(
     Ok(replaced)
 }
 
-/// Why a program has no checked build, in one line.
+/// Returns why a program has no checked build, in one line.
 fn no_checked_build(error: &ToolchainError) -> String {
     let error = error.to_string();
     match error.lines().find(|line| line.contains("undefined symbol")) {
@@ -582,7 +582,7 @@ fn no_checked_build(error: &ToolchainError) -> String {
     }
 }
 
-/// The builds of programs that perform certain checks.
+/// Returns the builds of programs that perform certain checks.
 fn checked_builds(
     programs: &[PathBuf],
     checks: Checks,
@@ -594,13 +594,13 @@ fn checked_builds(
     let build = |program: &PathBuf| match (is_checked_build(program), checks) {
         (false, _) => checked(program),
         (true, Checks::Memory) => Ok(program.clone()),
-        // Builds with other checks lie beside the plain program, too.
+        // Builds with other checks are beside the plain program, too.
         (true, _) => checked(&program.with_extension("")),
     };
     programs.iter().map(build).collect()
 }
 
-/// Says which programs contain instructions whose results are those of the real machine.
+/// Reports which programs contain instructions whose results are those of the real machine.
 pub(crate) fn tell_revealing<'p>(
     programs: impl IntoIterator<Item = &'p PathBuf>,
     session: &Session,

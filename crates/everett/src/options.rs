@@ -52,8 +52,8 @@ pub struct ScenarioKey {
     pub table: &'static str,
     /// The key.
     pub name: &'static str,
-    /// The kind of its value; `None` if the reader of scenarios interprets
-    /// it itself, as it does for paths.
+    /// The kind of its value; `None` if the reader of scenarios interprets it itself, as it does
+    /// for paths.
     pub kind: Option<OptionKind>,
 }
 
@@ -75,18 +75,18 @@ const SMALL: OptionKind = OptionKind::Number {
 /// One option of a run.
 #[derive(Debug)]
 pub struct RunOption {
-    /// Its name, with dashes.
+    /// The name of the option, with dashes.
     pub name: &'static str,
-    /// The field of [`RunSpec`] that it sets, as named in `args.json`.
+    /// The field of [`RunSpec`] that the option sets, as named in `args.json`.
     pub field: &'static str,
     /// The help text; see [`RunOption::text`].
     help: &'static str,
-    /// The names that the option can take, for its help.
+    /// The names that the option can take, for the help text.
     names: Option<fn() -> Vec<String>>,
-    /// The kind of argument it takes.
+    /// The kind of argument that the option takes.
     pub takes: Takes,
-    /// The default value, if it is worth showing. It takes effect where
-    /// the field of the spec is empty.
+    /// The default value, if it is worth showing. It takes effect if the field of the spec is
+    /// empty.
     pub default: Option<&'static str>,
     /// Another option that this one requires.
     pub requires: Option<&'static str>,
@@ -122,8 +122,8 @@ impl RunOption {
         }
     }
 
-    /// Sets the option of a run to a value, or adds a value to it, and checks the
-    /// result. A switch ignores the value.
+    /// Sets the option of a run to a value, or adds a value to it, and checks the result. A switch
+    /// ignores the value.
     pub fn set(&self, spec: &mut RunSpec, value: &OsStr) -> Result<(), String> {
         (self.write)(spec, value)?;
         self.check(spec)
@@ -143,13 +143,13 @@ impl RunOption {
         RunOption { help, ..self }
     }
 
-    /// The names that stand for `{names}` in the help.
+    /// Sets the names that replace `{names}` in the help text.
     const fn names(self, names: fn() -> Vec<String>) -> RunOption {
         let names = Some(names);
         RunOption { names, ..self }
     }
 
-    /// The help text.
+    /// Returns the help text.
     pub fn text(&self) -> String {
         let names = self.names.map_or_else(Vec::new, |names| names());
         self.help.replace("{names}", &names.join(", "))
@@ -169,7 +169,7 @@ impl RunOption {
         RunOption { scope, ..self }
     }
 
-    /// The scenario key, whose value is set like that of the flag.
+    /// Sets the scenario key, whose value has the same syntax as that of the flag.
     const fn key(self, table: &'static str, name: &'static str, kind: OptionKind) -> RunOption {
         RunOption {
             scenario_key: Some(ScenarioKey {
@@ -181,7 +181,7 @@ impl RunOption {
         }
     }
 
-    /// A key of hosts that the reader of scenarios interprets itself.
+    /// Sets a key of hosts that the reader of scenarios interprets itself.
     const fn own_key(self, name: &'static str) -> RunOption {
         RunOption {
             scenario_key: Some(ScenarioKey {
@@ -194,7 +194,7 @@ impl RunOption {
     }
 }
 
-/// The keys of scenarios that the options define.
+/// Returns the keys of scenarios that the options define.
 pub(crate) fn option_keys() -> Vec<OptionKey> {
     let key = |option: &RunOption| {
         let ScenarioKey { table, name, kind } = option.scenario_key?;
@@ -208,7 +208,7 @@ pub(crate) fn option_keys() -> Vec<OptionKey> {
     OPTIONS.iter().filter_map(key).collect()
 }
 
-/// The option that a key of a scenario sets.
+/// Returns the option that a key of a scenario sets.
 pub(crate) fn option_of(key: &OptionKey) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| {
         let of = option.scenario_key.as_ref();
@@ -216,7 +216,7 @@ pub(crate) fn option_of(key: &OptionKey) -> Option<&'static RunOption> {
     })
 }
 
-/// Sets the options that a scenario says, where `is_open` allows it.
+/// Sets the options that a scenario contains, where `is_open` allows it.
 pub(crate) fn set_options(
     spec: &mut RunSpec,
     settings: &[OptionSetting],
@@ -245,7 +245,7 @@ fn number<N: FromStr<Err = std::num::ParseIntError>>(value: &OsStr) -> Result<N,
         .map_err(|error: std::num::ParseIntError| error.to_string())
 }
 
-/// A row for a switch.
+/// Creates a row for a switch.
 macro_rules! switch {
     ($name:literal, $($field:ident).+) => {
         RunOption::new($name, last!($($field).+), Takes::Nothing, |spec, _| {
@@ -255,7 +255,7 @@ macro_rules! switch {
     };
 }
 
-/// A row for an option with a value, which an expression parses.
+/// Creates a row for an option with a value, which an expression parses.
 macro_rules! value {
     ($name:literal, $($field:ident).+, $value:literal, $parse:expr) => {
         RunOption::new($name, last!($($field).+), Takes::Value($value), |spec, value| {
@@ -265,7 +265,7 @@ macro_rules! value {
     };
 }
 
-/// A row for an option with a value whose field is an `Option`.
+/// Creates a row for an option with a value whose field is an `Option`.
 macro_rules! maybe {
     ($name:literal, $($field:ident).+, $value:literal, $parse:expr) => {
         maybe!($name, $($field).+, Takes::Value($value), $parse)
@@ -278,7 +278,7 @@ macro_rules! maybe {
     };
 }
 
-/// A row for an option with several values.
+/// Creates a row for an option with several values.
 macro_rules! values {
     ($name:literal, $($field:ident).+, $takes:expr, $parse:expr) => {
         RunOption::new($name, last!($($field).+), $takes, |spec, value| {
@@ -288,7 +288,7 @@ macro_rules! values {
     };
 }
 
-/// The last name of a dotted path, as text.
+/// Returns the last name of a dotted path, as text.
 macro_rules! last {
     ($field:ident) => { stringify!($field) };
     ($first:ident . $($field:ident).+) => { last!($($field).+) };
@@ -298,7 +298,7 @@ fn path(value: &OsStr) -> Result<PathBuf, String> {
     Ok(PathBuf::from(value))
 }
 
-/// A name, which is not empty: only a spec that leaves it out has the default.
+/// Parses a name, which must not be empty: only a spec without the field has the default.
 fn named(value: &OsStr) -> Result<String, String> {
     match text(value)? {
         "" => Err("a name is missing".to_owned()),
@@ -616,12 +616,12 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Answer for live peers from the recording of this earlier run, and do not contact them."),
 ];
 
-/// The option with a name.
+/// Returns the option with a name.
 pub fn option(name: &str) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// All options as a Markdown list, for `docs/options.md`.
+/// Returns all options as a Markdown list, for `docs/options.md`.
 pub fn options_list() -> String {
     let mut list = String::new();
     for option in OPTIONS {

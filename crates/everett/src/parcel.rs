@@ -19,23 +19,23 @@ use crate::session::Session;
 use crate::spec::{RunSpec, VERSION};
 use crate::world;
 
-/// Everything that exploring a program or a scenario takes, without paths of any disk.
+/// Everything that is needed to explore a program or a scenario, without paths of any disk.
 #[derive(Clone, Debug)]
 pub struct Parcel {
-    /// What is explored, and how.
+    /// The spec of the run.
     pub spec: RunSpec,
-    /// Bitcode of the program and of those that it can execute.
+    /// Bitcode of the program and of the programs that it can execute.
     pub programs: Vec<Vec<u8>>,
-    /// Files that the guest of a program sees.
+    /// Files that the guest sees, for a program.
     pub files: Vec<ParcelFile<Vec<u8>>>,
     /// The scenario and its files.
     pub disk: Vec<DiskEntry<Vec<u8>>>,
-    /// What the run may do as a whole.
+    /// The limits of the run as a whole.
     pub limits: Budget,
 }
 
 impl Parcel {
-    /// Reads from the disk what a run needs.
+    /// Reads everything that a run needs from the disk.
     pub fn of(spec: &RunSpec, session: &Session) -> Result<Parcel> {
         spec.check()?;
         match spec.is_scenario() {
@@ -67,7 +67,7 @@ impl Parcel {
         let file = spec.scenario().file;
         let disk = Recording::below(file.parent().unwrap_or(Path::new("")));
         let whole = expect_divisible_world(&disk, spec)?;
-        // What it looks at is what it takes.
+        // Everything that is accessed here is part of the parcel.
         world::prepare_from(&disk, spec, session)?;
         let mut spec = without_paths(spec);
         let name = file.file_name().unwrap_or_default();
@@ -81,8 +81,8 @@ impl Parcel {
         })
     }
 
-    /// What is explored. The parcel may be damaged or hostile: whatever names a
-    /// path of this machine is refused.
+    /// Creates the configuration and the programs. The parcel may be damaged or hostile: everything
+    /// that names a path of this machine is refused.
     pub(crate) fn prepare(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
         let spec = &self.spec;
         spec.check()?;
@@ -126,10 +126,10 @@ impl Parcel {
     }
 }
 
-/// The spec without paths of this machine: the parcel has what lies there.
+/// Returns the spec without paths of this machine: the parcel contains their files.
 fn without_paths(spec: &RunSpec) -> RunSpec {
     let mut spec = spec.clone();
-    // The file of a run says it, too.
+    // The file of a run contains the version, too.
     spec.version = Some(VERSION);
     (spec.out, spec.started_in) = (None, None);
     (spec.host.ro, spec.host.files, spec.host.file) = (Vec::new(), Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ fn without_paths(spec: &RunSpec) -> RunSpec {
     spec
 }
 
-/// Limits of the whole run.
+/// Returns the limits of the whole run.
 fn limits_of(spec: &RunSpec) -> Budget {
     Budget {
         paths: spec.max_paths,
@@ -148,7 +148,7 @@ fn limits_of(spec: &RunSpec) -> Budget {
     }
 }
 
-/// Refuses what a search on several machines does not do.
+/// Refuses options that a search on several machines does not support.
 fn expect_divisible(spec: &RunSpec) -> Result<()> {
     let is_none = |path: &PathBuf| path.as_os_str() == "none";
     let refused = [
@@ -175,8 +175,8 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
     }
 }
 
-/// The same for a scenario, which says some of it itself. Returns the
-/// run with what the scenario says.
+/// Like [`expect_divisible`], for a scenario, which sets some options itself. Returns the run with
+/// these options.
 fn expect_divisible_world(disk: &dyn Disk, spec: &RunSpec) -> Result<RunSpec> {
     expect_divisible(spec)?;
     let scenario = scenario_from(disk, &spec.scenario())?;

@@ -3,12 +3,12 @@
 use everett_linux::{Contents, FileSpec};
 use serde::{Deserialize, Serialize};
 
-/// A file that the guest sees; `B` stands for its bytes.
+/// A file that the guest sees; `B` is the type of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParcelFile<B> {
-    /// Its path in the guest.
+    /// The path in the guest.
     pub path: Vec<u8>,
-    /// What it holds.
+    /// The contents of the file.
     pub contents: ParcelContents<B>,
     /// Permission bits.
     pub mode: u32,
@@ -18,19 +18,19 @@ pub struct ParcelFile<B> {
     pub modified_ns: Option<u64>,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParcelContents<B> {
-    /// Bytes.
+    /// The bytes of a regular file.
     Bytes(B),
-    /// It is a directory.
+    /// A directory.
     Directory,
-    /// It is a symbolic link to this path.
+    /// A symbolic link to this path.
     Link(Vec<u8>),
 }
 
 impl<B> ParcelFile<B> {
-    /// The same file, with its bytes as something else.
+    /// Converts the bytes of the file.
     pub fn try_map<C, E>(self, map: impl FnOnce(B) -> Result<C, E>) -> Result<ParcelFile<C>, E> {
         Ok(ParcelFile {
             path: self.path,
@@ -46,7 +46,7 @@ impl<B> ParcelFile<B> {
     }
 }
 
-/// A file as a parcel has it.
+/// Converts a file to its form in a parcel.
 pub(crate) fn parcel_file(file: &FileSpec) -> ParcelFile<Vec<u8>> {
     ParcelFile {
         path: file.path.clone(),
@@ -62,7 +62,7 @@ pub(crate) fn parcel_file(file: &FileSpec) -> ParcelFile<Vec<u8>> {
     }
 }
 
-/// A file of a parcel as the guest sees it.
+/// Converts a file of a parcel to its form in the guest.
 pub(crate) fn file_spec(file: &ParcelFile<Vec<u8>>) -> FileSpec {
     FileSpec {
         owner: file.owner,

@@ -17,11 +17,10 @@ use crate::error::{Error, Result, bail};
 use crate::spec::RunSpec;
 use crate::summary::PeerFigures;
 
-/// Virtual time that a peer takes at least before it is asked, beyond the
-/// way of a packet there and back.
+/// Minimum virtual time before a peer is asked, beyond the round trip of a packet.
 const THINK_NS: u64 = 1_000_000;
 
-/// What the world knows of a peer.
+/// Creates the configuration of a peer as a host of the world.
 pub(crate) fn peer_config(
     scenario: &Scenario,
     setup: &HostSetup,
@@ -56,7 +55,7 @@ pub(crate) fn peer_config(
     })
 }
 
-/// Paths at which hosts reach peers, and their addresses.
+/// Returns the paths at which hosts reach peers, and their addresses.
 pub(crate) fn peer_paths(scenario: &Scenario) -> Vec<(Vec<u8>, SocketAddr)> {
     let path = |setup: &HostSetup| {
         let peer = setup.peer.as_ref()?;
@@ -68,14 +67,14 @@ pub(crate) fn peer_paths(scenario: &Scenario) -> Vec<(Vec<u8>, SocketAddr)> {
     scenario.hosts.iter().filter_map(path).collect()
 }
 
-/// So long that a host that answers what it got is heard before the peer is asked again.
+/// Returns a time after which a host's reply has arrived before the peer is asked again.
 fn usual_think_ns(topology: &Topology) -> u64 {
     let latencies = topology.networks().iter().map(|network| network.latency_ns);
     let longest = latencies.max().unwrap_or(0);
     longest.saturating_mul(4).saturating_add(THINK_NS)
 }
 
-/// How a peer is reached.
+/// Returns the configuration of the live program of a peer.
 fn live_setup(scenario: &Scenario, setup: &HostSetup, peer: &PeerSetup) -> Result<LiveSetup> {
     let varies = peer.varies.iter().map(|text| {
         let pattern = everett_peers::pattern(text);
@@ -115,7 +114,7 @@ fn setups(scenario: &Scenario) -> Result<Vec<LiveSetup>> {
         .collect()
 }
 
-/// Who answers for the peers of a scenario in a run; nobody where there are none.
+/// Returns what answers for the peers of a scenario in a run; `None` if there are no peers.
 pub(crate) fn outside(scenario: &Scenario, spec: &RunSpec) -> Result<Option<Arc<dyn Outside>>> {
     let setups = setups(scenario)?;
     if setups.is_empty() {
@@ -146,18 +145,18 @@ pub(crate) fn outside(scenario: &Scenario, spec: &RunSpec) -> Result<Option<Arc<
     Ok(Some(Arc::new(peers)))
 }
 
-/// Live peers themselves, for a replay against them.
+/// Returns the live peers themselves, for a replay against them.
 pub(crate) fn live(scenario: &Scenario) -> Result<Arc<dyn Outside>> {
     Ok(Arc::new(LivePeers::new(setups(scenario)?, Mode::Live)))
 }
 
-/// The live peers of a search.
+/// Returns the live peers of a search.
 fn peers_of(config: &ExplorerConfig) -> Option<&LivePeers> {
     let outside: &dyn Any = config.outside.as_deref()?;
     outside.downcast_ref()
 }
 
-/// What live peers say is recorded in the folder of a run.
+/// Records the answers of live peers in the folder of a run.
 pub(crate) fn record(config: &ExplorerConfig, folder: &Path) -> Result<()> {
     let Some(peers) = peers_of(config) else {
         return Ok(());
@@ -173,7 +172,7 @@ pub(crate) fn stop(config: &ExplorerConfig) {
     }
 }
 
-/// What live peers were asked.
+/// Returns the counters of live peers.
 pub(crate) fn figures(config: &ExplorerConfig) -> Vec<PeerFigures> {
     let counts = peers_of(config).map_or_else(Vec::new, LivePeers::counts);
     let figures = counts.into_iter().map(|peer| PeerFigures {

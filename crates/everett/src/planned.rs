@@ -1,5 +1,5 @@
 //! Runs native worlds with faults that are planned beforehand, once for each plan: for searches of
-//! fault spaces. Must not know how plans are made.
+//! fault spaces. Must not know how plans are created.
 
 use everett_engine::Trace;
 use everett_native::{
@@ -27,33 +27,33 @@ use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::Wrong;
 
-/// The seed of random bytes: all runs have the same.
+/// The seed of random bytes, the same for all runs.
 const SEED: u64 = 0;
 
-/// More failures of calls than any run has.
+/// A number of failures of calls that exceeds that of any run.
 const MOST_FAILURES: &str = "1000000";
 
-/// Findings by which a program ends itself.
+/// Findings by which a program terminates itself.
 const ABORTS: [&str; 4] = ["abort", "assert", "panic", "uncaught-exception"];
 const SIGABRT: i32 = 6;
 
-/// What a run may take.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedLimits {
-    /// Its time.
+    /// Maximum time.
     pub time: Duration,
-    /// The memory of all hosts together.
+    /// Maximum memory of all hosts together.
     pub memory: u64,
 }
 
-/// What an exploration may take: work, never time.
+/// The limits of an exploration: work, never time.
 #[derive(Clone, Copy, Debug)]
 pub struct ExploreLimits {
-    /// Ended paths.
+    /// Maximum number of paths that end.
     pub paths: u64,
-    /// Forks.
+    /// Maximum number of forks.
     pub forks: u64,
-    /// Instructions of each path.
+    /// Maximum number of instructions of each path.
     pub instructions: u64,
 }
 
@@ -76,58 +76,58 @@ pub struct PlannedWorld {
     sources: Option<PathBuf>,
 }
 
-/// A fault that happened.
+/// A fault that occurred.
 #[derive(Clone, Debug)]
 pub struct InjectedFault {
     /// The host.
     pub host: String,
     /// The call that failed, or the name of the fault.
     pub what: String,
-    /// The call stack there, innermost first; empty for faults of the network and of hosts.
+    /// The call stack of the fault, innermost first; empty for faults of the network and of hosts.
     pub stack: Vec<String>,
 }
 
 /// How a host ended.
 #[derive(Clone, Debug)]
 pub struct PlannedHost {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
     /// The exit status; 0 if it ended as the scenario expects, or waits.
     pub code: i32,
-    /// The signal that ended it, with the call stack there, innermost first.
+    /// The signal that ended the host, with the call stack, innermost first.
     pub crash: Option<(i32, Vec<String>)>,
     /// Standard output and standard error.
     pub output: [Vec<u8>; 2],
-    /// The end, for people.
+    /// A description of the end, for people.
     pub text: String,
-    /// It has not ended although its world is over, or cut off at its virtual
-    /// time; without being expected to.
+    /// Whether the host has not ended although its world is over or cut off at its virtual time,
+    /// and the scenario does not expect that.
     pub is_stuck: bool,
-    /// Files that it changed, with digests of their contents.
+    /// Files that the host changed, with digests of their contents.
     pub files: BTreeMap<String, String>,
 }
 
-/// What happened in a run.
+/// The result of a run.
 pub struct PlannedRun {
     /// The hosts, by name.
     pub hosts: Vec<PlannedHost>,
-    /// What is wrong, if something is.
+    /// The finding, if there is one.
     pub wrong: Option<Wrong>,
-    /// A limit of the run was reached: which.
+    /// The limit of the run that was reached, if any.
     pub limit: Option<NativeLimit>,
-    /// Faults that happened.
+    /// Faults that occurred.
     pub injected: Vec<InjectedFault>,
     seen: WorldRun,
 }
 
 impl PlannedRun {
-    /// What is wrong beside crashes and hangs, such as an invariant that does not hold.
+    /// Returns the finding, if it is neither a crash nor a hang: such as a violated invariant.
     pub fn broken(&self) -> Option<&Wrong> {
         let is_crash = |kind: &str| matches!(kind, "signal" | "hang") || ABORTS.contains(&kind);
         self.wrong.as_ref().filter(|wrong| !is_crash(&wrong.kind))
     }
 
-    /// What is wrong, or which host met a limit.
+    /// Describes the finding, or the host that reached a limit.
     fn failure(&self) -> Option<String> {
         let limited = self.limit.as_ref().and_then(|_| {
             let is_limited = |run: &&PlannedHost| match self.seen.hosts.get(&run.name) {
@@ -149,14 +149,14 @@ impl PlannedRun {
         all.into_iter().collect()
     }
 
-    /// A host did not come to its end.
+    /// Returns whether a host did not reach its end.
     pub fn hangs(&self) -> bool {
         let hangs = |run: &NativeRun| matches!(run.end, NativeEnd::Hang);
         self.seen.hosts.values().any(hangs)
     }
 }
 
-/// A fault that can be planned, and how often it could have happened in a run without faults.
+/// A fault that can be planned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Possible {
     /// A failure of a call on a host.
@@ -178,7 +178,7 @@ pub enum Possible {
 }
 
 impl PlannedWorld {
-    /// The world of a scenario, in which these calls can fail; `*` is all.
+    /// Creates the world of a scenario, in which these calls can fail; `*` means all.
     pub fn of(
         scenario: &Path,
         calls: &BTreeSet<String>,
@@ -223,12 +223,12 @@ impl PlannedWorld {
         })
     }
 
-    /// Names of the hosts.
+    /// Returns the names of the hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.world.hosts.iter().map(|host| host.name.as_str())
     }
 
-    /// Names of the faults of the scenario.
+    /// Returns the names of the faults of the scenario.
     pub fn faults(&self) -> Vec<String> {
         let context = self.world.context.as_ref();
         let faults = context.map(|context| context.scenario.faults.list());
@@ -236,7 +236,7 @@ impl PlannedWorld {
         faults.map(|fault| fault.name.clone()).collect()
     }
 
-    /// Runs it with some faults.
+    /// Runs the world with some faults.
     pub fn run(&self, plans: &HostPlans) -> Result<PlannedRun> {
         let mut hosts = self.world.seeded(SEED);
         let (clock, until) = (self.session.clock, self.session.now() + self.limits.time);
@@ -280,7 +280,7 @@ impl PlannedWorld {
         })
     }
 
-    /// Explores it with some faults: no others happen, and inputs are symbolic.
+    /// Explores the world with some faults: no others occur, and inputs are symbolic.
     pub fn explore(
         &self,
         plans: HostPlans,
@@ -333,15 +333,15 @@ impl PlannedWorld {
                 NativeEnd::Limit(ref limit) => limit.what(),
                 _ => describe(run),
             },
-            // Expectations are about worlds that are over.
+            // Expectations apply to worlds that are over.
             is_stuck: run.end == NativeEnd::Idle
                 && (seen.is_cut || seen.is_over && !has_expectation),
             files: files.collect(),
         }
     }
 
-    /// What can go wrong in a run without faults, and how often. The world must have been
-    /// made with the calls that may fail.
+    /// Returns the faults that can occur in a run without faults, and how often. The world must
+    /// have been created with the calls that may fail.
     pub fn possible(&self) -> Result<BTreeMap<Possible, u64>> {
         let run = self.run(&Vec::new())?;
         if let Some(why) = run.failure() {
@@ -374,12 +374,12 @@ impl PlannedWorld {
         Ok(all)
     }
 
-    /// Writes what traces of this world need to be replayed, into the folder of results.
+    /// Writes the spec that replays of this world's traces need into the folder of results.
     pub fn write(&self, folder: &Folder) -> Result<()> {
         self.spec.write(folder)
     }
 
-    /// Writes the trace of a run to a place in the folder, with its messages if something is wrong:
+    /// Writes the trace of a run to a file in the folder, with its messages if there is a finding.
     /// `everett replay` and `everett test` replay it.
     pub fn write_trace(&self, run: &PlannedRun, folder: &Folder, place: &str) -> Result<()> {
         match &run.wrong {
@@ -392,7 +392,7 @@ impl PlannedWorld {
     }
 }
 
-/// The call that a choice fails; `malloc` for an allocation.
+/// Returns the call that a choice can make fail; `malloc` for an allocation.
 fn call_of(site: &ChoiceSite) -> Option<&str> {
     let is_call = matches!(
         site,
@@ -402,7 +402,7 @@ fn call_of(site: &ChoiceSite) -> Option<&str> {
 }
 
 impl PlannedWorld {
-    /// The frames of a stack, without those of the C library before the program's own.
+    /// Returns the frames of a stack, without those of the C library before the program's own.
     fn frames(&self, stack: &NativeStack) -> Vec<String> {
         let is_library = |frame: &&NativeFrame| {
             let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
@@ -419,7 +419,8 @@ impl PlannedWorld {
         }
     }
 
-    /// The faults that happened on a host. Stacks are those of calls and allocations, in order.
+    /// Returns the faults that occurred on a host. Stacks are those of calls and allocations, in
+    /// order.
     fn injected(&self, host: &str, run: &NativeRun) -> Vec<InjectedFault> {
         let mut stacks = run.injected.iter();
         let choices = run.trace.choices.iter();

@@ -2,10 +2,10 @@
 
 use everett_sim::{Plan, PlannedFault};
 
-/// The faults of a run, by host; those of no host are for every host.
+/// The faults of a run, by host; faults without a host apply to every host.
 pub type HostPlans = Vec<(Option<String>, PlannedFault)>;
 
-/// The faults of one host.
+/// Returns the faults of one host.
 pub(crate) fn plan_of(plans: &HostPlans, host: &str) -> Plan {
     let is_own = |on: &Option<String>| on.as_deref().is_none_or(|name| name == host);
     let own = plans.iter().filter(|(on, _)| is_own(on));

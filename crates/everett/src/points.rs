@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::trace::WorldTrace;
 
-/// Traces with more points than this are not tried natively.
+/// Maximum number of points of a trace that is tried natively.
 const MAX_POINTS: usize = 1_000_000;
 
 /// The preemption scripts of hosts, by host name.
@@ -23,12 +23,13 @@ pub(crate) type Scripts = BTreeMap<String, Script>;
 pub(crate) struct PointFinder {
     run: RunSpec,
     session: Session,
-    /// What the vm replays, loaded on demand; `None` if there is no bitcode.
+    /// The configuration and programs that the vm replays, loaded on demand; `None` if there is no
+    /// bitcode.
     loaded: OnceLock<Option<(ExplorerConfig, Vec<Image>)>>,
 }
 
 impl PointFinder {
-    /// A finder for the traces of a run.
+    /// Creates a finder for the traces of a run.
     pub(crate) fn of(run: &RunSpec, session: &Session) -> PointFinder {
         PointFinder {
             run: run.clone(),
@@ -37,12 +38,12 @@ impl PointFinder {
         }
     }
 
-    /// The preemption scripts of hosts. Hosts without points have none, nor do
+    /// Returns the preemption scripts of hosts. There are none for hosts without points, and for
     /// traces that the vm cannot replay.
     pub(crate) fn scripts(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Scripts {
         let mut traces = trace.hosts.values();
         if traces.any(|trace| !trace.native_points.is_empty()) {
-            // A native run has made the trace: it says itself where threads were preempted.
+            // A native run recorded the trace, which contains the points itself.
             return Scripts::new();
         }
         let possible = hosts.iter().filter(|host| are_possible(&host.config));
@@ -70,14 +71,14 @@ impl PointFinder {
     }
 }
 
-/// Whether threads of a native program can be preempted between system calls.
+/// Returns whether threads of a native program can be preempted between system calls.
 pub(crate) fn are_possible(config: &NativeConfig) -> bool {
     let options = &config.host.options;
     options.preempt_at >= PreemptAt::Atomics && options.scheduler.preempts()
 }
 
-/// The script of the points that a host passed after this many restarts. `None`
-/// if there are none, or too many.
+/// Returns the script of the points that a host passed after this many restarts. `None` if there
+/// are none, or too many.
 fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;
@@ -123,8 +124,8 @@ fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
     points
 }
 
-/// Scripts of a host to try, the likeliest first: native code may have more accesses
-/// on a line than the vm, or fewer.
+/// Returns scripts of a host to try, the likeliest first: native code may have more accesses on a
+/// line than the vm, or fewer.
 fn shifted(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
     const SHIFTS: [i32; 8] = [1, -1, 2, -2, 3, -3, 4, -4];
     let switches: Vec<usize> = (0..script.points.len())
@@ -141,7 +142,7 @@ fn shifted(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
     })
 }
 
-/// Scripts to try, the likeliest first. At most one host deviates from the vm's schedule.
+/// Returns scripts to try, the likeliest first. At most one host deviates from the vm's schedule.
 pub(crate) fn attempts(scripts: &Scripts, most: usize) -> Vec<Scripts> {
     let mut all = vec![scripts.clone()];
     for (name, script) in scripts {
@@ -155,7 +156,7 @@ pub(crate) fn attempts(scripts: &Scripts, most: usize) -> Vec<Scripts> {
     all
 }
 
-/// The hosts with these preemption scripts.
+/// Returns the hosts with these preemption scripts.
 pub(crate) fn scripted(hosts: &[NativeHost], scripts: &Scripts) -> Vec<NativeHost> {
     let mut hosts = hosts.to_vec();
     for host in &mut hosts {

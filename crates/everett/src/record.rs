@@ -43,12 +43,12 @@ use crate::world::topology;
 const SHRINK_WORK: u64 = 60_000_000;
 /// Work for shrinking all findings of a run.
 const ALL_SHRINK_WORK: u64 = 4 * SHRINK_WORK;
-/// The most of the time limit of a run that is kept for shrinking
-/// findings and confirming them natively.
+/// Maximum part of a run's time limit that is reserved for shrinking findings and confirming them
+/// natively.
 const AFTER_TIME: Duration = Duration::from_secs(20);
 
-/// Time for one checked build, if the run has no time limit. No build takes as
-/// long, on a loaded machine either.
+/// Time limit of one checked build, if the run has none. No build takes as long, even on a loaded
+/// machine.
 const BUILD_TIME: Duration = Duration::from_secs(600);
 
 /// Writes tests and findings into the folder of a run.
@@ -59,7 +59,7 @@ pub(crate) struct Recorder<'o> {
     meter: Meter,
     writer: Writer,
     format: TestFormat,
-    /// Tests written so far.
+    /// Number of tests written so far.
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
@@ -69,9 +69,9 @@ pub(crate) struct Recorder<'o> {
     found: Vec<(usize, WorldFinding)>,
     /// Differences of two builds so far.
     pub differences: Vec<DifferenceEntry>,
-    /// Those that are to be replayed natively, with their indices in `differences`.
+    /// Differences that must be replayed natively, with their indices in `differences`.
     pub(crate) differing: Vec<(usize, Differing)>,
-    /// Writing a result failed. The search continues, and findings are still reported.
+    /// Whether writing a result failed. The search continues, and findings are still reported.
     pub(crate) failed: bool,
     pub(crate) folder: Folder,
     /// Files that replace earlier ones; they are written after all others.
@@ -82,16 +82,16 @@ pub(crate) struct Recorder<'o> {
     kept_time: Duration,
     /// Writes checkpoints, if the run can be resumed.
     pub(crate) checkpoints: Option<Checkpoints>,
-    /// What the explorer was told about a checkpoint at the next tick.
+    /// The announcement to the explorer whether the next tick writes a checkpoint.
     is_saving: Option<bool>,
-    /// Calls of `tick`.
+    /// Number of calls of `tick`.
     ticks: u64,
-    /// The files of a program's run that KLEE would write, where they are wanted.
+    /// The files that KLEE would write for a program's run, if these are wanted.
     klee: Option<KleeFiles>,
 }
 
-/// The files of tests and findings that others can use: `.ktest` for a program,
-/// `.dtest` for a world if wanted.
+/// The formats of tests and findings for other tools: `.ktest` for a program, `.dtest` for a world
+/// if wanted.
 #[derive(Clone)]
 struct TestFormat {
     command: Arc<[String]>,
@@ -99,7 +99,7 @@ struct TestFormat {
     dtests: Option<Tests>,
 }
 
-/// Files of a test or finding with a common prefix of their names.
+/// A function that returns files of a test or finding, with a common prefix of their names.
 type TraceFiles = fn(&TestFormat, stem: &str, &WorldTrace) -> Vec<NamedFile>;
 
 /// The formats of tests and findings, one row each.
@@ -121,7 +121,7 @@ const TRACE_FILES: &[TraceFiles] = &[
 ];
 
 impl TestFormat {
-    /// The files of a trace.
+    /// Returns the files of a trace.
     fn files(&self, stem: &str, trace: &WorldTrace) -> Vec<NamedFile> {
         let formats = TRACE_FILES.iter();
         formats.flat_map(|files| files(self, stem, trace)).collect()
@@ -129,7 +129,7 @@ impl TestFormat {
 }
 
 impl<'o> Recorder<'o> {
-    /// A recorder that writes to a folder.
+    /// Creates a recorder that writes to a folder.
     pub(crate) fn new(
         folder: Folder,
         spec: &'o RunSpec,
@@ -176,13 +176,13 @@ impl<'o> Recorder<'o> {
         self.observer
     }
 
-    /// Peak memory of the run so far.
+    /// Returns the peak memory of the run so far.
     pub(crate) fn memory_peak(&self) -> u64 {
         self.session.memory.peak()
     }
 
-    /// Continues the numbering of a stopped run. Its findings that nobody has
-    /// worked on yet are taken up again.
+    /// Continues the numbering of a stopped run, and loads its findings that were not processed
+    /// yet.
     pub fn continue_from(
         &mut self,
         checkpoint: &Checkpoint,
@@ -216,8 +216,8 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Writes a checkpoint while the search goes on, which it does without one if it is to stop
-    /// meanwhile. What it counts as written is.
+    /// Writes a checkpoint while the search continues. If the search must stop meanwhile, it is
+    /// abandoned. All results that it counts are written before.
     fn write_checkpoint(&mut self, explorer: &Explorer<'_>) -> Result<()> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(());
@@ -233,8 +233,8 @@ impl<'o> Recorder<'o> {
         written.map(|_| ())
     }
 
-    /// Writes the checkpoint of a search that has stopped, as far as the time limit
-    /// allows. Returns whether there is one.
+    /// Writes the checkpoint of a search that has stopped, as far as the time limit allows. Returns
+    /// whether there is one.
     pub(crate) fn write_last_checkpoint(&mut self, explorer: &mut Explorer<'_>) -> Result<bool> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(false);
@@ -245,19 +245,19 @@ impl<'o> Recorder<'o> {
         let until = last_deadline(self.session.now(), limits.max_time);
         let go_on = may_go_on(self.session, &limits, until);
         let save = |path: &Path| explorer.save_last(path, &go_on);
-        // Where there is time left, it lasts like all others.
+        // If there is time left, the checkpoint is durable, like all others.
         let sync = !is_late(self.session.now(), limits.max_time);
         checkpoints.write(save, results, || self.session.now(), sync)
     }
 
-    /// Wall-clock time of the run, also before it was resumed.
+    /// Returns the wall-clock time of the run, including the time before it was resumed.
     pub(crate) fn wall(&self) -> Duration {
         let earlier = self.checkpoints.as_ref().map(|it| it.earlier);
         self.session.now() + earlier.unwrap_or_default()
     }
 
-    /// Whether the next tick writes a checkpoint. A bootstrap search has none: it would not
-    /// hold the hosts that were set up.
+    /// Returns whether the next tick writes a checkpoint. A bootstrap search has none: it would not
+    /// contain the hosts that were set up.
     fn is_checkpoint_due(&self) -> bool {
         const BETWEEN_LOOKS: u64 = 16;
         let is_looked_at = (self.ticks + 1).is_multiple_of(BETWEEN_LOOKS);
@@ -297,14 +297,15 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Waits until all results of the search are written. Returns `false` if one could not be.
+    /// Waits until all results of the search are written. Returns `false` if one could not be
+    /// written.
     pub(crate) fn flush(&mut self) -> bool {
         self.writer.flush();
         self.failed |= self.writer.has_failed();
         !self.failed
     }
 
-    /// Queues the files of a test. Those of its trace are made by the writer.
+    /// Queues the files of a test. The writer creates those of its trace.
     fn write_test(&mut self, trace: WorldTrace, files: Vec<NamedFile>, stem: &str) {
         let (format, name) = (self.format.clone(), stem.to_owned());
         self.write(move || {
@@ -315,13 +316,13 @@ impl<'o> Recorder<'o> {
         self.observer.event(&Event::Test { name: stem });
     }
 
-    /// The name of the next test.
+    /// Returns the name of the next test.
     fn next_test(&mut self) -> String {
         self.tests += 1;
         format!("tests/{:06}", self.tests)
     }
 
-    /// Shrinks the findings of this run, describes how their worlds got there, and confirms them
+    /// Shrinks the findings of this run, describes the course of their worlds, and confirms them
     /// natively, as long as there is time.
     pub(crate) fn work_on_findings(
         &mut self,
@@ -404,7 +405,7 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// Estimated time that the kernel takes to free the memory of the process at exit.
+    /// Estimates the time that the kernel takes to free the memory of the process at exit.
     fn freeing_time(&self) -> Duration {
         const PER_GIB: Duration = Duration::from_millis(80);
         PER_GIB.mul_f64(self.session.memory.used() as f64 / f64::from(1 << 30))
@@ -412,7 +413,7 @@ impl<'o> Recorder<'o> {
 
     /// Replaces the files of a finding with those of the shrunk trace, if there is one, and keeps
     /// the original trace beside it. For a world, adds the messages on the way to the finding, and
-    /// what its hosts did and left behind.
+    /// the status and files of its hosts.
     fn settle(
         &mut self,
         number: usize,
@@ -470,10 +471,10 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Writes the findings and then the tests for which there was no space, as far as there is some
-    /// now. Returns how many files are missing.
+    /// Writes the findings and then the tests for which there was no disk space, as far as there is
+    /// some now. Returns the number of missing files.
     pub(crate) fn write_again(&mut self) -> u64 {
-        // The originals of findings are replaced by simpler ones in the end, if there are any.
+        // The original files of findings are replaced by simpler ones at the end, if there are any.
         let unwritten = self.writer.take_unwritten();
         let (findings, tests): (Vec<_>, Vec<_>) = unwritten
             .files
@@ -489,7 +490,7 @@ impl<'o> Recorder<'o> {
     }
 
     /// Reports the end of the run and writes the remaining files. Fails if a file could not be
-    /// written and nothing was found: a finding is one, whatever happened besides.
+    /// written and there is no finding: a finding is reported in any case.
     pub(crate) fn finish(mut self, summary: &Summary, written: Result<()>) -> Result<()> {
         for warning in &summary.warnings {
             self.observer.event(&Event::Warning(warning));
@@ -503,7 +504,7 @@ impl<'o> Recorder<'o> {
             self.replacing
                 .extend(klee.finish(summary, &self.format.command));
         }
-        // Findings are written again, even where writing has failed: there is the reserve.
+        // Findings are written again even if writing has failed, because there is the reserve.
         let mut written = written.and(self.writer.finish().map_err(Error::from));
         for (name, bytes) in &self.replacing {
             written = written.and(self.folder.write(name, bytes).map_err(Error::from));
@@ -520,7 +521,7 @@ impl<'o> Recorder<'o> {
     }
 }
 
-/// The files with a folder before their names.
+/// Prepends a folder to the names of files.
 pub(crate) fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
     let files = files.into_iter();
     files
@@ -528,10 +529,10 @@ pub(crate) fn in_folder(folder: &str, files: Vec<NamedFile>) -> Vec<NamedFile> {
         .collect()
 }
 
-/// What the work on findings after a run may cost. Without a time limit there are no deadlines: a
-/// loaded machine would get other results.
+/// The limits of the work on findings after a run. Without a time limit there are no deadlines,
+/// because a loaded machine would get other results.
 struct AfterRun {
-    /// Work left for shrinking traces.
+    /// Remaining work for shrinking traces.
     work: u64,
     /// Deadline for shrinking traces.
     shrink: Option<Duration>,
@@ -556,7 +557,7 @@ impl AfterRun {
         }
     }
 
-    /// The end of native runs: the time limit, or a second interrupt.
+    /// Returns the deadline of native runs: the time limit, or a second interrupt.
     fn deadline(&self, session: &Session) -> Deadline {
         let (clock, limit) = (session.clock, self.limit);
         let stop = session.stop.clone();
@@ -567,8 +568,7 @@ impl AfterRun {
         })
     }
 
-    /// Shrinks the trace of a finding. `None` if there is no simpler trace
-    /// or nothing is left of the budget.
+    /// Shrinks the trace of a finding. `None` if there is no simpler trace or the budget is spent.
     fn shrunk(
         &mut self,
         model: (&ExplorerConfig, &[Image]),
@@ -592,15 +592,15 @@ impl AfterRun {
         shrunk.ok().flatten()
     }
 
-    /// Time for a checked build that begins now.
+    /// Returns the time for a checked build that starts now.
     fn build_time(&self, now: Duration) -> Duration {
         let left = self.limit.map(|limit| limit.saturating_sub(now));
         left.unwrap_or(BUILD_TIME).min(BUILD_TIME)
     }
 }
 
-/// Confirms a finding natively. The shrunk trace is kept unless only
-/// the original trace is confirmed.
+/// Confirms a finding natively. The shrunk trace is kept unless only the original trace is
+/// confirmed.
 fn confirm(
     native: &NativeWorld,
     trace: &WorldTrace,
@@ -712,7 +712,8 @@ impl Listener for Recorder<'_> {
         self.session.now().saturating_sub(start) + self.freeing_time()
     }
 
-    /// Assumes a fixed time for the native replay of each finding.
+    /// Estimates the time after the search, with a fixed time for the native replay of each
+    /// finding.
     fn time_after(&self) -> Duration {
         const EACH: Duration = Duration::from_millis(500);
         let findings = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
@@ -720,7 +721,7 @@ impl Listener for Recorder<'_> {
     }
 }
 
-/// The progress of a search.
+/// Returns the progress of a search.
 fn progress(
     explorer: &Explorer<'_>,
     now: Duration,

@@ -1,5 +1,5 @@
-//! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a
-//! regression suite interprets verdicts.
+//! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a regression
+//! suite interprets verdicts.
 
 use everett_report::{Outcome, TestCase, junit};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct TestSpec {
     pub paths: Vec<PathBuf>,
     /// The build to replay on.
     pub build: BuildSpec,
-    /// Expect that findings do not occur any more.
+    /// Whether findings are expected not to occur any more.
     pub fixed: bool,
     /// The file for the results in JUnit format.
     pub junit: Option<PathBuf>,
@@ -37,13 +37,13 @@ pub struct TestSpec {
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// Which findings to confirm natively. The verdicts are recorded in the summary of the run.
+/// The findings to confirm natively. The verdicts are recorded in the summary of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfirmSpec {
     /// The folder of a run, or a folder or trace below it.
     pub path: PathBuf,
-    /// Replay all tests, not only findings.
+    /// Whether all tests are replayed, not only findings.
     pub tests: bool,
     /// The build to replay on.
     pub build: BuildSpec,
@@ -54,18 +54,18 @@ pub struct ConfirmSpec {
 /// The result of a regression suite.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TestResult {
-    /// Traces that passed.
+    /// Number of traces that passed.
     pub passed: usize,
-    /// Traces that failed.
+    /// Number of traces that failed.
     pub failed: usize,
-    /// Traces from which the program diverged.
+    /// Number of traces from which the program diverged.
     pub diverged: usize,
-    /// Traces without a result.
+    /// Number of traces without a result.
     pub skipped: usize,
 }
 
-/// The most instructions of following one trace in the bitcode: a
-/// program that was changed may not end.
+/// Maximum number of instructions of following one trace in the bitcode: a changed program may not
+/// end.
 const FOLLOW_INSTRUCTIONS: u64 = 2_000_000_000;
 
 /// A run and its native programs.
@@ -97,7 +97,7 @@ impl Suite {
         })
     }
 
-    /// Whether the run recorded a finding as confirmed; `None` if unknown.
+    /// Returns whether the run recorded a finding as confirmed; `None` if unknown.
     fn was_confirmed(&self, replayed: &Replayed) -> Option<bool> {
         let path = std::path::absolute(&replayed.path).ok()?;
         if let Some((_, said)) = self.confirmed.get(path.parent()?) {
@@ -115,7 +115,7 @@ impl Suite {
     }
 }
 
-/// Kind and recorded verdict of the findings of a run, by their folders.
+/// Returns the kind and recorded verdict of the findings of a run, by their folders.
 fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
     let text = everett_report::read_file(&folder.join("summary.json")).unwrap_or_default();
     let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -143,7 +143,7 @@ struct Replayed {
     took: Duration,
 }
 
-/// Collects the traces that say how they end, and the runs that they belong to.
+/// Collects the traces that record how they end, and the runs to which they belong.
 fn gather(
     paths: &[PathBuf],
     build: &BuildSpec,
@@ -241,7 +241,7 @@ impl Replayed {
         self.took = start.elapsed();
     }
 
-    /// The outcome of the replay in a test suite.
+    /// Returns the outcome of the replay in a test suite.
     fn outcome(&self, suite: &Suite, fixed: bool, session: &Session) -> Outcome {
         let why = || self.verdict.reason().unwrap_or_default().to_owned();
         if self.diverged {
@@ -276,7 +276,7 @@ impl Replayed {
         }
     }
 
-    /// Whether the finding occurs in the bitcode beside the program.
+    /// Returns whether the finding occurs in the bitcode beside the program.
     /// Fails if that cannot be determined.
     fn happens_in_model(&self, suite: &Suite, session: &Session) -> Result<bool> {
         if suite.is_rebuilt {
@@ -339,8 +339,8 @@ pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> 
     })
 }
 
-/// Replays the findings of a run, and its tests on request, and
-/// records the verdicts in its summary.
+/// Replays the findings of a run, and its tests on request, and records the verdicts in its
+/// summary.
 pub fn confirm(
     spec: &ConfirmSpec,
     session: &Session,

@@ -16,7 +16,7 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// Whether all runs were the same.
+    /// Returns whether all runs were equal.
     pub fn are_same(&self) -> bool {
         self.difference.is_none()
     }
@@ -59,7 +59,7 @@ fn is_other(first: &NativeRun, seen: &NativeRun) -> bool {
     seen.digest != first.digest || seen.end != first.end || seen.output != first.output
 }
 
-/// The first difference between two logs.
+/// Describes the first difference between two logs.
 fn difference(first: &[Event], other: &[Event]) -> String {
     let show = |event: Option<&Event>| event.map_or("the end".to_owned(), Event::to_string);
     let longest = first.len().max(other.len());

@@ -1,4 +1,4 @@
-//! Functions that `[trojans]` of a scenario replaces: finds them in programs, and says why one
+//! Functions that `[trojans]` of a scenario replaces: finds them in programs, and reports why one
 //! cannot be replaced.
 
 use everett_ir::Module;
@@ -17,12 +17,12 @@ use crate::spec::RunSpec;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplacedFunctions {
     functions: Vec<ReplacedFunction>,
-    /// The program in place of a client: functions of that name are its own.
+    /// The program that replaces a client: functions in it are not replaced.
     except: Option<PathBuf>,
 }
 
 impl ReplacedFunctions {
-    /// Those of a run.
+    /// Returns the replaced functions of a run.
     pub(crate) fn of_run(run: &RunSpec, scenario: &Scenario) -> ReplacedFunctions {
         let trojans = scenario.trojans.as_ref().filter(|_| run.replaces);
         ReplacedFunctions {
@@ -31,7 +31,7 @@ impl ReplacedFunctions {
         }
     }
 
-    /// Those that a program has.
+    /// Returns the replaced functions of a program.
     pub(crate) fn of(&self, program: &Path, module: &Module) -> Vec<Replaced> {
         if self.except.as_deref() == Some(program) {
             return Vec::new();
@@ -52,7 +52,7 @@ impl ReplacedFunctions {
         all
     }
 
-    /// The same of a program that is not read yet.
+    /// Like [`ReplacedFunctions::of`], for a program that is not read yet.
     pub(crate) fn in_program(&self, disk: &dyn Disk, program: &Path) -> Result<Vec<Replaced>> {
         if self.functions.is_empty() || self.except.as_deref() == Some(program) {
             return Ok(Vec::new());
@@ -62,7 +62,7 @@ impl ReplacedFunctions {
     }
 }
 
-/// The definitions of a function, by its name in the source or by its symbol.
+/// Returns the definitions of a function, by its name in the source or by its symbol.
 fn definitions<'m>(module: &'m Module, name: &'m str) -> impl Iterator<Item = &'m Function> {
     let functions = module.functions.iter();
     functions.filter(move |function| {
@@ -73,7 +73,7 @@ fn definitions<'m>(module: &'m Module, name: &'m str) -> impl Iterator<Item = &'
     })
 }
 
-/// The names of all functions that a program defines, in the source and as symbols.
+/// Returns the names of all functions that a program defines, in the source and as symbols.
 fn names(module: &Module) -> impl Iterator<Item = &str> {
     let functions = module.functions.iter();
     let functions = functions.filter(|function| !function.is_declaration());
@@ -85,7 +85,7 @@ fn names(module: &Module) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Bits of the number that a function returns; `None` if it returns something else.
+/// Returns the width of the number that a function returns; `None` if it returns something else.
 fn width_returned(module: &Module, function: &Function) -> Option<u32> {
     let Type::Function { result, .. } = &module.types[function.ty] else {
         return None;
@@ -97,7 +97,7 @@ fn width_returned(module: &Module, function: &Function) -> Option<u32> {
     }
 }
 
-/// Where a function was inlined: file and line of the call.
+/// Returns where a function was inlined: file and line of the call.
 fn inlined_at(module: &Module, name: &str) -> Option<(String, u32)> {
     let debug = &module.debug;
     let mut calls = debug.locations.iter().filter_map(|location| {
@@ -110,7 +110,7 @@ fn inlined_at(module: &Module, name: &str) -> Option<(String, u32)> {
     calls.next()
 }
 
-/// Whether numbers of this width can have all values from `low` to `high`.
+/// Returns whether numbers of this width can have all values from `low` to `high`.
 pub(crate) fn fits(width: u32, low: i64, high: i64) -> bool {
     let (low, high) = (i128::from(low), i128::from(high));
     let half = 1i128 << (width - 1);

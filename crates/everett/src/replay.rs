@@ -19,7 +19,7 @@ use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{WorldTrace, is_dtest, traces_of};
 use crate::verdict::Verdict;
 
-/// Which traces to replay, and how.
+/// The traces to replay, and how.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReplaySpec {
@@ -27,21 +27,21 @@ pub struct ReplaySpec {
     pub path: PathBuf,
     /// The build to replay on.
     pub build: BuildSpec,
-    /// Require that `path` denotes exactly one trace.
+    /// Whether `path` must denote exactly one trace.
     pub one: bool,
-    /// Report every event as it happens ([`Event::Step`]).
+    /// Whether every event is reported as it happens ([`Event::Step`]).
     pub steps: bool,
-    /// Write the packets of internet sockets to this pcap file; for a world, to one file per host,
-    /// with the name of the host appended to the file name.
+    /// The pcap file for the packets of internet sockets; for a world, one file per host, with the
+    /// name of the host appended to the file name.
     pub pcap: Option<PathBuf>,
-    /// Replay each trace this many times and compare all events of the runs.
+    /// Number of times that each trace is replayed; all events of these runs are compared.
     pub times: Option<NonZeroU32>,
-    /// Let live peers answer, not the recording. They are started and contacted.
+    /// Whether live peers answer, not the recording. They are started and contacted.
     pub live: bool,
 }
 
 impl ReplaySpec {
-    /// A spec for the traces that `path` denotes, on the programs that were explored.
+    /// Creates a spec for the traces that `path` denotes, on the programs that were explored.
     pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
         ReplaySpec {
             path: path.into(),
@@ -49,7 +49,7 @@ impl ReplaySpec {
         }
     }
 
-    /// Fails if options that apply to a single trace meet several traces.
+    /// Fails if there are several traces for options that apply to a single one.
     fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
         if self.one || self.pcap.is_some() {
             expect_one(&self.path, traces)?;
@@ -58,7 +58,7 @@ impl ReplaySpec {
     }
 }
 
-/// The only trace that `path` denotes.
+/// Returns the only trace that `path` denotes.
 fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t PathBuf> {
     match traces {
         [one] => Ok(one),
@@ -78,11 +78,11 @@ pub struct ReplayResult {
     pub traces: usize,
     /// Number of confirmed traces.
     pub confirmed: usize,
-    /// Whether they are traces of worlds.
+    /// Whether the traces are those of worlds.
     pub are_worlds: bool,
 }
 
-/// An observer that several watchers share.
+/// Wraps an observer so that several watchers share it.
 fn shared(observer: &mut dyn Observer) -> RefCell<&mut dyn Observer> {
     RefCell::new(observer)
 }
@@ -105,7 +105,7 @@ impl Watcher for Steps<'_, '_> {
     }
 }
 
-/// Watchers that report the events of all hosts.
+/// Creates watchers that report the events of all hosts.
 fn steps<'s, 'o: 's>(
     world: &NativeWorld,
     observer: &'s RefCell<&'o mut dyn Observer>,
@@ -160,8 +160,8 @@ pub fn replay(
     })
 }
 
-/// The world that has the inputs of a distributed test, and in which nothing else happens: as the
-/// bitcode of its programs goes through it.
+/// Completes the inputs of a distributed test to a trace of the world, by following them in the
+/// bitcode of its programs. Nothing else happens in that world.
 fn completed(run: &RunSpec, inputs: &WorldTrace, session: &Session) -> Result<WorldTrace> {
     let (config, images) = prepare(run, session)?;
     let seen = Model::new(config, &images).follow(inputs)?;
@@ -224,8 +224,8 @@ fn replay_one(
     Ok(Some(verdict))
 }
 
-/// Writes the packets of a replay: for a program to this file; for a world to a file for each
-/// host, named prefix, host, `.pcap`.
+/// Writes the packets of a replay: for a program to this file; for a world to a file for each host,
+/// named prefix, host, `.pcap`.
 fn write_captures(
     file: &Path,
     world: &NativeWorld,
@@ -281,17 +281,17 @@ impl NativeReplay {
         })
     }
 
-    /// Whether it is a world of several hosts.
+    /// Returns whether the trace is that of a world of several hosts.
     pub fn is_world(&self) -> bool {
         !self.world.is_program()
     }
 
-    /// The names of the hosts; a single program has one host, [`HOST`](crate::HOST).
+    /// Returns the names of the hosts; a single program has one host, [`HOST`](crate::HOST).
     pub fn hosts(&self) -> Vec<&str> {
         self.hosts.iter().map(|host| host.name.as_str()).collect()
     }
 
-    /// The host of a world on which the finding occurred.
+    /// Returns the host of a world on which the finding occurred.
     pub fn wrong_host(&self) -> Option<&str> {
         Some(self.trace.finding.as_ref()?.host.as_str())
     }

@@ -12,7 +12,7 @@ use crate::options::{OPTIONS, RunOption, Scope, option, set_options};
 use crate::spec::{RunSpec, VERSION};
 
 impl RunSpec {
-    /// Checks all values of the spec. Every operation does so before anything else; the error is
+    /// Checks all values of the spec. Every operation does so first; the error is
     /// [`Error::InvalidValue`], or [`Error::Usage`] if no program is named.
     pub fn check(&self) -> Result<()> {
         if self.command.is_empty() {
@@ -50,8 +50,8 @@ impl RunSpec {
 }
 
 impl RunSpec {
-    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set
-    /// are not supported for worlds yet.
+    /// Refuses options for single programs. A scenario sets them per host; options that it cannot
+    /// set are not supported for worlds yet.
     pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
         if self.command.len() > 1 {
             bail!(
@@ -71,8 +71,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// The spec for exploring the scenario of a world that the program boots. Host options are left
-    /// out, since the scenario contains them.
+    /// Returns the spec for exploring the scenario of a world that the program boots. Host options
+    /// are omitted, since the scenario contains them.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
@@ -85,7 +85,7 @@ impl RunSpec {
         Ok(serde_json::from_value(world)?)
     }
 
-    /// The spec with what a scenario says about the options that this spec leaves out.
+    /// Returns the spec with the options of a scenario, where this spec has none.
     pub(crate) fn with_scenario(&self, scenario: &Scenario) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let usual = serde_json::to_value(RunSpec::default())?;
@@ -95,7 +95,7 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// The spec with the defaults of options that it leaves out.
+    /// Returns the spec with defaults for missing options.
     pub(crate) fn with_defaults(&self) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let mut spec = self.clone();
@@ -114,7 +114,7 @@ impl RunSpec {
 }
 
 impl HostSpec {
-    /// What a scenario says about a host, without its programs and files.
+    /// Returns the options of a host in a scenario, without its programs and files.
     pub(crate) fn of_scenario(options: &[OptionSetting]) -> Result<HostSpec> {
         let mut spec = RunSpec::default();
         set_options(&mut spec, options, |_| true).map_err(Error::Invalid)?;

@@ -1,5 +1,5 @@
-//! Scenario files and the settings that override their keys. Owns which names of
-//! other crates a scenario may use.
+//! Scenario files and the settings that override their keys. Owns which names of other crates a
+//! scenario may use.
 
 use everett_scenario::{Argument, NameContext, NameKind, OptionKey, Process, Scenario, Stdin};
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Sender {
         }
     }
 
-    /// Takes the place of clients in a scenario.
+    /// Replaces clients of a scenario by the sender.
     fn apply(&self, scenario: &mut Scenario) {
         for host in &mut scenario.hosts {
             let is_idle = self.idle.contains(&host.name);
@@ -96,7 +96,7 @@ pub fn load_scenario(spec: &ScenarioSpec) -> Result<Scenario> {
     scenario_from(&RealDisk, spec)
 }
 
-/// The same from any disk.
+/// Like [`load_scenario`], from any disk.
 pub(crate) fn scenario_from(disk: &dyn Disk, spec: &ScenarioSpec) -> Result<Scenario> {
     let mut scenario = everett_scenario::load(&spec.file, &spec.settings, &Here(disk))
         .map_err(|problems| Error::Scenario { problems })?;

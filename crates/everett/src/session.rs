@@ -15,14 +15,14 @@ pub struct Session {
     pub clock: Clock,
     /// The account of the memory in use.
     pub memory: Arc<dyn MemoryAccount>,
-    /// Set this to stop a search; results so far are written.
+    /// Stops a search when it is set; results so far are written.
     pub stop: Arc<AtomicBool>,
-    /// The process exits after the operation. States are then not freed, since the
-    /// kernel reclaims their memory faster.
+    /// Whether the process exits after the operation. States are then not freed, since the kernel
+    /// reclaims their memory faster.
     pub ends_process: bool,
-    /// Workers of searches of a program that do not say how many they want.
+    /// Default number of workers for searches of a program.
     pub workers: u64,
-    /// Receives urgent messages and those that belong to no operation.
+    /// Receives urgent messages and those that do not belong to an operation.
     pub notices: Notices,
 }
 
@@ -33,8 +33,8 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that starts now, accounts for the memory of the
-    /// process, and has one worker a search.
+    /// Creates a session that starts now, accounts for the memory of the process, and has one
+    /// worker per search.
     pub fn new() -> Session {
         Session {
             clock: Clock::start(),
@@ -46,7 +46,7 @@ impl Session {
         }
     }
 
-    /// Time since the session was created.
+    /// Returns the time since the session was created.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -58,7 +58,7 @@ impl Session {
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Notices {
-    /// Notices that are passed to a callback.
+    /// Creates notices that are passed to a callback.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Notices {
         Notices(Arc::new(hear))
     }

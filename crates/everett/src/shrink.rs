@@ -1,6 +1,6 @@
 //! `shrink`, also used after a run: searches for a simpler trace that ends the same, by delta
-//! debugging. Candidates are followed loosely in the engine, without a solver: what a candidate
-//! leaves out takes its default. Must not know native programs.
+//! debugging. Candidates are followed loosely in the engine, without a solver: missing choices and
+//! inputs take their default. Must not know native programs.
 
 use everett_engine::{
     ExplorerConfig, Finding, Trace, TraceAnswer, TraceChoice, TraceEnd, TraceInput, WorldFinding,
@@ -21,7 +21,7 @@ use crate::spec::RunSpec;
 use crate::trace::{HOST, WorldTrace, Wrong, one_trace, run_of};
 use crate::verdict::Natively;
 
-/// Which trace to shrink.
+/// The trace to shrink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShrinkSpec {
@@ -67,11 +67,11 @@ pub struct ShrinkResult {
 /// A shrunk trace that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShrunkTo {
-    /// Its size.
+    /// The size of the shrunk trace.
     pub after: TraceSize,
     /// Number of candidates that were followed.
     pub tries: u64,
-    /// Its file.
+    /// The file of the shrunk trace.
     pub file: PathBuf,
 }
 
@@ -85,14 +85,14 @@ pub(crate) enum Goal {
         /// File, line and function.
         place: (String, u32, String),
     },
-    /// A finding of a world. Only its message tells one invariant from another.
+    /// A finding of a world. Only its message distinguishes one invariant from another.
     Wrong(Wrong),
     /// How the path ended, including its output.
     End(TraceEnd),
 }
 
 impl Goal {
-    /// The goal that preserves the finding of a trace.
+    /// Returns the goal that preserves the finding of a trace.
     pub(crate) fn of_entry(entry: &FindingEntry, trace: &WorldTrace) -> Goal {
         match &trace.finding {
             Some(wrong) => Goal::Wrong(wrong.clone()),
@@ -113,7 +113,7 @@ impl Goal {
         }
     }
 
-    /// Whether more instructions than in the trace cannot lead there.
+    /// Returns whether a candidate with more instructions than the trace cannot reach the goal.
     fn is_bounded(&self) -> bool {
         match self {
             Goal::Finding { kind, .. } => kind != "hang",
@@ -122,7 +122,7 @@ impl Goal {
         }
     }
 
-    /// The trace and the finding by which a followed trace reaches the goal.
+    /// Returns the trace and the finding by which a followed trace reaches the goal.
     fn reached(&self, seen: &Seen) -> Option<(WorldTrace, Option<WorldFinding>)> {
         let program = || seen.trace().cloned().map(WorldTrace::of_program);
         match self {
@@ -148,7 +148,7 @@ impl Goal {
 pub(crate) struct Shrunk {
     /// The trace.
     pub trace: WorldTrace,
-    /// The finding that it ends in, if any.
+    /// The finding in which the trace ends, if any.
     pub found: Option<WorldFinding>,
     /// Number of candidates that were followed.
     pub tries: u64,
@@ -157,13 +157,13 @@ pub(crate) struct Shrunk {
 /// The cost of a trace; less is simpler. Fields are compared in order.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Cost {
-    /// Choices that are not the default: faults, preemptions, fragments.
+    /// Number of choices that are not the default: faults, preemptions, fragments.
     deviations: usize,
-    /// The sum of their distances from the default.
+    /// The sum of the distances of choices from the default.
     picked: u64,
-    /// Nonzero numbers, and nonzero bytes of texts.
+    /// Number of nonzero numbers, and of nonzero bytes of texts.
     nonzero: usize,
-    /// Non-printable bytes of texts.
+    /// Number of non-printable bytes of texts.
     unprintable: usize,
     /// The sum of all numbers.
     numbers: u128,
@@ -173,7 +173,7 @@ struct Cost {
     choices: usize,
 }
 
-/// Whether the bytes of an input are a number rather than text.
+/// Returns whether the bytes of an input are a number rather than text.
 fn is_number(input: &TraceInput) -> bool {
     matches!(input.bytes.len(), 2 | 4 | 8) && *input.name != *"stdin"
 }
@@ -213,13 +213,13 @@ impl Cost {
     }
 }
 
-/// A place in a trace: the host, the index of an input or choice, and the byte of the input.
+/// A position in a trace: the host, the index of an input or choice, and the byte of the input.
 type Place = (String, usize, usize);
 
-/// What shrinking may cost.
+/// The budget of shrinking.
 pub(crate) struct ShrinkBudget {
-    /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time, it
-    /// gives the same result on a loaded machine.
+    /// Instructions of candidates; starting a candidate costs [`CANDIDATE`] more. Unlike a time
+    /// limit, it gives the same result on a loaded machine.
     pub work: u64,
     /// The deadline, if the user has set one.
     pub until: Option<Duration>,
@@ -239,7 +239,7 @@ const MORE_INSTRUCTIONS: u64 = 1_000_000;
 /// The cost of starting a candidate, in instructions that take as long.
 const CANDIDATE: u64 = 20_000;
 
-/// Searches for a simpler trace within a budget, which it uses up. `None` if there is none.
+/// Searches for a simpler trace within a budget, which it consumes. `None` if there is none.
 pub(crate) fn shrink_trace(
     (config, images): (&ExplorerConfig, &[Image]),
     trace: &WorldTrace,
@@ -273,7 +273,7 @@ impl Shrinker<'_> {
         self.budget.work == 0 || self.budget.until.is_some_and(|until| now() >= until)
     }
 
-    /// Follows a trace loosely, on the budget.
+    /// Follows a trace loosely, and charges the budget.
     fn follow(&mut self, trace: &WorldTrace) -> Result<Seen> {
         let seen = self.model.follow_loosely(trace)?;
         let work = seen.instructions.saturating_add(CANDIDATE);
@@ -281,8 +281,8 @@ impl Shrinker<'_> {
         Ok(seen)
     }
 
-    /// Follows the trace itself, to bound the instructions of candidates.
-    /// `false` if it does not reach the goal.
+    /// Follows the trace itself, to bound the instructions of candidates. Returns `false` if it
+    /// does not reach the goal.
     fn bound_by(&mut self, trace: &WorldTrace) -> Result<bool> {
         let seen = self.follow(trace)?;
         if self.goal.reached(&seen).is_none() {
@@ -300,9 +300,8 @@ impl Shrinker<'_> {
         Ok(true)
     }
 
-    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches
-    /// the goal. The result no longer has choices that the candidate does not make, and
-    /// has those that it makes instead.
+    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches the goal. The
+    /// result contains exactly the choices that the candidate made.
     fn attempt(&mut self, candidate: &WorldTrace) -> Result<bool> {
         self.best.tries += 1;
         let seen = self.follow(candidate)?;
@@ -323,7 +322,7 @@ impl Shrinker<'_> {
         Ok(true)
     }
 
-    /// The best trace with some inputs and choices changed.
+    /// Returns the best trace with some inputs and choices changed.
     fn changed<'p>(
         &self,
         places: impl IntoIterator<Item = &'p Place>,
@@ -345,7 +344,8 @@ impl Shrinker<'_> {
         trace
     }
 
-    /// Applies every reduction once. `true` if one succeeded and there is budget for another round.
+    /// Applies every reduction once. Returns `true` if one succeeded and there is budget for
+    /// another round.
     fn round(&mut self) -> Result<bool> {
         let mut better = self.reduce(deviations, |parts, (_, at, _)| {
             parts.choices[*at].picked = 0
@@ -359,7 +359,7 @@ impl Shrinker<'_> {
         Ok(better && !self.is_spent())
     }
 
-    /// Applies a change to as many places as possible, in groups of decreasing size.
+    /// Applies a change to as many positions as possible, in groups of decreasing size.
     fn reduce(
         &mut self,
         places: fn(&WorldTrace) -> Vec<Place>,
@@ -415,7 +415,7 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Lowers numbers and non-printable bytes. A change may leave fewer inputs than there were.
+    /// Lowers numbers and non-printable bytes. A change may reduce the number of inputs.
     fn lower_numbers(&mut self) -> Result<bool> {
         let mut better = false;
         for (place, value) in numbers(&self.best.trace) {
@@ -437,8 +437,8 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Searches for the smallest value that reaches the goal, by bisection:
-    /// assumes that larger values do, too.
+    /// Searches for the smallest value that reaches the goal, by bisection: assumes that all larger
+    /// values do, too.
     fn lower(&mut self, value: u64, place: &Place, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
         while good - refused > 1 && !self.is_spent() {
@@ -459,11 +459,11 @@ impl Shrinker<'_> {
     }
 }
 
-/// The inputs and choices of a host, to be changed.
+/// The inputs and choices of a host, as lists that can be changed.
 struct Parts {
     inputs: Vec<TraceInput>,
     choices: Vec<TraceChoice>,
-    /// What live peers answer cannot be changed.
+    /// The answers of live peers, which cannot be changed.
     answers: SharedList<TraceAnswer>,
 }
 
@@ -490,7 +490,7 @@ impl Parts {
     }
 }
 
-/// The places of choices that are not the default.
+/// Returns the positions of choices that are not the default.
 fn deviations(trace: &WorldTrace) -> Vec<Place> {
     let mut places = Vec::new();
     for (name, host) in &trace.hosts {
@@ -501,7 +501,7 @@ fn deviations(trace: &WorldTrace) -> Vec<Place> {
     places
 }
 
-/// The places of the input bytes that satisfy a predicate.
+/// Returns the positions of the input bytes that satisfy a predicate.
 fn bytes_where(trace: &WorldTrace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<Place> {
     let mut places = Vec::new();
     for (name, host) in &trace.hosts {
@@ -524,7 +524,7 @@ fn unprintable(trace: &WorldTrace) -> Vec<Place> {
     })
 }
 
-/// The places and values of numbers and of non-printable bytes.
+/// Returns the positions and values of numbers and of non-printable bytes.
 fn numbers(trace: &WorldTrace) -> Vec<(Place, u64)> {
     let mut all = Vec::new();
     for (name, host) in &trace.hosts {
@@ -541,7 +541,7 @@ fn numbers(trace: &WorldTrace) -> Vec<(Place, u64)> {
     all
 }
 
-/// The size of a trace.
+/// Returns the size of a trace.
 fn size_of(trace: &WorldTrace) -> TraceSize {
     let inputs = trace.hosts.values().flat_map(|host| host.inputs.iter());
     let bytes: Vec<u8> = inputs
@@ -609,7 +609,7 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     })
 }
 
-/// The goal that preserves the end of a trace, found by following the trace.
+/// Returns the goal that preserves the end of a trace, found by following the trace.
 fn goal_of(model: Model<'_>, trace: &WorldTrace) -> Result<Goal> {
     let seen = model.follow(trace)?;
     match (&trace.finding, trace.end()) {

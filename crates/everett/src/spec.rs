@@ -13,81 +13,85 @@ use crate::host::HostSpec;
 use crate::load::{Lowering, OtherBuild};
 use crate::plans::HostPlans;
 
-/// The current version of [`RunSpec`]. Earlier versions can be read; fields
-/// that they lack take their defaults.
+/// The current version of [`RunSpec`]. Earlier versions can be read; missing fields take their
+/// defaults.
 pub const VERSION: u32 = 2;
 
-/// The spec of a run of a program or a scenario. What is empty takes its
-/// default, which [`OPTIONS`] says.
+/// The spec of a run of a program or a scenario. Empty fields take the defaults that [`OPTIONS`]
+/// defines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSpec {
     /// The version of the format; `None` for the current one, [`VERSION`]. No other is accepted;
     /// [`RunSpec::of`] converts files of earlier versions.
     pub version: Option<u32>,
-    /// The folder that relative paths start at; `None` for the current one.
+    /// The folder to which paths are relative; `None` for the current one.
     pub started_in: Option<PathBuf>,
     /// Folder for the results; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
     /// The time limit of the run, which includes writing the results.
     pub max_time: Option<Duration>,
-    /// Least time between two checkpoints.
+    /// Minimum time between two checkpoints.
     pub checkpoint: Option<Duration>,
     /// The memory limit, above which states are spilled.
     pub max_memory: Option<u64>,
-    /// Stop when this many paths have ended.
+    /// Number of ended paths after which the run stops.
     pub max_paths: Option<u64>,
-    /// Stop after this many forks.
+    /// Number of forks after which the run stops.
     pub max_forks: Option<u64>,
-    /// Cut off paths with more forks than this.
+    /// Maximum number of forks on a path; paths with more are cut off.
     pub max_depth: Option<u32>,
-    /// Report paths with more instructions than this as hangs.
+    /// Maximum number of instructions on a path; paths with more are reported as hangs.
     pub max_instructions: Option<u64>,
-    /// Report hosts of a scenario with more messages and timers than this as hangs.
+    /// Maximum number of messages and timers of a scenario's host; hosts with more are reported as
+    /// hangs.
     pub max_events: Option<u64>,
-    /// End worlds at this time of their clocks.
+    /// The virtual time at which worlds end.
     pub max_virtual_time: Option<Duration>,
-    /// Largest block that malloc of a symbolic size keeps symbolic.
+    /// Maximum size of a block that malloc of a symbolic size keeps symbolic.
     pub max_symbolic_size: Option<u64>,
     /// The seed of all random choices.
     pub seed: Option<u64>,
     /// Searchers that take turns; empty for the default ones.
     pub search: Vec<String>,
-    /// Instructions before another state is selected.
+    /// Number of instructions before another state is selected.
     pub batch: Option<u64>,
-    /// Number of workers, which explore at the same time.
+    /// Number of workers, which explore concurrently.
     pub workers: Option<u64>,
-    /// The same files whenever it is run.
+    /// Whether every run writes the same files.
     pub deterministic: bool,
-    /// Write a test for every path, not only for those that cover something new.
+    /// Whether a test is written for every path, not only for those that cover something new.
     pub all_tests: bool,
-    /// Write no tests.
+    /// Whether no tests are written.
     pub no_tests: bool,
-    /// Also write KLEE's files, with its texts and suffixes, and a test for every path.
+    /// Whether KLEE's files are written, too, with its texts and suffixes, and a test for every
+    /// path.
     pub klee_messages: bool,
-    /// Write the files that a path created or modified beside its test or finding.
+    /// Whether the files that a path created or modified are written beside its test or finding.
     pub save_fs: bool,
-    /// Do not confirm findings natively.
+    /// Whether findings are not confirmed natively.
     pub no_confirm: bool,
-    /// Do not shrink findings.
+    /// Whether findings are not shrunk.
     pub no_shrink: bool,
-    /// Report every path that ends in a finding, not only the first at a location.
+    /// Whether every path that ends in a finding is reported, not only the first at a location.
     pub all_findings: bool,
-    /// Report memory that is leaked when the program exits.
+    /// Whether memory is reported that is leaked when the program exits.
     pub check_leaks: bool,
-    /// Report hosts that are blocked forever at the end of a world, unless
-    /// the scenario says how they end.
+    /// Whether hosts are reported that are blocked forever at the end of a world, unless the
+    /// scenario says how they end.
     pub check_deadlocks: bool,
-    /// Report integer overflow where the compiler assumes that there is none (`nsw`, `nuw`).
+    /// Whether integer overflow is reported where the compiler assumes that there is none (`nsw`,
+    /// `nuw`).
     pub check_overflow: bool,
-    /// Report decisions on uninitialised memory.
+    /// Whether decisions on uninitialised memory are reported.
     pub check_uninitialised: bool,
-    /// Report indices that leave an array inside a larger object, in unoptimised code.
+    /// Whether indices are reported that leave an array inside a larger object, in unoptimised
+    /// code.
     pub check_subobjects: bool,
-    /// Report data races: unordered accesses of several threads to the same memory.
+    /// Whether data races are reported: unordered accesses of several threads to the same memory.
     pub check_races: bool,
-    /// The panics of Rust programs that are findings: `all`, or `main`
-    /// for those that end the program.
+    /// The panics of Rust programs that are findings: `all`, or `main` for those that end the
+    /// program.
     pub panics: String,
     /// The SMT solver for queries that exceed the first tier; `none` to disable it.
     pub smt_solver: Option<PathBuf>,
@@ -101,13 +105,13 @@ pub struct RunSpec {
     pub solver_log: Option<PathBuf>,
     /// Folder for all queries that no cheap layer answers, as SMT-LIB files and as encoded terms.
     pub log_queries: Option<PathBuf>,
-    /// The host that the program runs on.
+    /// The host on which the program runs.
     #[serde(flatten)]
     pub host: HostSpec,
     /// The state mapping of a scenario, which groups states of different hosts: sds, cow or cob.
     pub mapping: Option<String>,
-    /// Maximum number of reorderings on a path of a scenario:
-    /// deliveries that overtake an earlier one.
+    /// Maximum number of reorderings on a path of a scenario: deliveries that overtake an earlier
+    /// one.
     pub orders: Option<u32>,
     /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
@@ -115,22 +119,22 @@ pub struct RunSpec {
     pub world: Option<PathBuf>,
     /// Another build of the program, whose behaviour is compared with that of each path.
     pub against: Option<PathBuf>,
-    /// Write findings and tests of a scenario as `.dtest`, too.
+    /// Whether findings and tests of a scenario are written as `.dtest`, too.
     pub dtest: bool,
-    /// Start and contact the live peers of a scenario.
+    /// Whether the live peers of a scenario may be started and contacted.
     pub allow_live: bool,
     /// The folder of an earlier run whose recording answers for live peers.
     pub offline: Option<PathBuf>,
-    /// The folder of the run that this is the spec of, with the recording of its live peers.
+    /// The folder of this run, with the recording of its live peers.
     #[serde(skip)]
     pub recorded_in: Option<PathBuf>,
-    /// What takes the place of a client, where the messages of a server are analysed.
+    /// The program that replaces a client, if the messages of a server are analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
-    /// The functions that `[trojans]` of a scenario replaces are replaced.
+    /// Whether the functions that `[trojans]` of a scenario names are replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
-    /// The faults of the hosts of a scenario: these happen, and no others.
+    /// The faults of the hosts of a scenario: these occur, and no others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<HostPlans>,
     /// The program and its arguments, or a scenario.
@@ -141,7 +145,7 @@ pub struct RunSpec {
 const FILE: &str = "args.json";
 
 impl RunSpec {
-    /// A run of a program with its arguments, or of a scenario, with default options.
+    /// Creates the spec of a program with its arguments, or of a scenario, with default options.
     pub fn new<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> RunSpec {
         RunSpec {
             command: command.into_iter().map(Into::into).collect(),
@@ -167,8 +171,8 @@ impl RunSpec {
             return Err(Error::TooNew(path));
         }
         if version < 2 {
-            // Version 1 could not leave these out: a scenario took precedence
-            // over 0 and over any memory limit.
+            // Version 1 could not omit these: a scenario took precedence over 0 and over any memory
+            // limit.
             spec.seed = spec.seed.filter(|seed| *seed != 0);
             spec.max_memory = spec.max_memory.filter(|_| !spec.is_scenario());
         }
@@ -179,7 +183,7 @@ impl RunSpec {
             version: Some(VERSION),
             world: spec.world.as_deref().map(|world| spec.file(world)),
             against: spec.against.as_deref().map(|other| spec.file(other)),
-            // A permission is given anew with each command.
+            // A permission must be given anew with each command.
             allow_live: false,
             recorded_in: Some(dir.to_owned()),
             offline: spec.offline.as_deref().map(|run| spec.file(run)),
@@ -188,9 +192,9 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// Where a file of the run lies, whatever the current folder is. If it is not
-    /// there any more, the run may have been moved together with its programs: then
-    /// the path starts at the current folder.
+    /// Returns the path of a file of the run, whatever the current folder is. If it does not exist
+    /// any more, the run may have been moved together with its programs; the path is relative to
+    /// the current folder then.
     fn file(&self, path: &Path) -> PathBuf {
         let started_in = self.started_in.as_deref();
         let file = started_in.map(|folder| folder.join(path));
@@ -198,7 +202,7 @@ impl RunSpec {
         file.unwrap_or_else(|| path.to_owned())
     }
 
-    /// The spec of a run that goes on, with its new limits.
+    /// Returns the spec of a run that is resumed, with its new limits.
     pub fn resumed(resume: &ResumeSpec) -> Result<RunSpec> {
         Ok(RunSpec {
             max_time: resume.max_time,
@@ -222,7 +226,7 @@ impl RunSpec {
         Ok(folder.write(FILE, &serde_json::to_vec(&spec)?)?)
     }
 
-    /// The program, or the scenario.
+    /// Returns the program, or the scenario.
     pub fn program(&self) -> &Path {
         Path::new(
             self.command
@@ -231,17 +235,17 @@ impl RunSpec {
         )
     }
 
-    /// Whether the run explores a scenario rather than a program.
+    /// Returns whether the run explores a scenario rather than a program.
     pub fn is_scenario(&self) -> bool {
         is_scenario(self.program())
     }
 
-    /// The arguments of the program.
+    /// Returns the arguments of the program.
     pub(crate) fn arguments(&self) -> &[OsString] {
         self.command.get(1..).unwrap_or_default()
     }
 
-    /// The program and its arguments, as text.
+    /// Returns the program and its arguments, as text.
     pub(crate) fn words(&self) -> Vec<String> {
         let words = self.command.iter();
         words
@@ -249,13 +253,13 @@ impl RunSpec {
             .collect()
     }
 
-    /// The time at which worlds end, in nanoseconds.
+    /// Returns the time at which worlds end, in nanoseconds.
     pub(crate) fn max_virtual_ns(&self) -> Option<u64> {
         let time = self.max_virtual_time?;
         Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// How its programs are lowered. Checks for uninitialised memory need the stack slots.
+    /// Returns how the programs are lowered. Checks for uninitialised memory need the stack slots.
     pub(crate) fn lowering(&self) -> Lowering {
         Lowering {
             promote: !self.check_uninitialised,
@@ -263,7 +267,7 @@ impl RunSpec {
         }
     }
 
-    /// The host, with its programs where they lie.
+    /// Returns the host, with the actual paths of its programs.
     fn host_with_files(&self) -> HostSpec {
         let mut host = self.host.clone();
         for program in &mut host.program {
@@ -278,17 +282,17 @@ impl RunSpec {
             .load(&self.file(self.program()), self.lowering())
     }
 
-    /// The native programs, the main program first.
+    /// Returns the native programs, the main program first.
     pub(crate) fn native_programs(&self) -> Vec<PathBuf> {
         self.host_with_files()
             .native_programs(&self.file(self.program()))
     }
 
-    /// The same spec with other builds of some programs.
+    /// Returns the spec with other builds of some programs.
     pub(crate) fn on(&self, builds: &[OtherBuild]) -> Result<RunSpec> {
         let mut spec = self.clone();
         for build in builds {
-            // These paths start at the current folder, not at that of the run.
+            // These paths are relative to the current folder, not to that of the run.
             let file = std::path::absolute(&build.file)?;
             match &build.path {
                 Some(path) => spec.host.replace(path, &file)?,
@@ -298,7 +302,7 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// The scenario, and the keys that the run overrides by name.
+    /// Returns the scenario, and the keys that the run overrides by name.
     pub(crate) fn scenario(&self) -> ScenarioSpec {
         ScenarioSpec {
             file: self.file(self.program()),
@@ -321,13 +325,13 @@ pub(crate) fn results_folder(out: Option<&Path>) -> Result<Folder> {
     })
 }
 
-/// Whether a path denotes a scenario rather than a program.
+/// Returns whether a path denotes a scenario rather than a program.
 pub fn is_scenario(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "toml")
 }
 
-/// Which stopped run to resume, and its new limits.
+/// The stopped run to resume, and its new limits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResumeSpec {
@@ -335,11 +339,11 @@ pub struct ResumeSpec {
     pub dir: PathBuf,
     /// The time limit, counted from now.
     pub max_time: Option<Duration>,
-    /// Stop when this many paths have ended, counted from the first start.
+    /// Number of ended paths after which the run stops, counted from the first start.
     pub max_paths: Option<u64>,
-    /// Stop after this many forks, counted from the first start.
+    /// Number of forks after which the run stops, counted from the first start.
     pub max_forks: Option<u64>,
-    /// Start and contact the live peers of a scenario.
+    /// Whether the live peers of a scenario may be started and contacted.
     pub allow_live: bool,
 }
 
@@ -358,18 +362,19 @@ pub fn parse_variable(text: &str) -> Result<String, String> {
     }
 }
 
-/// The build of the program that traces are replayed on.
+/// The build of the program on which traces are replayed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BuildSpec {
     /// Native programs to use instead of those that were explored.
     pub on: Vec<OtherBuild>,
-    /// Always use the builds that check memory accesses, not only where a finding needs them.
+    /// Whether the builds that check memory accesses are always used, not only if a finding needs
+    /// them.
     pub checked: bool,
 }
 
 impl BuildSpec {
-    /// Whether it is the build that was explored.
+    /// Returns whether this is the build that was explored.
     pub fn is_own(&self) -> bool {
         self.on.is_empty() && !self.checked
     }
@@ -383,23 +388,23 @@ pub struct ScenarioSpec {
     pub file: PathBuf,
     /// Keys and values that override those of the file.
     pub settings: Vec<(String, String)>,
-    /// What takes the place of a client.
+    /// The program that replaces a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
 }
 
-/// A program that takes the place of a client and sends one message.
+/// A program that replaces a client and sends one message.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sender {
     /// The client.
     pub host: String,
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// Other clients, which do nothing.
     pub idle: Vec<String>,
-    /// The client runs, too: the message is sent later, from the same host.
+    /// Whether the client runs, too: the message is sent later, from the same host.
     pub beside: bool,
 }
 

@@ -15,10 +15,10 @@ use crate::summary::{
 };
 use crate::tally::no_packets;
 
-/// So many lines are listed with the cost of their queries.
+/// Maximum number of lines that are listed with the cost of their queries.
 const MOST_SOLVER_LINES: usize = 10;
 
-/// Faults of the scenario and failures of calls that did not happen.
+/// Returns the faults of the scenario and failures of calls that did not occur.
 fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
     let mut all = explorer.faults_never_fired();
     if !explorer.is_world() {
@@ -34,7 +34,7 @@ fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
     all
 }
 
-/// Warnings of the search, and of what makes a complete search say little.
+/// Returns warnings of the search, and reasons why a complete search says little.
 fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
     let mut warnings = explorer.warnings().to_vec();
     let hosts = explorer.config().hosts.len();
@@ -75,7 +75,7 @@ impl WorldFigures {
     }
 }
 
-/// Line coverage of the user's code, without libraries.
+/// Computes the line coverage of the user's code, without libraries.
 fn line_coverage(images: &[Image], marks: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
     for image in images {
@@ -150,14 +150,14 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
 }
 
 impl Summary {
-    /// The summary of a stopped run.
+    /// Computes the summary of a stopped run.
     pub(crate) fn new(
         explorer: &Explorer<'_>,
         recorder: &Recorder<'_>,
         stopped: Stopped,
         wall: Duration,
     ) -> Summary {
-        // Another build that this one is compared with is not what is tested.
+        // The other build of a comparison is not the one under test.
         let against = explorer.config().against.as_ref();
         let tested = against.map_or(explorer.images().len(), |other| usize::from(other.image.0));
         let images = &explorer.images()[..tested];
@@ -171,7 +171,8 @@ impl Summary {
         let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
         let is_world = explorer.is_world();
         let team = explorer.team_statistics();
-        // A path that meets a limit and goes on has its full weight. Spilling cuts nothing.
+        // A path that reaches a limit and continues keeps its full weight. Spilling does not
+        // truncate the search.
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
         let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
         let complete = statistics.is_all_explored() && !is_cut;

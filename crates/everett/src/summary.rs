@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::finding::FindingEntry;
 
-/// The name of its file.
+/// The name of the summary's file.
 pub(crate) const SUMMARY: &str = "summary.json";
 /// The name of the file with the coverage.
 pub(crate) const COVERAGE: &str = "coverage.lcov";
@@ -32,7 +32,8 @@ pub struct Summary {
     pub queries: u64,
     /// Time spent in solvers.
     pub solver_seconds: f64,
-    /// The lines whose queries took longest, of those that no cheap layer answered; longest first.
+    /// The lines whose queries took longest, among queries that no cheap layer answered; longest
+    /// first.
     pub solver_lines: Vec<SolverLine>,
     /// Wall-clock time of the run.
     pub wall_seconds: f64,
@@ -44,23 +45,23 @@ pub struct Summary {
     pub coverage: CoverageTotals,
     /// The limits that truncated the search.
     pub limits_hit: Vec<String>,
-    /// What programs asked for and the kernel model refused or ignored although Linux would do it.
-    /// `complete` does not speak of what lies behind that.
+    /// Operations of programs that the kernel model refused or ignored although Linux would do
+    /// them. `complete` does not cover behaviour that depends on these.
     pub unsupported: Vec<Unsupported>,
     /// Number of tests written.
     pub tests: u64,
-    /// States that could not be saved: there was no time, memory or disk left. If `resume_from` is
-    /// the last checkpoint, a resumed run lacks them.
+    /// Number of states that could not be saved, because there was no time, memory or disk space
+    /// left. If `resume_from` is the last checkpoint, a resumed run lacks them.
     pub states_unsaved: u64,
-    /// Where `resume` goes on, if states are left.
+    /// Where `resume` continues, if states are left.
     pub resume_from: Option<ResumeFrom>,
-    /// Faults that were never injected or happened in no world.
+    /// Faults that were never injected or occurred in no world.
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The findings.
     pub findings: Vec<FindingEntry>,
-    /// What two builds differ in, where a run compares two.
+    /// The comparison of two builds, if the run compares them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Comparison>,
     /// Figures that only searches of programs have.
@@ -77,20 +78,21 @@ pub struct Summary {
     pub line_coverage: LineCoverage,
 }
 
-/// Where `resume` goes on with a run that has states left.
+/// Where `resume` continues a run that has states left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResumeFrom {
-    /// Where the run stopped.
+    /// The point where the run stopped.
     LastCheckpoint,
-    /// Before that: the last checkpoint could not be written, but an earlier one was.
+    /// An earlier point: the last checkpoint could not be written, but an earlier one was.
     EarlierCheckpoint,
-    /// At the beginning: no checkpoint could be written.
+    /// The beginning: no checkpoint could be written.
     Beginning,
 }
 
 impl ResumeFrom {
-    /// For a run whose last checkpoint was written or not, and whose folder has one.
+    /// Determines where a run continues, from whether its last checkpoint was written and whether
+    /// its folder has one.
     pub(crate) fn of(is_saved: bool, has_checkpoint: bool) -> ResumeFrom {
         match (is_saved, has_checkpoint) {
             (true, _) => ResumeFrom::LastCheckpoint,
@@ -99,7 +101,7 @@ impl ResumeFrom {
         }
     }
 
-    /// The warning about states that are not in the last checkpoint, if there are some.
+    /// Returns the warning about states that are not in the last checkpoint, if there are any.
     pub(crate) fn warning(self, unsaved: u64) -> Option<String> {
         let consequence = match self {
             ResumeFrom::LastCheckpoint => "lacks them",
@@ -119,53 +121,53 @@ impl ResumeFrom {
 /// Figures of a search on several machines.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ClusterFigures {
-    /// Jobs that were explored.
+    /// Number of explored jobs.
     pub jobs: u64,
-    /// Jobs that are left.
+    /// Number of remaining jobs.
     pub jobs_left: u64,
-    /// States that moved from one job to another.
+    /// Number of states that moved from one job to another.
     pub states_moved: u64,
-    /// How often a worker gave states to others and went on with the rest.
+    /// Number of times that a worker gave states to others and continued with the rest.
     pub transfers: u64,
-    /// Bytes of jobs and results that workers sent.
+    /// Size of jobs and results that workers sent, in bytes.
     pub bytes_sent: u64,
-    /// Those of the states that moved.
+    /// Size of the states that moved, in bytes.
     pub bytes_moved: u64,
     /// The share of all instructions that rematerialised states.
     pub replay_share: f64,
-    /// How long each worker has waited for jobs.
+    /// The time that each worker has waited for jobs, in seconds.
     pub idle_seconds: BTreeMap<String, f64>,
-    /// Jobs by the worker that explored them.
+    /// Number of jobs by the worker that explored them.
     pub workers: BTreeMap<String, u64>,
 }
 
 /// The comparison of two builds.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// The builds do the same on all inputs: both explorations are
-    /// complete, and there is no difference.
+    /// Whether the builds behave the same on all inputs: both explorations are complete, and there
+    /// is no difference.
     pub equivalent: bool,
-    /// Pairs of paths, one of each build, that have been found to differ.
+    /// Number of pairs of paths, one of each build, that were found to differ.
     pub pairs_different: u64,
-    /// The first of each kind.
+    /// The first difference of each kind.
     pub differences: Vec<DifferenceEntry>,
 }
 
 /// Figures of the search of a program.
 #[derive(Debug, Serialize)]
 pub struct ProgramFigures {
-    /// Instructions executed to rematerialise states.
+    /// Number of instructions executed to rematerialise states.
     pub instructions_replayed: u64,
-    /// States still to be explored.
+    /// Number of states still to be explored.
     pub states_pending: usize,
     /// Number of states spilled to disk.
     pub states_spilled: u64,
     /// Number of states that moved from one worker to another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states_moved: Option<u64>,
-    /// Queries that reached the SAT solver.
+    /// Number of queries that reached the SAT solver.
     pub queries_sat: u64,
-    /// Queries that reached the SMT solver.
+    /// Number of queries that reached the SMT solver.
     pub queries_smt: u64,
     /// Injectable faults, with the number of paths on which each was injected.
     pub faults: BTreeMap<String, u64>,
@@ -176,39 +178,39 @@ pub struct ProgramFigures {
 pub struct WorldFigures {
     /// The algorithm that maps states of different hosts to dstates.
     pub mapping: String,
-    /// Worlds that ended.
+    /// Number of worlds that ended.
     pub worlds: u128,
-    /// Worlds in which a host is blocked forever.
+    /// Number of worlds in which a host is blocked forever.
     pub worlds_stalled: u128,
-    /// Worlds in which all hosts are blocked forever.
+    /// Number of worlds in which all hosts are blocked forever.
     pub worlds_deadlocked: u128,
     /// Hosts that end in some worlds and are blocked forever in others.
     pub hosts_stalled: Vec<String>,
-    /// States created during the run.
+    /// Number of states created during the run.
     pub states_total: u64,
-    /// States that the mapping algorithm copied.
+    /// Number of states that the mapping algorithm copied.
     pub states_copied: u64,
-    /// States that were merged with others.
+    /// Number of states that were merged with others.
     pub states_united: u64,
-    /// Largest number of dstates at a time.
+    /// Peak number of dstates.
     pub dstates: usize,
-    /// Members of dstates at the end.
+    /// Number of members of dstates at the end.
     pub virtual_states: usize,
     /// Number of states that moved from one worker to another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states_moved: Option<u64>,
-    /// Instructions executed to rematerialise states.
+    /// Number of instructions executed to rematerialise states.
     pub instructions_replayed: u64,
-    /// Packets sent.
+    /// Number of packets sent.
     pub packets: u64,
-    /// Deliveries between states whose path conditions contradict each other.
+    /// Number of deliveries between states whose path conditions contradict each other.
     pub deliveries_impossible: u64,
-    /// Seconds spent on invariants.
+    /// Time spent on invariants, in seconds.
     pub invariant_seconds: f64,
-    /// Live peers.
+    /// Figures of live peers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerFigures>,
-    /// Symbolic bytes that got one value because they were sent to live peers.
+    /// Number of symbolic bytes that were concretised because they were sent to live peers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_concretised: Option<u64>,
 }
@@ -216,42 +218,43 @@ pub struct WorldFigures {
 /// Figures of a live peer.
 #[derive(Debug, Serialize)]
 pub struct PeerFigures {
-    /// Its name.
+    /// The name of the peer.
     pub name: String,
-    /// Answers in its recording.
+    /// Number of answers in the recording.
     pub recorded: u64,
-    /// Questions that the recording answered.
+    /// Number of questions that the recording answered.
     pub from_recording: u64,
-    /// Questions that a live instance answered.
+    /// Number of questions that a live instance answered.
     pub live: u64,
-    /// Fresh instances that were made.
+    /// Number of fresh instances that were created.
     pub instances: u64,
-    /// Answers that were played again to bring them to where others stood.
+    /// Number of answers that were replayed to bring fresh instances to a position.
     pub played_again: u64,
 }
 
 /// Number of paths that ended.
 #[derive(Debug, Serialize)]
 pub struct Paths {
-    /// Ended by the program.
+    /// Number of paths that the program ended.
     pub completed: u64,
-    /// Ended for another reason, such as a limit.
+    /// Number of paths that ended for another reason, such as a limit.
     pub partial: u64,
 }
 
 /// Shares of the search space; they sum to 1.
 #[derive(Debug, Serialize)]
 pub struct Weights {
-    /// Explored.
+    /// The explored share.
     pub finished: f64,
-    /// Still to be explored.
+    /// The share still to be explored.
     pub pending: f64,
-    /// Given up.
+    /// The share that was given up.
     pub unknown: f64,
-    /// Not explored because an analysis did not want it.
+    /// The share that was not explored because an analysis pruned it.
     #[serde(skip_serializing_if = "is_zero")]
     pub pruned: f64,
-    /// Combinations of states that are no worlds: more faults happen in them than may in a world.
+    /// The share of combinations of states that are no worlds, because they contain more faults
+    /// than a world may.
     #[serde(skip_serializing_if = "is_zero")]
     pub excluded: f64,
 }
@@ -263,26 +266,26 @@ fn is_zero(weight: &f64) -> bool {
 /// Coverage of the program.
 #[derive(Debug, Serialize)]
 pub struct CoverageTotals {
-    /// Source lines with code.
+    /// Number of source lines with code.
     pub lines: usize,
-    /// Source lines executed.
+    /// Number of executed source lines.
     pub lines_covered: usize,
-    /// Functions with code.
+    /// Number of functions with code.
     pub functions: usize,
-    /// Functions executed, in part at least.
+    /// Number of functions that were at least partly executed.
     pub functions_covered: usize,
-    /// Instructions of the user's code.
+    /// Number of instructions of the user's code.
     pub instructions: u64,
-    /// Those that were executed.
+    /// Number of these instructions that were executed.
     pub instructions_covered: u64,
-    /// Code segments.
+    /// Number of code segments.
     pub segments: usize,
-    /// Code segments executed.
+    /// Number of executed code segments.
     pub segments_covered: usize,
 }
 
 impl CoverageTotals {
-    /// The totals of line coverage and of segment marks.
+    /// Computes the totals of line coverage and of segment marks.
     pub fn of(line_coverage: &LineCoverage, segments: &[u8]) -> CoverageTotals {
         let (lines_covered, lines) = line_coverage.totals();
         let (functions_covered, functions) = line_coverage.function_totals();
@@ -316,38 +319,38 @@ type RunFile = (&'static str, fn(&Summary) -> Result<Vec<u8>>);
 
 /// The formats of a run's results, one row each, in the order of writing.
 const RUN_FILES: &[RunFile] = &[
-    // The most important one comes first: the disk may be full.
+    // The most important file comes first, because the disk may be full.
     (SUMMARY, |summary| Ok(serde_json::to_vec_pretty(summary)?)),
     (COVERAGE, |summary| {
         Ok(summary.line_coverage.to_lcov().into_bytes())
     }),
 ];
 
-/// A difference of two builds as `summary.json` lists it.
+/// A difference of two builds in the form in which `summary.json` lists it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DifferenceEntry {
-    /// What differs: the end, the exit status, standard output, standard error, files.
+    /// The aspects that differ: the end, the exit status, standard output, standard error, files.
     pub aspects: Vec<String>,
     /// How the build under test ends.
     pub new: String,
     /// How the other build ends.
     pub old: String,
-    /// Its folder, relative to the folder of the run.
+    /// The folder of the difference, relative to the folder of the run.
     pub dir: String,
     /// The verdict of the native replay on both builds; `null` if it was not replayed.
     pub confirmed: Option<String>,
-    /// Why it was not confirmed.
+    /// The reason why the difference was not confirmed.
     pub confirmed_reason: Option<String>,
 }
 
 impl DifferenceEntry {
-    /// One line for people.
+    /// Returns one line for people.
     pub fn text(&self) -> String {
         let aspects = self.aspects.join(", ");
         format!("{aspects}: this build {}, the other {}", self.new, self.old)
     }
 
-    /// The builds are seen to differ by their ends or output.
+    /// Returns whether the builds differ visibly, in their ends or output.
     pub(crate) fn is_seen_at_end(&self) -> bool {
         self.aspects
             .iter()

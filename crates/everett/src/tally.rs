@@ -1,4 +1,4 @@
-//! What native runs of a world met, over all of its runs. Must not know how runs are made.
+//! Totals over all native runs of a world. Must not know how runs are made.
 
 use everett_linux::never_injected;
 use everett_native::WorldRun;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::native_world::NativeWorld;
 
-/// What the kernel model refused or ignored in native runs.
+/// An operation that the kernel model refused or ignored in native runs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct NativeUnsupported {
     /// The host, in a world.
@@ -15,26 +15,26 @@ pub struct NativeUnsupported {
     pub host: Option<String>,
     /// The system call.
     pub call: String,
-    /// What was asked for.
+    /// The requested operation.
     pub what: String,
 }
 
-/// What happened in runs, besides their ends.
+/// Totals over runs, besides their ends.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// System calls.
+    /// Number of system calls.
     pub calls: u64,
-    /// What was refused or ignored.
+    /// Operations that were refused or ignored.
     pub unsupported: BTreeSet<NativeUnsupported>,
-    /// Limits that were reached, by their options.
+    /// Limits that were reached, by the names of their options.
     pub limits_hit: BTreeSet<&'static str>,
     warnings: BTreeSet<String>,
-    /// Names of faults of the scenario that happened.
+    /// Names of faults of the scenario that occurred.
     fired: BTreeSet<String>,
     /// Failures that were injected, by host.
     failures: BTreeMap<String, BTreeSet<String>>,
     packets: u64,
-    /// A run came to its own end.
+    /// Whether a run reached its own end.
     has_ended: bool,
 }
 
@@ -68,7 +68,7 @@ impl Tally {
         self.has_ended |= seen.is_over;
     }
 
-    /// Faults of the scenario and failures of calls that happened in no run.
+    /// Returns the faults of the scenario and failures of calls that occurred in no run.
     pub(crate) fn never_fired(&self, world: &NativeWorld) -> Vec<String> {
         let faults = world.context.iter().flat_map(|around| around.faults());
         let mut never: Vec<String> = faults
@@ -83,14 +83,14 @@ impl Tally {
         never
     }
 
-    /// What the kernel model warns of, and what makes runs without findings say little.
+    /// Returns warnings of the kernel model, and reasons why runs without findings say little.
     pub(crate) fn warnings(&self, world: &NativeWorld) -> BTreeSet<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(self.world_warning(world));
         warnings
     }
 
-    /// A warning about the world as a whole, if there is one.
+    /// Returns a warning about the world as a whole, if there is one.
     pub(crate) fn world_warning(&self, world: &NativeWorld) -> Option<String> {
         let hosts = world.hosts.len();
         let is_silent = self.packets == 0 && self.has_ended;
@@ -98,7 +98,7 @@ impl Tally {
     }
 }
 
-/// The warning about a world whose hosts never reach each other.
+/// Returns the warning about a world whose hosts never reach each other.
 pub(crate) fn no_packets(hosts: usize) -> String {
     format!(
         "no packet was sent between the {hosts} hosts: do their programs use the addresses of the scenario?"

@@ -1,5 +1,5 @@
-//! Events and results in two forms that front ends share: lines of JSON
-//! for programs, and text for people.
+//! Events and results in two forms that front ends share: lines of JSON for programs, and text for
+//! people.
 
 use everett_engine::{Finding, principal};
 use everett_report::counted;
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::events::{Event, Progress, WorldProgress};
 use crate::summary::{Comparison, DifferenceEntry, ResumeFrom, Summary, WorldFigures};
 
-/// Most names of a list that are shown.
+/// Maximum number of names of a list that are shown.
 const MOST_SHOWN: usize = 10;
 
-/// An event as a line of JSON, if it is of interest to programs that follow a search.
+/// Formats an event as a line of JSON, if it is of interest to programs that follow a search.
 pub fn json_line(event: &Event<'_>) -> Option<String> {
     let value = match event {
         Event::Progress(progress) => progress_json(progress),
@@ -42,8 +42,8 @@ fn difference_json(entry: &DifferenceEntry) -> serde_json::Value {
     })
 }
 
-/// The last event of a run. A JSON value holds no number of worlds
-/// above 64 bits, but JSON text does.
+/// Formats the last event of a run. It is built as text, because a JSON value cannot hold numbers
+/// of worlds above 64 bits.
 fn end_json(summary: &Summary) -> String {
     let summary = serde_json::to_string(summary).unwrap_or_else(|_| "null".to_owned());
     format!("{{\"event\":\"end\",\"summary\":{summary}}}")
@@ -73,7 +73,7 @@ fn progress_json(progress: &Progress) -> serde_json::Value {
     }
 }
 
-/// The progress of a search in a line.
+/// Formats the progress of a search as a line.
 pub fn progress_text(progress: &Progress) -> String {
     let seconds = progress.elapsed.as_secs_f64();
     let rate = short(progress.instructions_per_second);
@@ -97,7 +97,7 @@ pub fn progress_text(progress: &Progress) -> String {
     }
 }
 
-/// The summary of a search as lines of text; `folder` contains its results.
+/// Formats the summary of a search as lines of text; `folder` contains its results.
 pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     let mut lines = Vec::new();
     lines.push(totals(summary));
@@ -134,7 +134,7 @@ pub fn summary_text(summary: &Summary, folder: &Path) -> String {
     lines.join("\n")
 }
 
-/// Faults that never fired, as a line of text.
+/// Formats faults that never fired as a line of text.
 pub fn never_fired_text(never: &[String]) -> Option<String> {
     let shown = never[..never.len().min(MOST_SHOWN)].join(", ");
     let more = never.len().saturating_sub(MOST_SHOWN);
@@ -177,7 +177,7 @@ fn totals(summary: &Summary) -> String {
     }
 }
 
-/// The result of the comparison of two builds, as text.
+/// Formats the result of the comparison of two builds.
 pub fn comparison_text(against: &Comparison) -> String {
     match (against.equivalent, against.pairs_different) {
         (true, _) => "equivalent: the builds do the same on all inputs".to_owned(),
@@ -192,8 +192,8 @@ pub fn comparison_text(against: &Comparison) -> String {
     }
 }
 
-/// Worlds at whose end hosts wait for ever that end in others, or all hosts do. A
-/// server that only waits is none.
+/// Describes worlds in which hosts wait forever that end in other worlds, or in which all hosts
+/// wait. A server that waits in all worlds does not count.
 fn stalled_text(world: &WorldFigures) -> Option<String> {
     let WorldFigures {
         worlds,
@@ -215,7 +215,7 @@ fn stalled_text(world: &WorldFigures) -> Option<String> {
     ))
 }
 
-/// A number with a unit.
+/// Formats a number with a unit.
 fn short(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{:.1} G", n / 1e9),

@@ -1,5 +1,5 @@
-//! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file holds the trace
-//! of that host alone. Owns the lookup of traces below a folder.
+//! Traces of worlds as files. A program is a world of one host, [`HOST`]; its file contains the
+//! trace of that host alone. Owns the lookup of traces below a folder.
 
 use everett_engine::{Trace, TraceEnd, TraceInput, WorldFinding};
 use everett_report::{KTest, dtest_files};
@@ -16,7 +16,7 @@ pub(crate) const INVARIANT: &str = "invariant";
 /// The part of a file name that marks a trace as it was before shrinking.
 const ORIGINAL: &str = "original";
 
-/// The trace of the other build, where two differ.
+/// The file of the other build's trace, for a difference of two builds.
 pub(crate) const AGAINST: &str = "against.trace";
 
 /// A trace of a world: inputs and choices of every host.
@@ -24,7 +24,8 @@ pub(crate) const AGAINST: &str = "against.trace";
 pub struct WorldTrace {
     /// Traces of hosts, by host name.
     pub hosts: BTreeMap<String, Trace>,
-    /// The finding that the trace leads to, if any. The trace of a program has it in its end.
+    /// The finding that the trace leads to, if any. The trace of a program has its finding in its
+    /// end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Wrong>,
     /// The seed of the hosts' random bytes, if the scenario does not fix it.
@@ -38,7 +39,7 @@ pub struct WorldTrace {
 /// A finding in a world.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Wrong {
-    /// The host that the finding is on.
+    /// The host of the finding.
     pub host: String,
     /// The kind of the finding.
     pub kind: String,
@@ -47,7 +48,7 @@ pub struct Wrong {
 }
 
 impl WorldTrace {
-    /// The trace of a program.
+    /// Creates the trace of a program.
     pub fn of_program(trace: Trace) -> WorldTrace {
         WorldTrace {
             is_program: true,
@@ -55,7 +56,7 @@ impl WorldTrace {
         }
     }
 
-    /// The traces of the hosts of a world without a finding.
+    /// Creates the trace of a world without a finding from the traces of its hosts.
     pub fn of_hosts(hosts: BTreeMap<String, Trace>) -> WorldTrace {
         WorldTrace {
             hosts,
@@ -65,7 +66,7 @@ impl WorldTrace {
         }
     }
 
-    /// The trace of a finding.
+    /// Creates the trace of a finding.
     pub fn of(found: &WorldFinding, is_program: bool) -> WorldTrace {
         WorldTrace {
             finding: (!is_program).then(|| Wrong::of(found)),
@@ -88,7 +89,7 @@ impl WorldTrace {
             .with_context(|| format!("{} is not a trace of a world", path.display()))
     }
 
-    /// The contents of its file.
+    /// Returns the contents of the trace's file.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         match self.hosts.get(HOST).filter(|_| self.is_program) {
             Some(trace) => serde_json::to_vec(trace),
@@ -97,23 +98,23 @@ impl WorldTrace {
         .unwrap_or_default()
     }
 
-    /// The name of its file, without folders.
+    /// Returns the name of the trace's file, without folders.
     pub(crate) fn file(&self, stem: &str) -> String {
         let extension = if self.is_program { "trace" } else { "world" };
         format!("{stem}.{extension}")
     }
 
-    /// The name of the file that keeps it beside the shrunk one.
+    /// Returns the name of the file that keeps the trace beside the shrunk one.
     pub(crate) fn original_file(&self, stem: &str) -> String {
         self.file(&format!("{stem}.{ORIGINAL}"))
     }
 
-    /// The trace of a host; empty if there is none.
+    /// Returns the trace of a host; empty if there is none.
     pub(crate) fn host(&self, name: &str) -> Trace {
         self.hosts.get(name).cloned().unwrap_or_default()
     }
 
-    /// The end of the host that the finding is on, or of a program.
+    /// Returns the end of the host of the finding, or of a program.
     pub(crate) fn end(&self) -> Option<&TraceEnd> {
         let host = match &self.finding {
             Some(wrong) => &wrong.host,
@@ -122,12 +123,12 @@ impl WorldTrace {
         self.hosts.get(host)?.end.as_ref()
     }
 
-    /// Whether it says how it ends.
+    /// Returns whether the trace records how it ends.
     pub(crate) fn has_end(&self) -> bool {
         !self.is_program || self.end().is_some()
     }
 
-    /// The kind of the finding that it ends in.
+    /// Returns the kind of the finding in which the trace ends.
     pub(crate) fn kind(&self) -> Option<&str> {
         match &self.finding {
             Some(wrong) => Some(&wrong.kind),
@@ -136,7 +137,7 @@ impl WorldTrace {
         }
     }
 
-    /// Whether it ends in a finding, or in a signal that a program does not expect.
+    /// Returns whether the trace ends in a finding, or in a signal that a program does not expect.
     pub(crate) fn is_finding(&self) -> bool {
         let is_killed = || self.end().is_some_and(|end| end.signal.is_some());
         self.kind().is_some() || (self.is_program && is_killed())
@@ -144,12 +145,12 @@ impl WorldTrace {
 }
 
 impl Wrong {
-    /// Whether the finding has this kind and message.
+    /// Returns whether the finding has this kind and message.
     pub fn is(&self, kind: &str, message: &str) -> bool {
         self.kind == kind && self.message == message
     }
 
-    /// The finding of a search.
+    /// Creates the description of a search's finding.
     pub fn of(found: &WorldFinding) -> Wrong {
         Wrong {
             host: found.host.clone(),
@@ -159,14 +160,14 @@ impl Wrong {
     }
 }
 
-/// Whether it is a distributed test, which has the inputs of its hosts and
-/// does not say what else happens.
+/// Returns whether a file is a distributed test, which contains the inputs of its hosts and no
+/// other choices.
 pub(crate) fn is_dtest(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "dtest")
 }
 
-/// The inputs of the hosts of a `.dtest`, which lie in files beside it.
+/// Reads the inputs of the hosts of a `.dtest`, which are in files beside it.
 fn of_dtest(path: &Path, text: &str) -> Result<WorldTrace> {
     let mut hosts = BTreeMap::new();
     for (host, name) in dtest_files(text) {
@@ -200,12 +201,12 @@ pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
     serde_json::from_slice(&text).with_context(|| format!("{} is not a trace", path.display()))
 }
 
-/// The folder of the run and the traces that `path` denotes.
+/// Returns the folder of the run and the traces that `path` denotes.
 pub(crate) fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((run_of(path)?, traces_below(path)?))
 }
 
-/// The folder of the run that contains `path`.
+/// Returns the folder of the run that contains `path`.
 pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
     if path.join("args.json").exists() {
         return Ok(path.to_owned());
@@ -223,7 +224,7 @@ pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The trace itself, or the only trace below a folder.
+/// Returns the trace itself, or the only trace below a folder.
 pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
     match traces_below(path)?.as_slice() {
         [one] => Ok(one.clone()),
@@ -236,7 +237,7 @@ pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The trace itself, or all traces below a folder, without the originals of shrunk traces.
+/// Returns the trace itself, or all traces below a folder, without the originals of shrunk traces.
 pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -251,7 +252,7 @@ pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if path.is_dir() {
-                // These folders hold files of the guest, which may have any name.
+                // These folders contain files of the guest, which may have any name.
                 if name != "fs" && !name.ends_with(".fs") {
                     folders.push(path);
                 }
@@ -264,11 +265,11 @@ pub(crate) fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(traces)
 }
 
-/// Whether a file name is that of a trace of a program or a world, and not that of
-/// the original of a shrunk trace.
+/// Returns whether a file name is that of a trace of a program or a world, and not that of the
+/// original of a shrunk trace.
 fn is_trace(name: &str) -> bool {
     match name.rsplit_once('.') {
-        // It is one of another build.
+        // This is the trace of another build.
         Some(_) if name == AGAINST => false,
         Some((stem, "trace" | "world")) => !stem.ends_with(&format!(".{ORIGINAL}")),
         _ => false,
@@ -279,7 +280,7 @@ fn is_trace(name: &str) -> bool {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Ending {
-    /// As the trace says.
+    /// The trace ended as it records.
     Same,
     /// The path of a program ended differently.
     Path {
@@ -312,5 +313,5 @@ pub type HostEnd = (
     Option<TraceEnd>,
 );
 
-/// The traces of a difference: that of the build under test, and that of the other one.
+/// The traces of a difference: of the build under test, and of the other one.
 pub(crate) type Differing = [Trace; 2];

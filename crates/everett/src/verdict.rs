@@ -1,5 +1,5 @@
-//! The verdict of a native replay about a trace, and the build that it holds for.
-//! Must not know how replays work.
+//! The verdict of a native replay about a trace, and the build for which it holds. Must not know
+//! how replays work.
 
 use everett_toolchain::Checks;
 
@@ -15,7 +15,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The name in `summary.json`.
+    /// Returns the name in `summary.json`.
     pub fn name(&self) -> &'static str {
         match self {
             Verdict::Confirmed => "confirmed",
@@ -24,7 +24,7 @@ impl Verdict {
         }
     }
 
-    /// Why the trace is not confirmed.
+    /// Returns why the trace was not confirmed.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Verdict::Confirmed => None,
@@ -38,7 +38,7 @@ impl Verdict {
 pub(crate) struct Build(pub(crate) Option<Checks>);
 
 impl Build {
-    /// Its name in `summary.json`.
+    /// Returns the name of the build in `summary.json`.
     pub(crate) fn name(self) -> &'static str {
         self.0.map_or("plain", Checks::name)
     }
@@ -53,10 +53,10 @@ impl std::fmt::Display for Build {
     }
 }
 
-/// What the native programs say about a finding.
+/// The result of replaying a finding natively.
 #[derive(Copy, Clone)]
 pub(crate) enum Natively<'v> {
-    /// They were not asked, and why.
+    /// The finding was not replayed, for this reason.
     NotTried(&'static str),
     /// The verdict, and the build that confirms it.
     Tried(&'v Verdict, Option<Build>),

@@ -1,5 +1,5 @@
-//! Resolves the variables that a scenario watches (paths of variable and
-//! field names) to data of a program.
+//! Resolves the variables that a scenario watches (paths of variable and field names) to data of a
+//! program.
 
 use everett_engine::WorldHost;
 use everett_ir::Module;
@@ -22,7 +22,7 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    /// The watches of a scenario on a host that starts with a program.
+    /// Returns the watches of a scenario on a host that starts with a program.
     pub(crate) fn watches(
         &mut self,
         setup: &HostSetup,
@@ -42,7 +42,7 @@ impl Modules {
         Ok(watches)
     }
 
-    /// The variables of a host's first program that are symbolic when it starts.
+    /// Returns the variables of a host's first program that are symbolic when it starts.
     pub(crate) fn variables(
         &mut self,
         setup: &HostSetup,

@@ -1,6 +1,6 @@
-//! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts.
-//! This module turns them into a scenario, which is then explored like any other.
-//! Must not know how it is explored.
+//! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts. This module
+//! turns them into a scenario, which is then explored like any other. Must not know how it is
+//! explored.
 
 pub(crate) mod text;
 
@@ -21,7 +21,7 @@ const SETUP: &str = "klee_net_host_setup";
 /// The file name of the generated scenario.
 const WORLD: &str = "world.toml";
 
-/// Whether a program can boot a world.
+/// Returns whether a program can boot a world.
 pub(crate) fn boots(images: &[Image]) -> bool {
     let programs = images.iter().take(1).map(Image::program);
     let mut needed = programs.flat_map(|program| &program.externals);
@@ -37,12 +37,12 @@ pub(crate) struct SetUp {
 }
 
 impl SetUp {
-    /// The name of the host.
+    /// Returns the name of the host.
     pub(crate) fn name(&self) -> &str {
         &self.setup.own.name
     }
 
-    /// A description of its inputs.
+    /// Returns a description of the path's inputs.
     fn inputs(&self) -> String {
         let inputs = self.trace.inputs.iter();
         let inputs: Vec<String> = inputs
@@ -54,8 +54,8 @@ impl SetUp {
         }
     }
 
-    /// The trace that the host of the world starts from. Its weight and
-    /// counters restart with the world.
+    /// Returns the trace from which the host of the world starts. Its weight and counters restart
+    /// with the world.
     fn begin(&self) -> Trace {
         let pending = self.trace.pending.clone().unwrap_or_default();
         Trace {
@@ -83,7 +83,7 @@ pub(crate) struct Booted {
 }
 
 impl Booted {
-    /// Checks that the paths form a world; the error says why they do not and what to do.
+    /// Checks that the paths form a world. The error says why they do not, and what to do.
     fn check(&self) -> Result<()> {
         if self.stopped != Stopped::Finished {
             bail!(
@@ -129,7 +129,7 @@ impl Booted {
         Ok(())
     }
 
-    /// The error for paths on which something was found before they became hosts.
+    /// Returns the error message for paths with findings before they became hosts.
     pub(crate) fn after_findings(&self) -> String {
         format!(
             "no world is explored: something is wrong before all hosts are set up ({} stand at {SETUP}). Repair that first",
@@ -145,7 +145,7 @@ fn names(hosts: &[SetUp]) -> String {
     names.join(", ")
 }
 
-/// All routers. Declarations of several paths under one name must agree.
+/// Returns all routers. Declarations of several paths under one name must agree.
 fn routers(hosts: &[SetUp]) -> Result<Vec<&Machine>> {
     let mut routers: Vec<(&Machine, &str)> = Vec::new();
     for host in hosts {
@@ -169,7 +169,7 @@ fn routers(hosts: &[SetUp]) -> Result<Vec<&Machine>> {
 
 /// The world of a program, from which the scenario is generated.
 pub(crate) struct World<'w> {
-    /// Hosts in the order in which they start.
+    /// Hosts, in the order of their starts.
     pub hosts: Vec<&'w SetUp>,
     /// Routers.
     pub routers: Vec<&'w Machine>,
@@ -199,13 +199,13 @@ impl<'w> World<'w> {
     }
 }
 
-/// The file name of a host's trace.
+/// Returns the file name of a host's trace.
 pub(crate) fn begin_file(host: &str) -> String {
     format!("{host}.begin")
 }
 
-/// Writes the scenario of the world that a program boots, and the traces that its hosts begin
-/// with. Returns the spec of its run.
+/// Writes the scenario of the world that a program boots, and the traces from which its hosts
+/// start. Returns the spec of its run.
 pub(crate) fn write_world(args: &RunSpec, folder: &Folder, booted: &Booted) -> Result<RunSpec> {
     let world = World::of(booted)?;
     let scenario = folder.path().join(WORLD);

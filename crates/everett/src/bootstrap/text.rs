@@ -15,7 +15,7 @@ use crate::layers::Mount;
 use crate::options::{OPTIONS, ScenarioKey};
 use crate::spec::RunSpec;
 
-/// The text of the scenario.
+/// Returns the text of the scenario.
 pub(crate) fn world_text(args: &RunSpec, world: &World<'_>) -> Result<String> {
     let program = args.native_programs();
     let program = absolute(program.first().ok_or_else(no_program)?)?;
@@ -53,8 +53,8 @@ fn no_program() -> Error {
     Error::Program("there is no program".to_owned())
 }
 
-/// Refuses tables of hosts, networks and routers: the program declares these, and
-/// TOML allows each table only once.
+/// Refuses tables of hosts, networks and routers: the program declares these, and TOML allows each
+/// table only once.
 fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     for (line, number) in said.lines().zip(1..) {
         let Some(name) = line.trim_start().strip_prefix('[') else {
@@ -73,8 +73,8 @@ fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     Ok(())
 }
 
-/// When a host starts: servers one after the other, each when those before it are blocked, and
-/// behind them all others together.
+/// Returns when a host starts: servers one after the other, each when the previous ones are
+/// blocked, and after them all others together.
 fn start(before: Option<&&SetUp>, host: &SetUp) -> &'static str {
     match before {
         None => "0ms",
@@ -93,7 +93,7 @@ fn host_text(host: &SetUp, keys: &[String], start: &str, text: &mut String) -> R
     place("host", &host.setup.own, text)
 }
 
-/// The keys that give a host the options of a program.
+/// Returns the keys that give a host the options of a program.
 fn host_keys(host: &HostSpec) -> Result<String> {
     let mut text = String::new();
     let mut key = |name: &str, value: String| {
@@ -141,12 +141,12 @@ fn host_keys(host: &HostSpec) -> Result<String> {
     Ok(text)
 }
 
-/// A quoted string. JSON's escapes mean the same in TOML.
+/// Returns a quoted string. JSON's escapes mean the same in TOML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A key, quoted if necessary.
+/// Returns a key, quoted if necessary.
 fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !name.is_empty() && name.bytes().all(is_bare) {
@@ -155,7 +155,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A quoted path.
+/// Returns a quoted path.
 fn quoted_path(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(path) => Ok(quoted(path)),
@@ -174,7 +174,7 @@ fn quoted_bytes(bytes: &[u8]) -> Result<String> {
     }
 }
 
-/// An array.
+/// Formats an array.
 fn list(items: impl IntoIterator<Item = String>) -> String {
     let items: Vec<String> = items.into_iter().collect();
     format!("[{}]", items.join(", "))
@@ -185,7 +185,7 @@ fn subnet_of(subnet: &Subnet) -> Result<Prefix> {
     prefix.ok_or_else(|| Error::Boot("an address has a prefix that is too long".to_owned()))
 }
 
-/// Networks with at least one machine, and the subnets of the addresses there.
+/// Writes the networks with at least one machine, and the subnets of the addresses there.
 fn networks(world: &World<'_>, text: &mut String) -> Result<()> {
     let hosts = world.hosts.iter().map(|host| &host.setup.own);
     let machines = hosts.chain(world.routers.iter().copied());
@@ -218,7 +218,7 @@ fn networks(world: &World<'_>, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// The place of a host or router in the network.
+/// Writes the interfaces and routes of a host or router.
 fn place(what: &str, machine: &Machine, text: &mut String) -> Result<()> {
     let name = key(&machine.name);
     let routes: Result<Vec<String>> = machine.routes.iter().map(route).collect();
@@ -245,7 +245,7 @@ fn route(route: &Route) -> Result<String> {
     Ok(format!("{to} = {}", quoted(&route.via.to_string())))
 }
 
-/// The arguments of the program and its environment.
+/// Returns the arguments of the program and its environment.
 fn words(args: &RunSpec) -> Result<String> {
     let config = host_config(args.program(), args.arguments(), &args.host.env)?;
     let mut text = String::new();
@@ -303,7 +303,7 @@ fn variable(variable: &Argument) -> Result<String> {
     }
 }
 
-/// The absolute form of a path.
+/// Returns the absolute form of a path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("{} is not a path", path.display()))
 }

@@ -24,20 +24,20 @@ use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::{HOST, WorldTrace, one_trace, read_trace, run_of};
 
-/// Which trace to export.
+/// The trace to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExportSpec {
     /// The folder of a finding, or a trace.
     pub path: PathBuf,
-    /// Requires a world, whose network the script builds with namespaces.
+    /// Whether the trace must be one of a world, whose network the script builds with namespaces.
     pub netns: bool,
 }
 
 /// A shell script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Script {
-    /// Its text.
+    /// The text of the script.
     pub text: String,
 }
 
@@ -51,7 +51,7 @@ impl Script {
     }
 }
 
-/// Contents longer than this are written in base64.
+/// Maximum size of contents that are printed; longer ones are written in base64.
 const LONGEST_PRINTED: usize = 300;
 
 /// Exports a finding as a script.
@@ -83,7 +83,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
     Ok(Script { text })
 }
 
-/// A one-line title of the finding.
+/// Returns a one-line title of the finding.
 fn title_of(path: &Path, trace: &Trace) -> String {
     let beside = path.with_file_name("finding.txt");
     let text = match path.ends_with("finding.trace") {
@@ -103,7 +103,7 @@ fn title_of(path: &Path, trace: &Trace) -> String {
     }
 }
 
-/// Refuses traces with choices that only Everett can make happen.
+/// Refuses traces with choices that only Everett can reproduce.
 fn forbid_deviations(trace: &Trace) -> Result<()> {
     let deviates = |choice: &&TraceChoice| choice.picked > 0 && !choice.site.is_about_inputs();
     if let Some(choice) = trace.choices.iter().find(deviates) {
@@ -134,15 +134,15 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-/// Inputs and choices of a trace, handed out in the order in which the
-/// host asks for them at its start.
+/// Inputs and choices of a trace, returned in the order in which the host requests them at its
+/// start.
 pub(crate) struct Given {
     inputs: Vec<TraceInput>,
     choices: BTreeMap<ChoiceSite, VecDeque<u32>>,
 }
 
 impl Given {
-    /// The inputs and choices of a trace.
+    /// Returns the inputs and choices of a trace.
     pub(crate) fn of(trace: &Trace) -> Given {
         let mut choices: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
@@ -160,8 +160,8 @@ impl Given {
         queue.and_then(VecDeque::pop_front).unwrap_or(0)
     }
 
-    /// The next input with a name. If a name is requested again, its
-    /// inputs carry a number after the name.
+    /// Returns the next input with a name. If a name is requested again, its inputs have a number
+    /// appended to the name.
     pub(crate) fn input(&mut self, name: &str) -> Result<Vec<u8>> {
         let is_same = |input: &TraceInput| match input.name.strip_prefix(name) {
             Some("") => true,
@@ -176,7 +176,7 @@ impl Given {
         }
     }
 
-    /// What a process reads from standard input.
+    /// Returns the bytes that a process reads from standard input.
     fn stdin(&mut self, stdin: &Stdin) -> Result<Vec<u8>> {
         Ok(match stdin {
             Stdin::Symbolic { .. } => self.input("stdin")?,
@@ -185,8 +185,8 @@ impl Given {
         })
     }
 
-    /// The inputs that the program requests by its own calls, as a file that its native build
-    /// reads; `None` if there are none.
+    /// Returns the inputs that the program requests by its own calls, as a file that its native
+    /// build reads; `None` if there are none.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
         // Packets come from other hosts.
         let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
@@ -199,7 +199,7 @@ impl Given {
         (!test.objects.is_empty()).then(|| test.to_bytes())
     }
 
-    /// A string: the bytes of an input up to the first NUL.
+    /// Returns a string: the bytes of an input up to the first NUL.
     fn string(&mut self, name: &str, most: u32) -> Result<Vec<u8>> {
         let mut bytes = self.input(name)?;
         bytes.truncate(most as usize);
@@ -208,7 +208,8 @@ impl Given {
         Ok(bytes)
     }
 
-    /// Strings of the command line or the environment, in the order in which the host makes them.
+    /// Returns the strings of the command line or the environment, in the order in which the host
+    /// creates them.
     pub(crate) fn strings(
         &mut self,
         arguments: &[Argument],
@@ -245,7 +246,7 @@ impl Given {
         Ok(strings)
     }
 
-    /// The initial contents of a regular file.
+    /// Returns the initial contents of a regular file.
     fn contents(&mut self, spec: &FileSpec) -> Result<Vec<u8>> {
         let name = spec.path.rsplit(|byte| *byte == b'/').next();
         let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
@@ -268,7 +269,7 @@ impl Given {
     }
 }
 
-/// A path of a guest relative to the program's start directory; `None` if it lies elsewhere.
+/// Returns a path of a guest relative to the program's start directory; `None` if it is elsewhere.
 fn below_start(path: &[u8], cwd: &[u8]) -> Option<Vec<u8>> {
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let start = Path::new(std::ffi::OsStr::from_bytes(cwd));
@@ -282,7 +283,7 @@ fn below_start(path: &[u8], cwd: &[u8]) -> Option<Vec<u8>> {
     inside.then(|| path.as_os_str().as_bytes().to_vec())
 }
 
-/// Whether the real machine has the same file at the same path.
+/// Returns whether the real machine has the same file at the same path.
 fn is_here(spec: &FileSpec, contents: &[u8]) -> bool {
     let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
     match &spec.contents {
@@ -294,7 +295,7 @@ fn is_here(spec: &FileSpec, contents: &[u8]) -> bool {
     }
 }
 
-/// The whole script.
+/// Returns the whole script.
 fn script(
     run: &RunSpec,
     host: &HostConfig,
@@ -343,10 +344,10 @@ fn script(
     Ok(text)
 }
 
-/// What the exit codes of scripts mean.
+/// A description of the exit codes of scripts.
 pub(crate) const EXIT_CODES: &str = "Exit code 1: it happened, 0: it did not, 2: that cannot be said, or the script failed, 3: interrupted.";
 
-/// The build of a program on which a replay was decided, as an absolute path.
+/// Returns the build of a program on which a replay was decided, as an absolute path.
 pub(crate) fn build_of(program: &Path, replayed: &Replayed) -> Result<PathBuf> {
     let program = match replayed.confirming_checks() {
         Some(checks) => everett_toolchain::checked_path(program, checks),
@@ -355,7 +356,7 @@ pub(crate) fn build_of(program: &Path, replayed: &Replayed) -> Result<PathBuf> {
     Ok(std::path::absolute(program)?)
 }
 
-/// What confirms a finding, in a line.
+/// Describes what confirms a finding, in a line.
 pub(crate) fn confirmed_by(replayed: &Replayed) -> String {
     match (replayed.confirmed_on(), replayed.verdict.reason()) {
         (Some(build), _) => format!("Confirmed on {build}."),
@@ -370,19 +371,19 @@ pub(crate) fn confirmed_by(replayed: &Replayed) -> String {
 pub(crate) struct HostStart<'s> {
     /// The host.
     pub host: &'s HostConfig,
-    /// Its inputs and choices.
+    /// The inputs and choices of the host.
     pub trace: &'s Trace,
-    /// The folder for standard input and the inputs that the program asks for.
+    /// The folder for standard input and for inputs that the program requests.
     pub folder: &'s str,
     /// The program, as a word of the shell.
     pub program: &'s str,
-    /// The command line that the file of inputs names.
+    /// The command line in the file of inputs.
     pub words: Vec<String>,
 }
 
 impl HostStart<'_> {
-    /// Creates files and inputs, and makes the program with its arguments and environment the
-    /// positional parameters. Returns what further processes of the host start with.
+    /// Creates files and inputs, and sets the positional parameters to the program with its
+    /// arguments and environment. Returns the start parameters of further processes of the host.
     pub(crate) fn write<'f>(
         self,
         files: impl Iterator<Item = &'f FileSpec>,
@@ -426,13 +427,13 @@ impl HostStart<'_> {
     }
 }
 
-/// What a further process of a host starts with.
+/// The start parameters of a further process of a host.
 pub(crate) struct ProcessStart {
-    /// Its command line, program name first.
+    /// The command line of the process, program name first.
     pub args: Vec<Vec<u8>>,
-    /// Its environment.
+    /// The environment of the process.
     pub env: Vec<Vec<u8>>,
-    /// What it reads from standard input.
+    /// The bytes that the process reads from standard input.
     pub stdin: Vec<u8>,
 }
 
@@ -441,25 +442,25 @@ const NEVER_ENDS: i32 = 124;
 /// The exit statuses of checked builds at an error: SIGABRT of the runtime, and traps.
 const CHECKED: [i32; 3] = [134, 132, 133];
 
-/// What the runtime of checked builds prints at an error.
+/// A pattern of the message that the runtime of checked builds prints at an error.
 const CHECKED_MESSAGE: &str = "^everett: .* at address .*, by the instruction before ";
 
-/// How a shell sees that something happened.
+/// The signs by which a shell recognises that the finding occurred.
 pub(crate) struct Sign {
-    /// The exit statuses that show it.
+    /// The exit statuses that show the finding.
     pub statuses: Vec<i32>,
-    /// A basic regular expression for `grep`: a line of standard error that shows it; and what it
-    /// shows.
+    /// A basic regular expression for `grep` of a line of standard error that shows the finding,
+    /// with a description.
     pub message: Option<(String, &'static str)>,
-    /// Programs can go on as if nothing had happened, on checked builds, too.
+    /// Whether programs can continue as if nothing had happened, even on checked builds.
     pub is_survivable: bool,
 }
 
-/// Findings that programs can survive: Everett sees them by its breakpoints.
+/// Findings that programs can survive: Everett detects them with breakpoints.
 const SURVIVABLE: [&str; 3] = ["overflow", "undefined-shift", "bad-jump"];
 
 impl Sign {
-    /// The sign of this end of a path, on a build with these checks.
+    /// Returns the signs of this end of a path, on a build with these checks.
     pub(crate) fn of(end: Option<&TraceEnd>, checks: Option<Checks>) -> Sign {
         let finding = end.and_then(|end| end.finding.as_deref());
         let never_ends =
@@ -482,8 +483,8 @@ impl Sign {
             statuses.sort_unstable();
             statuses.dedup();
         }
-        // A panic of a thread does not end the program, and an error of a child not its parent, so
-        // their messages are the sign.
+        // A panic of a thread does not end the program, and an error of a child does not end its
+        // parent, so their messages are the sign.
         let message = match finding {
             Some("panic") => Some((panic_message(end), "a panic")),
             Some(_) if is_checked => {
@@ -498,12 +499,13 @@ impl Sign {
         }
     }
 
-    /// A shell cannot see it.
+    /// Returns whether a shell cannot recognise the finding.
     pub(crate) fn is_unseen(&self) -> bool {
         self.statuses.is_empty() && self.message.is_none()
     }
 
-    /// The commands that decide whether it happened, by `$status` and the file of standard error.
+    /// Writes the commands that decide whether the finding occurred, by `$status` and the file of
+    /// standard error.
     pub(crate) fn write(&self, subject: &str, stderr: &str, text: &mut String) {
         let patterns: Vec<String> = self.statuses.iter().map(i32::to_string).collect();
         if !patterns.is_empty() {
@@ -538,9 +540,9 @@ impl Sign {
     }
 }
 
-/// What Rust prints at a panic, at one of the places of a stack: which of them it names
-/// depends on where the panic says that its callers are to blame. The place may be
-/// missing if none of them is the user's.
+/// Returns a pattern of the message that Rust prints at a panic, at one of the locations of a
+/// stack: which of them it names depends on which callers the panic blames. The location may be
+/// missing if none of them is in the user's code.
 fn panic_message(end: Option<&TraceEnd>) -> String {
     let frames = end.map_or(&[][..], |end| &end.stack);
     let is_whole = frames.iter().any(|frame| !frame.is_library());
@@ -556,7 +558,7 @@ fn panic_message(end: Option<&TraceEnd>) -> String {
     }
 }
 
-/// Runs the program and checks how it ends.
+/// Writes the commands that run the program and check how it ends.
 fn finish(text: &mut String, sign: &Sign) {
     if sign.statuses == [NEVER_ENDS] {
         text.push_str("set -- timeout 10 \"$@\"\n");
@@ -576,7 +578,7 @@ fn finish(text: &mut String, sign: &Sign) {
     sign.write("", "$folder/stderr", text);
 }
 
-/// Creates a file of the host.
+/// Writes the commands that create a file of the host.
 pub(crate) fn write_file(
     text: &mut String,
     spec: &FileSpec,
@@ -618,7 +620,7 @@ pub(crate) fn write_file(
     Ok(())
 }
 
-/// Writes bytes into a file, whose name is a shell word.
+/// Writes the command that stores bytes in a file, whose name is a shell word.
 pub(crate) fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
     if bytes.len() <= LONGEST_PRINTED {
         let _ = writeln!(text, "printf '{}' > {file}", octal(bytes));
@@ -631,7 +633,7 @@ pub(crate) fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
     text.push_str("END\n");
 }
 
-/// Adds a word to the command.
+/// Writes the command that appends a word to the positional parameters.
 pub(crate) fn add_word(text: &mut String, bytes: &[u8]) {
     let plain = bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
     let _ = if plain {
@@ -646,13 +648,13 @@ pub(crate) fn add_word(text: &mut String, bytes: &[u8]) {
     };
 }
 
-/// Bytes quoted as a shell word.
+/// Quotes bytes as a shell word.
 fn word(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Bytes for the first argument of `printf`, in single quotes.
+/// Encodes bytes for the first argument of `printf`, in single quotes.
 fn octal(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {

@@ -21,10 +21,10 @@ use crate::session::Session;
 use crate::spec::{BuildSpec, RunSpec};
 use crate::trace::WorldTrace;
 
-/// How long the script waits for the host that the finding is on, in seconds.
+/// The time for which the script waits for the host of the finding, in seconds.
 const WAITS: u32 = 10;
 
-/// The script for a world.
+/// Returns the script for a world.
 pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<String> {
     let trace = WorldTrace::read(path, false)?;
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
@@ -85,7 +85,7 @@ impl Loss {
     }
 }
 
-/// The losses that a script can reproduce, and descriptions of the faults that it cannot.
+/// Returns the losses that a script can reproduce, and descriptions of the faults that it cannot.
 fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<String>) {
     let (mut losses, mut beyond) = (Vec::new(), Vec::new());
     let mut counts: BTreeMap<(&str, &str, u16), usize> = BTreeMap::new();
@@ -117,7 +117,8 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
     (losses, beyond)
 }
 
-/// Whether a non-default choice concerns neither inputs nor packets; messages cover the latter.
+/// Returns whether a choice is not the default and concerns neither inputs nor packets, which
+/// messages cover.
 fn deviates(choice: &TraceChoice) -> bool {
     let site = &choice.site;
     let is_told = site.is_about_inputs() || matches!(site, ChoiceSite::PacketFault { .. });
@@ -171,7 +172,8 @@ fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String], replayed: &Repla
     text
 }
 
-/// Creates namespaces for hosts and routers, bridges for networks, and veth pairs between them.
+/// Writes the commands that create namespaces for hosts and routers, bridges for networks, and veth
+/// pairs between them.
 fn network(topology: &Topology, text: &mut String) {
     text.push_str("namespace $p-net\n");
     for (at, network) in topology.networks().iter().enumerate() {
@@ -263,7 +265,8 @@ fn connect(
     }
 }
 
-/// Starts the programs of a host in the background once the earlier ones wait.
+/// Writes the commands that start the programs of a host in the background once the earlier ones
+/// wait.
 fn start(
     number: usize,
     (host, checks): (&NativeHost, Option<Checks>),
@@ -314,7 +317,8 @@ fn start(
     Ok(())
 }
 
-/// Waits for the host that the finding is on, or for all hosts, and reports how they ended.
+/// Writes the commands that wait for the host of the finding, or for all hosts, and report how they
+/// ended.
 fn finish(world: &NativeWorld, trace: &WorldTrace, checks: Option<Checks>, text: &mut String) {
     let _ = writeln!(
         text,
@@ -328,7 +332,7 @@ fn finish(world: &NativeWorld, trace: &WorldTrace, checks: Option<Checks>, text:
     let at = found.and_then(|wrong| world.hosts.iter().position(|host| host.name == wrong.host));
     if let Some(at) = at {
         let _ = writeln!(text, "ended $job{at}\nwrong=$status");
-        // Another process of the host may have been the one that a signal ended.
+        // The signal may have ended another process of the host.
         for other in 0..world.hosts[at].config.host.others.len() {
             let _ = writeln!(
                 text,

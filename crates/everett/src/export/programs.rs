@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use super::{ProcessStart, add_word, below_start, word, write_contents};
 use crate::error::{Result, bail};
 
-/// The build of a program with these checks, if there is one, as an absolute path.
+/// Returns the build of a program with these checks, if there is one, as an absolute path.
 pub(super) fn build_with(program: &Path, checks: Option<Checks>) -> Result<PathBuf> {
     let checked = checks.map(|checks| everett_toolchain::checked_path(program, checks));
     let build = checked.filter(|checked| checked.exists());
     Ok(std::path::absolute(build.as_deref().unwrap_or(program))?)
 }
 
-/// Puts the programs that `execve` can start where the host finds them: below its start directory.
-/// `natives` has the native programs by image.
+/// Writes the commands that copy the programs that `execve` can start to where the host finds them:
+/// below its start directory. `natives` has the native programs by image.
 pub(super) fn place(
     host: &HostConfig,
     natives: &[PathBuf],
@@ -53,8 +53,8 @@ pub(super) fn place(
     Ok(())
 }
 
-/// Makes a further process of a host the positional parameters, in its working
-/// directory; its input is in `stdin`.
+/// Writes the commands that set the positional parameters to a further process of a host, in its
+/// working directory; its input is in `stdin`.
 pub(super) fn further_process(
     (host, other): (&HostConfig, &ProcessConfig),
     program: &Path,

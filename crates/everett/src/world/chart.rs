@@ -9,7 +9,7 @@ use std::fmt::Write;
 use crate::capture::capture;
 use crate::finding::stack_text;
 
-/// All files about messages: a text, a sequence chart, and a packet capture for each host.
+/// Returns all files about messages: a text, a sequence chart, and a packet capture for each host.
 pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<NamedFile> {
     let names: Vec<String> = topology
         .hosts()
@@ -29,7 +29,7 @@ pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<N
     files
 }
 
-/// The messages as text, one line each.
+/// Formats the messages as text, one line each.
 fn text(messages: &[Message]) -> String {
     let widths = messages.iter();
     let width = widths.map(|one| one.from.len().max(one.to.len())).max();
@@ -65,8 +65,8 @@ fn picture(names: &[String], messages: &[Message]) -> String {
     sequence_chart(names, &arrows)
 }
 
-/// The final state of each host, as text. The finding itself tells the injected
-/// failures of the host that it is on.
+/// Formats the final state of each host as text. Injected failures of the host of the finding are
+/// omitted, because the finding itself contains them.
 pub(crate) fn host_status_text(host_status: &[HostStatus], own: &str) -> String {
     let mut text = String::new();
     for host in host_status {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::error::{Context, Error, Result};
 
-/// The invariants of a scenario.
+/// Parses the invariants of a scenario.
 pub(crate) fn invariants(disk: &dyn Disk, scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
     let mut all = Vec::new();
     for check in &scenario.checks {
@@ -55,12 +55,12 @@ pub(crate) struct Confirming<'c> {
     /// The message of the finding to look for; `None` accepts any violation.
     message: Option<&'c str>,
     arena: Arena,
-    /// Why invariants could not be evaluated.
+    /// Reasons why invariants could not be evaluated.
     pub(crate) failures: BTreeSet<String>,
 }
 
 impl<'c> Confirming<'c> {
-    /// Looks only for the violation with this message; without a message, for any violation.
+    /// Creates a check for the violation with this message; without a message, for any violation.
     pub(crate) fn new(
         invariants: &'c [Arc<Invariants>],
         message: Option<&'c str>,
@@ -73,7 +73,7 @@ impl<'c> Confirming<'c> {
         }
     }
 
-    /// The message of an invariant that is violated while the world runs.
+    /// Returns the message of an invariant that is violated while the world runs.
     pub(crate) fn look(
         &mut self,
         moment: CheckTrigger,
@@ -87,7 +87,7 @@ impl<'c> Confirming<'c> {
         }
     }
 
-    /// The message of an invariant that is violated at the end of the world.
+    /// Returns the message of an invariant that is violated at the end of the world.
     pub(crate) fn look_back(&mut self, histories: &[(String, History)]) -> Option<String> {
         let hosts: Vec<(&String, &ExposedData)> = histories
             .iter()

@@ -1,5 +1,5 @@
-//! Tests of worlds as `.dtest` files: a test in KLEE's format for each
-//! host, and a file that composes them.
+//! Tests of worlds as `.dtest` files: a test in KLEE's format for each host, and a file that
+//! composes them.
 
 use everett_engine::{Trace, WorldHost};
 use everett_linux::Argument;
@@ -18,7 +18,7 @@ pub(crate) struct Tests {
 }
 
 impl Tests {
-    /// The shared parts for a scenario.
+    /// Creates the shared parts for a scenario.
     pub(crate) fn of(topology: &Topology, hosts: &[WorldHost]) -> Tests {
         Tests {
             topology: topology.clone(),
@@ -26,7 +26,7 @@ impl Tests {
         }
     }
 
-    /// The files of a test: `STEM.dtest`, and `STEM-HOST.ktest` for each host.
+    /// Returns the files of a test: `STEM.dtest`, and `STEM-HOST.ktest` for each host.
     pub(crate) fn files(&self, stem: &str, traces: &BTreeMap<String, Trace>) -> Vec<NamedFile> {
         let mut files = Vec::new();
         // A host that waits for earlier ones starts after all of them.
@@ -86,7 +86,7 @@ impl Tests {
     }
 }
 
-/// A word of the command line; the test itself holds the symbolic ones.
+/// Returns a word of the command line; the test itself contains the symbolic ones.
 fn word(argument: &Argument) -> String {
     match argument {
         Argument::Concrete(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -30,15 +30,15 @@ use crate::watched::Modules;
 
 /// The programs of a scenario, without duplicates.
 pub(crate) struct Programs<'d> {
-    /// Where they and all other files of the scenario lie.
+    /// The disk with the programs and all other files of the scenario.
     disk: &'d dyn Disk,
     paths: Vec<PathBuf>,
-    /// Names of their variables, read on demand.
+    /// Names of the programs' variables, read on demand.
     modules: Modules,
 }
 
 impl<'d> Programs<'d> {
-    /// None yet; they lie on this disk.
+    /// Creates an empty list of programs on this disk.
     pub(crate) fn on(disk: &'d dyn Disk) -> Programs<'d> {
         Programs {
             disk,
@@ -58,7 +58,7 @@ impl<'d> Programs<'d> {
         Ok(ImageId(number))
     }
 
-    /// Loads all programs, without functions that are replaced.
+    /// Loads all programs, without the functions that are replaced.
     pub(crate) fn load(
         &self,
         lowering: Lowering,
@@ -75,7 +75,7 @@ impl<'d> Programs<'d> {
     }
 }
 
-/// All hosts of a scenario, with random bytes from a seed.
+/// Returns all hosts of a scenario, with random bytes from a seed.
 pub(crate) fn hosts(
     (scenario, seed): (&Scenario, u64),
     programs: &mut Programs<'_>,
@@ -88,7 +88,7 @@ pub(crate) fn hosts(
         .collect()
 }
 
-/// All hosts of a scenario with native programs; image numbers count within a host.
+/// Returns all hosts of a scenario with native programs; image numbers count within a host.
 pub(crate) fn native_hosts(
     (scenario, seed): (&Scenario, u64),
     replaced: &ReplacedFunctions,
@@ -126,7 +126,7 @@ pub(crate) fn native_hosts(
     Ok(all)
 }
 
-/// The seed of a host's random bytes; it differs between hosts.
+/// Returns the seed of a host's random bytes; it differs between hosts.
 fn random_seed(seed: u64, host: HostIndex) -> u64 {
     seed ^ u64::from(host.0) << 32
 }
@@ -140,7 +140,7 @@ pub(crate) fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
     }
 }
 
-/// How the processes of a host must end, where the scenario expects something of them.
+/// Returns how the processes of a host must end, if the scenario expects something of them.
 fn expected(setup: &HostSetup) -> Vec<Expected> {
     let number = |number: Option<u8>| number.map(i32::from);
     let expected = |(at, process): (usize, &Process)| {
@@ -159,8 +159,8 @@ fn expected(setup: &HostSetup) -> Vec<Expected> {
     processes.filter_map(expected).collect()
 }
 
-/// Hosts of which the scenario says nothing must end: waiting for ever is
-/// a finding (`--check-deadlocks`).
+/// Requires that hosts without expectations end: waiting forever is a finding
+/// (`--check-deadlocks`).
 pub(crate) fn expect_ends(scenario: &mut Scenario) {
     let hosts = scenario.hosts.iter_mut();
     let silent = hosts.filter(|host| {
@@ -173,7 +173,7 @@ pub(crate) fn expect_ends(scenario: &mut Scenario) {
     }
 }
 
-/// The processes of a host: the first one and the others.
+/// Returns the processes of a host: the first one and the others.
 fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
     let Some(processes) = setup.processes.split_first() else {
         bail!(Usage, "host {} has no program", setup.name);
@@ -201,8 +201,8 @@ fn host(
     let mut start = start;
     let begin = match &setup.begin {
         Some(path) => {
-            // It runs alone from time zero to the point where it waits for its start, or begins
-            // with that when the hosts that it waits for are blocked.
+            // The host runs alone from time zero to the point where it waits for its start. If it
+            // waits for other hosts to block, it begins there.
             let at_ns = match &mut start {
                 StartTime::At(at_ns) => std::mem::take(at_ns),
                 StartTime::Blocked(_) => 0,
@@ -285,8 +285,8 @@ fn config(
     Ok(config)
 }
 
-/// A program as the scenario names it. What programs are told must not depend on where the scenario
-/// lies and from where it is run: a run is resumed and replayed from any folder.
+/// Returns a program's name as in the scenario. The arguments of programs must not depend on where
+/// the scenario is and from where it is run: a run is resumed and replayed from any folder.
 fn name_in(scenario: &Scenario, program: &Path) -> Vec<u8> {
     let path = program.as_os_str().as_bytes();
     let folder = scenario.folder.as_os_str().as_bytes();
@@ -316,7 +316,7 @@ fn arguments(scenario: &Scenario, process: &Process) -> Vec<Argument> {
         .collect()
 }
 
-/// The trace to where a host begins.
+/// Reads the trace to the point at which a host begins.
 fn begin_of(disk: &dyn Disk, path: &Path) -> Result<Trace> {
     let text = disk.read(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -380,7 +380,8 @@ fn files(disk: &dyn Disk, setup: &HostSetup, session: &Session) -> Result<Vec<Fi
     Ok(all)
 }
 
-/// The addresses that a host can reach: its own networks, the targets of its routes, and broadcast.
+/// Returns the addresses that a host can reach: its own networks, the targets of its routes, and
+/// broadcast.
 fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
     let here = topology.host(host);
     let mut routes = Vec::new();

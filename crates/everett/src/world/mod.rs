@@ -24,10 +24,10 @@ use crate::watched;
 use checks::invariants;
 use hosts::{Programs, expect_ends, hosts};
 
-/// Refuses parts of a scenario that the engine cannot explore yet;
-/// ignoring them silently would be wrong.
+/// Refuses parts of a scenario that the engine cannot explore yet; ignoring them silently would be
+/// wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
-    /// Worlds are numbered by which of them happen.
+    /// Maximum number of partitions: worlds are numbered by which of them occur.
     const MOST: usize = 62;
     if scenario.faults.world_faults().len() > MOST {
         bail!(Usage, "there are more than {MOST} partitions");
@@ -35,12 +35,12 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The exploration's configuration, and the programs.
+/// Creates the configuration of the exploration, and loads the programs.
 pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     prepare_from(&RealDisk, args, session)
 }
 
-/// The same with the files of any disk.
+/// Like [`prepare`], with the files of any disk.
 pub(crate) fn prepare_from(
     disk: &dyn Disk,
     args: &RunSpec,
@@ -76,7 +76,7 @@ pub(crate) fn prepare_from(
     Ok((config, images))
 }
 
-/// The planned faults of each host, if faults are planned.
+/// Returns the planned faults of each host, if faults are planned.
 fn plans(run: &RunSpec, hosts: &[WorldHost]) -> Vec<Plan> {
     let Some(planned) = &run.planned else {
         return Vec::new();
@@ -85,7 +85,7 @@ fn plans(run: &RunSpec, hosts: &[WorldHost]) -> Vec<Plan> {
     names.map(|name| plan_of(planned, name)).collect()
 }
 
-/// The network of a scenario in a run.
+/// Returns the network of a scenario in a run.
 pub(crate) fn network(scenario: &Scenario, run: &RunSpec) -> Network {
     Network {
         topology: scenario.topology.clone(),
@@ -95,7 +95,7 @@ pub(crate) fn network(scenario: &Scenario, run: &RunSpec) -> Network {
     }
 }
 
-/// The topology of a world.
+/// Returns the topology of a world.
 pub(crate) fn topology(config: &ExplorerConfig) -> Topology {
     let world = config.world.as_ref();
     world.map_or_else(Topology::default, |world| world.network.topology.clone())

@@ -1,5 +1,5 @@
-//! `mapping.csv` and `mapping.svg`: the number of states and dstates
-//! of a search of worlds over time.
+//! `mapping.csv` and `mapping.svg`: the number of states and dstates of a search of worlds over
+//! time.
 
 use everett_engine::Explorer;
 use everett_report::{Curve, Folder, Panel, plot};
@@ -10,11 +10,11 @@ use crate::session::Session;
 
 /// Columns of `mapping.csv`.
 const COLUMNS: &str = "seconds,virtual_seconds,states,virtual_states,dstates,states_total,forks,copied,united,memory_bytes\n";
-/// The longest interval between its rows; at the beginning they are denser.
+/// The longest interval between two rows; at the beginning, rows are denser.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 const LEAST_BETWEEN_SAMPLES: Duration = Duration::from_millis(1);
 
-/// A chart of `mapping.csv`.
+/// Draws a chart of `mapping.csv`.
 fn picture(samples: &str) -> String {
     let column = |name: &str| -> Vec<f64> {
         let at = COLUMNS
@@ -49,12 +49,12 @@ fn picture(samples: &str) -> String {
 /// Rows of `mapping.csv`.
 pub(crate) struct Samples {
     rows: String,
-    /// When the next row is due.
+    /// The time at which the next row is due.
     next: Duration,
 }
 
 impl Samples {
-    /// No rows yet.
+    /// Creates a table without rows.
     pub(crate) fn new() -> Samples {
         Samples {
             rows: COLUMNS.to_owned(),

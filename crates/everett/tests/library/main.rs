@@ -1,6 +1,6 @@
-//! The library in one process: what is found, told and written, also by several runs at once.
+//! The library in one process: findings, events and files, also of several concurrent runs.
 //!
-//! The harness is our own: the build tools call this program as their linker.
+//! The test harness is our own, because the build tools call this program as their linker.
 
 #[path = "../../examples/explore.rs"]
 #[allow(dead_code, reason = "its main is for the command line")]
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
-/// An empty folder of this name for a test.
+/// Returns an empty folder of this name for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -113,7 +113,7 @@ fn program(folder: &Path) -> RunSpec {
     RunSpec::new([program.into_os_string(), "--sym-stdin".into(), "5".into()])
 }
 
-/// A client and a server that a message can break.
+/// Returns a client and a server that a message can crash.
 fn scenario(folder: &Path) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fragile-parser");
     for name in ["client", "server"] {
@@ -131,7 +131,7 @@ fn into(spec: &RunSpec, out: PathBuf) -> RunSpec {
     }
 }
 
-/// All files of a run but those that are about time, memory and where it lies.
+/// Returns all files of a run except those about time, memory and its path.
 fn written(run: &RunResult) -> BTreeMap<PathBuf, Vec<u8>> {
     let measured = ["args.json", "summary.json", "mapping.csv", "mapping.svg"];
     let mut files = BTreeMap::new();
@@ -150,7 +150,7 @@ fn written(run: &RunResult) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// What a run found and counted, without what is measured.
+/// Returns the findings and counters of a run, without measurements.
 fn counted(run: &RunResult) -> serde_json::Value {
     let mut summary = serde_json::to_value(&run.summary).expect("JSON");
     let fields = summary.as_object_mut().expect("an object");
@@ -236,7 +236,7 @@ fn events() -> Result<(), Failed> {
     assert_eq!(paths, all.completed + all.partial);
     assert!(finished);
     assert_eq!(confirmed, 2);
-    // What is written can be worked on: followed, and made simpler again.
+    // Written traces can be followed, and shrunk again.
     let followed = everett::follow(&run.folder, &Session::new(), &mut Silent)?;
     assert_eq!((followed.different, followed.traces > 0), (0, true));
     let spec = everett::ShrinkSpec {
@@ -247,7 +247,7 @@ fn events() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Counts what happens. With `prunes`, it prunes the server when the symbolic packet arrives.
+/// Counts events. With `prunes`, it prunes the server when the symbolic packet arrives.
 #[derive(Default)]
 struct Analysis {
     forks: u32,
@@ -288,7 +288,7 @@ impl Listener for Analysis {
         let wanted = receiver.arena().constant(8, u64::from(b'S'));
         let is_set = receiver.arena().eq(byte, wanted);
         let is_other = receiver.arena().not(is_set);
-        // Nothing has been decided about the packet yet.
+        // The packet is not constrained yet.
         for condition in [is_set, is_other] {
             assert!(matches!(receiver.check(condition), Answer::Sat(_)));
         }
@@ -364,7 +364,7 @@ fn sent_away() -> Result<(), Failed> {
         let mut finished = explorer.statistics().finished.clone();
         let mut ended = explorer.statistics().paths_completed;
         for world in explorer.pending_worlds_up_to(usize::MAX) {
-            // As on another machine: all that is left of it is its text.
+            // As on another machine: only its text is available.
             let text = serde_json::to_string(&world)?;
             let world = serde_json::from_str(&text)?;
             let (part, stopped) = explore(Start::Pending(vec![world]), u32::MAX)?;
@@ -440,12 +440,12 @@ fn saving() -> Result<(), Failed> {
     let mut explorer = Explorer::new(&images, config.clone(), Start::Beginning)?;
     assert_eq!(explorer.run(&until.1, &mut &until), Stopped::Asked);
     let states = explorer.states();
-    // A checkpoint that is interrupted while the search goes on is none.
+    // A checkpoint that is interrupted while the search continues is not written.
     let path = folder.join("checkpoint-1.states");
     assert!(explorer.save(&path, false, &|| false)?.is_none());
     assert!(explorer.save(&path, false, &|| true)?.is_some());
     assert_eq!((explorer.unsaved(), explorer.states()), (0, states));
-    // The last one keeps what it can, and says what it cannot.
+    // The last checkpoint saves what it can, and reports what it cannot.
     let saved = explorer.save_last(&path, &|| false)?;
     let saved = saved.ok_or("a part is saved")?;
     let lost = explorer.unsaved();
@@ -484,7 +484,7 @@ fn saving_worlds() -> Result<(), Failed> {
     let mut all = explorer.statistics().finished.clone();
     all.add_sum(&explorer.pending_weight());
     assert!(all.is_one(), "{}", all.to_f64());
-    // A run without any time saves nothing and says so; it can be started again.
+    // A run without any time saves nothing and reports that; it can be started again.
     let mut spec = into(&spec, folder.join("out"));
     spec.max_time = Some(std::time::Duration::ZERO);
     let run = everett::explore(&spec, &Session::new(), &mut Silent)?;
@@ -501,7 +501,7 @@ fn saving_worlds() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A run that has too much in memory, and that is asked to stop when it looks.
+/// A run that exceeds its memory, and that is stopped when it checks.
 #[derive(Debug)]
 struct Full(Arc<AtomicBool>);
 
@@ -532,7 +532,7 @@ fn spilling() -> Result<(), Failed> {
             stop: Arc::default(),
         };
         let stopped = explorer.run(&session.stop, &mut rounds);
-        // Spilling may take long, and what is left of the time is for the last checkpoint.
+        // Spilling may take long, and the remaining time is for the last checkpoint.
         let (is_asked, spilled) = (stopped == Stopped::Asked, explorer.statistics().spilled);
         assert_eq!(
             (is_asked, spilled == 0),
@@ -575,7 +575,7 @@ fn interrupted() -> Result<(), Failed> {
         );
         explorer.statistics().paths_completed
     };
-    // As if the deadline passed at the first question: the solver answers none.
+    // As if the deadline passed at the first query: the solver answers none.
     let solver = Arc::new(AtomicBool::new(true));
     config.solver.stop = Some(solver.clone());
     let stop = Arc::new(AtomicBool::new(false));
@@ -591,7 +591,7 @@ fn interrupted() -> Result<(), Failed> {
     let mut all = counted.finished.clone();
     all.add_sum(&explorer.pending_weight());
     assert!(all.is_one(), "{}", all.to_f64());
-    // It goes on, also from a checkpoint, where the questions are asked again.
+    // The run continues, also from a checkpoint, where the queries are asked again.
     let path = folder.join("checkpoint-1.states");
     let saved = explorer
         .save(&path, false, &|| true)?
@@ -635,7 +635,7 @@ fn errors() -> Result<(), Failed> {
     Ok(())
 }
 
-/// `EVERETT_WRITE_DOCS=1 cargo test -p everett --test library` writes it anew.
+/// `EVERETT_WRITE_DOCS=1 cargo test -p everett --test library` writes the file again.
 fn rows_documented() -> Result<(), Failed> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let kinds = fs::read_to_string(docs.join("findings.md"))?;

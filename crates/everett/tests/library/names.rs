@@ -5,8 +5,8 @@ use everett::Error;
 use libtest_mimic::Failed;
 use std::fs;
 
-/// The kind of an error, as a caller would tell them apart: each payload
-/// has the type that is named here.
+/// Returns the kind of an error, as a caller would distinguish them: each payload has the type that
+/// is named here.
 fn kind(error: &Error) -> &'static str {
     fn is<T>(_payload: &T, kind: &'static str) -> &'static str {
         kind
@@ -38,28 +38,28 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// What is inside traces, findings and ends of paths. That this compiles is the test.
+/// The types inside traces, findings and ends of paths. That this compiles is the test.
 #[expect(dead_code, reason = "the compiler checks the types")]
 pub struct Named<'r> {
-    /// Of a finding.
+    /// The values of a finding.
     pub values: &'r [everett::ShownValue],
-    /// Of a finding.
+    /// The changed files of a finding.
     pub files: &'r [(everett::ChangedFile, Vec<u8>)],
-    /// Of a path that ended.
+    /// The ending of a path.
     pub ending: &'r everett::PathEnding,
-    /// Of a trace.
+    /// The answers of a trace.
     pub answers: &'r everett::SharedList<everett::TraceAnswer>,
-    /// Of a choice of a trace.
+    /// The site of a choice of a trace.
     pub site: &'r everett::ChoiceSite,
-    /// Of a summary.
+    /// The solver lines of a summary.
     pub lines: &'r [everett::SolverLine],
-    /// Of a native run.
+    /// The events of a native run.
     pub events: &'r [everett::NativeEvent],
 }
 
 #[expect(dead_code, reason = "the compiler checks the types")]
 impl<'r> Named<'r> {
-    /// The parts of results of several operations.
+    /// Collects these parts from results of several operations.
     pub fn of(
         (finding, end): (&'r everett::Finding, &'r everett::PathEnd),
         (trace, choice): (&'r everett::Trace, &'r everett::TraceChoice),
@@ -77,7 +77,7 @@ impl<'r> Named<'r> {
     }
 }
 
-/// What [`everett::prepare`] returns and an explorer takes.
+/// The result of [`everett::prepare`], which an explorer takes.
 pub type Prepared = (everett::engine::ExplorerConfig, Vec<everett::Image>);
 
 pub fn payloads() -> Result<(), Failed> {

@@ -1,5 +1,4 @@
-//! Values of specs that are not possible: every operation refuses them
-//! with an error that names the field.
+//! Impossible values of specs: every operation refuses them with an error that names the field.
 
 use everett::{Error, ExecSpec, HostSpec, NativeSpec, NoWatcher, RunSpec, Session, Silent};
 use libtest_mimic::Failed;
@@ -9,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The field that an error is about.
+/// Returns the field that an error names.
 fn field<T>(result: everett::Result<T>) -> Result<&'static str, Failed> {
     match result {
         Ok(_) => Err("the value is accepted".into()),
@@ -53,7 +52,7 @@ const OF_HOSTS: &[(&str, HostChange)] = &[
     ("fault", |host| {
         (host.faults, host.fault) = (1, vec!["raed".to_owned()])
     }),
-    // They have no effect without a number of failures.
+    // These have no effect without a number of failures.
     ("fault", |host| host.fault = vec!["read".to_owned()]),
     ("fault_regions", |host| host.fault_regions = true),
     ("fault_program", |host| {
@@ -114,7 +113,7 @@ pub fn refused() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fields that are not for this kind of run.
+/// Fields that do not apply to this kind of run.
 pub fn not_applicable() -> Result<(), Failed> {
     let session = Session::new();
     let mut run = RunSpec::new(["/nothing.toml"]);
@@ -175,7 +174,7 @@ pub fn no_flags() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What the table accepts as text is accepted as a value, and the other way round.
+/// Values that the table accepts as text are accepted as values of specs, and vice versa.
 pub fn as_text() -> Result<(), Failed> {
     let usual = RunSpec::new(["/nothing"]);
     usual.check()?;
@@ -211,7 +210,7 @@ pub fn as_text() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A console without input that shows nothing.
+/// A console without input that ignores output.
 struct Deaf;
 
 impl everett::Console for Deaf {
