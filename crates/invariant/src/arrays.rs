@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 const NOT_IN_RANGE: &str = "the index is out of range";
 
-// Types were checked before: a value has the type it is used as.
+// Types were checked before: a value has the type as which it is used.
 impl Evaluator<'_> {
     pub fn truth(&self, value: Value) -> Truth {
         match value {
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// The number of present elements.
+    /// Returns the number of present elements.
     fn size(&mut self, elements: &[Element]) -> Int {
         let arena = &mut *self.arena;
         elements.iter().fold(Int::Known(0), |size, element| {
@@ -122,7 +122,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Operations on an array.
+    /// Evaluates an operation on an array.
     pub fn array_operation(
         &mut self,
         operation: Operation,
@@ -160,7 +160,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether all elements are equal, or all are distinct.
+    /// Returns whether all elements are equal, or all are distinct.
     fn pairs(&mut self, elements: &[Element], equal: bool, span: Span) -> Result<Value, Stop> {
         let mut all = Truth::Known(true);
         for (i, a) in elements.iter().enumerate() {
@@ -219,7 +219,7 @@ impl Evaluator<'_> {
         Ok(Value::Int(extreme))
     }
 
-    /// The element at an index among the present ones.
+    /// Returns the element at an index among the present ones.
     fn element(&mut self, elements: &[Element], index: Int, span: Span) -> Result<Value, Stop> {
         let plain = elements
             .iter()
@@ -242,7 +242,7 @@ impl Evaluator<'_> {
         self.select(candidates, span, NOT_IN_RANGE)
     }
 
-    /// The value whose condition holds; at most one does. Fails if none does.
+    /// Returns the value whose condition holds; at most one does. Fails if none does.
     pub fn select(
         &mut self,
         mut candidates: Vec<(Truth, Value)>,
@@ -301,7 +301,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether two values of the same type are equal.
+    /// Returns whether two values of the same type are equal.
     pub fn equal(&mut self, a: &Value, b: &Value, span: Span) -> Result<Truth, Stop> {
         self.charge(a.size().min(b.size()), span)?;
         match (a, b) {
@@ -339,7 +339,7 @@ impl Evaluator<'_> {
         Ok(equal)
     }
 
-    /// For each element, the number of present elements before it.
+    /// Returns the number of present elements before each element.
     fn places(&mut self, elements: &[Element]) -> Vec<Int> {
         let mut before = Int::Known(0);
         let mut places = Vec::with_capacity(elements.len());

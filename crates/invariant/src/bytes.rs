@@ -162,7 +162,7 @@ impl Evaluator<'_> {
         )
     }
 
-    /// The bytes from an index up to another.
+    /// Returns the bytes from an index up to another.
     fn slice(&mut self, object: &Bytes, from: usize, to: Int, span: Span) -> Result<Value, Stop> {
         self.charge((object.bytes.len() - from) as u64, span)?;
         let before = to.less(Int::Known(from as i64), self.arena);
@@ -178,7 +178,7 @@ impl Evaluator<'_> {
         Ok(Value::Bytes(Bytes::with_length(bytes, length)))
     }
 
-    /// Whether bytes occur somewhere in others, or at their end.
+    /// Returns whether bytes occur somewhere in others, or at their end.
     fn search(
         &mut self,
         object: &Bytes,
@@ -200,7 +200,7 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// The bytes before the first zero.
+    /// Returns the bytes before the first zero.
     fn c_string(&mut self, object: &Bytes) -> Bytes {
         let mut inside = Truth::Known(true);
         let mut length = Int::Known(0);
@@ -220,7 +220,7 @@ impl Evaluator<'_> {
         Bytes::with_length(bytes, length)
     }
 
-    /// The nodes that a name can denote, each with its condition. Fails if there is none.
+    /// Returns the nodes that a name can denote, each with its condition. Fails if there is none.
     fn find_nodes(&mut self, name: &Value, span: Span) -> Result<Vec<(Truth, usize)>, Stop> {
         let name = self.bytes(name);
         if let Some(known) = name.known() {
@@ -272,7 +272,7 @@ impl Evaluator<'_> {
         Ok(Value::array(elements))
     }
 
-    /// Whether a state, given by number or name, has this name.
+    /// Returns whether a state, given by number or name, has this name.
     fn is_state(&mut self, state: &Value, name: &str) -> Truth {
         match state {
             Value::Int(number) => match name.parse::<i64>() {
@@ -288,8 +288,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The data exposed for a node, state and key. There may be several, depending on symbolic
-    /// bytes.
+    /// Returns the data exposed for a node, state and key. There may be several, depending on
+    /// symbolic bytes.
     pub fn lookup(
         &mut self,
         [node, state, key]: [&Value; 3],
@@ -329,7 +329,7 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// Data of the view; constant terms become known bytes.
+    /// Converts data of the view; constant terms become known bytes.
     fn shown(&mut self, data: &[Byte], span: Span) -> Result<Bytes, Stop> {
         self.charge(data.len() as u64, span)?;
         let bytes = data.iter().map(|byte| match byte {

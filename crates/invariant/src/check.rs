@@ -10,7 +10,7 @@ use crate::syntax::{self, File, Name, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How an invariant selects the data it observes.
+/// The functions that select the data that an invariant observes.
 #[derive(Debug)]
 pub(crate) struct Collect {
     pub nodes: FunctionId,
@@ -377,7 +377,7 @@ impl<'a> Body<'a> {
         Ok((ExprKind::Arithmetic(operation, a, b), Type::Int))
     }
 
-    /// Equality and `+`, whose operands have the same type.
+    /// Checks equality and `+`, whose operands have the same type.
     fn of_any_type(
         &mut self,
         operator: &str,
@@ -533,7 +533,7 @@ impl<'a> Body<'a> {
         ))
     }
 
-    /// A function of elements, and its result type.
+    /// Checks a function that is applied to elements. Returns it, and its result type.
     fn applied(
         &mut self,
         argument: &syntax::Expr,
@@ -568,7 +568,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// `a > b` is `!(a <= b)`, so that operands are evaluated from left to right.
+/// Converts `a > b` to `!(a <= b)`, so that operands are evaluated from left to right.
 fn greater(
     opposite: Comparison,
     a: Box<Expr>,
@@ -579,7 +579,7 @@ fn greater(
     Ok((ExprKind::Not(Box::new(Expr { kind, span })), Type::Bool))
 }
 
-/// Whether a block always returns.
+/// Returns whether a block always returns.
 fn returns(block: &[syntax::Statement]) -> bool {
     block.iter().any(|statement| match statement {
         syntax::Statement::Return(_) => true,

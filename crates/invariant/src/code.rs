@@ -62,7 +62,7 @@ pub(crate) enum ExprKind {
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
     Choose(Box<Expr>, Box<Expr>, Box<Expr>),
     Call(FunctionId, Vec<Expr>),
-    /// The first operand is the object of the operation.
+    /// An operation; the first operand is its object.
     Operation(Operation, Vec<Expr>),
     /// A function applied to each element of an array.
     Apply(Application, Box<Expr>, Applied),
@@ -92,7 +92,8 @@ pub(crate) enum Arithmetic {
 #[derive(Debug)]
 pub(crate) enum Applied {
     Function(FunctionId),
-    /// The body sees the enclosing variables: its parameter is one more slot of their function.
+    /// A lambda. Its body sees the enclosing variables: its parameter is one more slot of their
+    /// function.
     Lambda {
         slot: usize,
         body: Box<Expr>,
@@ -110,14 +111,14 @@ pub(crate) enum Application {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
-    // Of the world.
+    // Operations on the world.
     Nodes,
     NodeIndex,
     States,
     Keys,
     Has,
     Data,
-    // Of arrays.
+    // Operations on arrays.
     ArraySize,
     Element,
     Join,
@@ -127,7 +128,7 @@ pub(crate) enum Operation {
     Sum,
     Min,
     Max,
-    // Of data and strings.
+    // Operations on data and strings.
     BytesSize,
     ByteAt,
     Concat,

@@ -12,11 +12,11 @@ use crate::view::View;
 use everett_expr::{Arena, ExprId};
 use std::fmt;
 
-/// Maximal number of steps of one evaluation; each element, byte and operation counts.
+/// Maximum number of steps of one evaluation; each element, byte and operation counts.
 const MAX_STEPS: u64 = 2_000_000;
 
-/// Maximal nesting of expressions, blocks and calls: bounds the stack, and recursion that does not
-/// terminate.
+/// Maximum nesting of expressions, blocks and calls. It bounds the stack, and recursion that does
+/// not terminate.
 const MAX_DEPTH: usize = 600;
 
 /// The result of evaluating an invariant in a world.
@@ -44,7 +44,7 @@ pub struct Failure {
 pub struct EvalError {
     /// The kind of error.
     pub kind: EvalErrorKind,
-    /// The invariant.
+    /// The name of the invariant.
     pub invariant: String,
     /// The error message.
     pub message: String,
@@ -135,7 +135,7 @@ impl Stop {
 /// The variables of a call; unset ones have no value.
 type Frame = Vec<Option<Value>>;
 
-/// The condition under which a function has returned, and the value. `None`: never.
+/// The condition under which a function has returned, and the value. `None` if it never returns.
 type Flow = Option<(Truth, Value)>;
 
 pub(crate) struct Evaluator<'a> {
@@ -160,8 +160,8 @@ impl<'a> Evaluator<'a> {
         Ok(self.truth(holds))
     }
 
-    /// The data for all nodes, states and keys that the functions name. Combinations that no node
-    /// exposes are skipped.
+    /// Collects the data for all nodes, states and keys that the functions name. Combinations that
+    /// no node exposes are skipped.
     fn collect(&mut self, collect: &Collect, span: Span) -> Result<Value, Stop> {
         let nodes = self.call(collect.nodes, Vec::new(), span)?;
         let mut found = Vec::new();
@@ -269,7 +269,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// There is no value, because all branches failed.
+    /// Returns the error of an expression without a value, because all its branches failed.
     pub fn nothing<T>(&self, span: Span) -> Result<T, Stop> {
         let last = self.failures.last().map(|(_, stop)| stop.clone());
         Err(last.unwrap_or_else(|| Stop::undefined(span, "this has no value")))
@@ -300,7 +300,8 @@ impl<'a> Evaluator<'a> {
         })?;
         match flow {
             Some((_, value)) => Ok(value),
-            // Only if everything before failed: the checker ensures that all branches return.
+            // This happens only if everything before failed: the checker ensures that all branches
+            // return.
             None => self.nothing(span),
         }
     }
@@ -330,7 +331,8 @@ impl<'a> Evaluator<'a> {
         Ok(flow)
     }
 
-    /// Combines the return of one part with that of the next, for where the first did not return.
+    /// Combines the return of one part with that of the next part, which runs where the first did
+    /// not return.
     fn and_then(&mut self, first: Flow, next: Flow, span: Span) -> Result<Flow, Stop> {
         match (first, next) {
             (None, flow) | (flow, None) => Ok(flow),
@@ -419,7 +421,7 @@ impl<'a> Evaluator<'a> {
         Ok(Some((returned, value)))
     }
 
-    /// Takes the variables of another frame where a condition holds.
+    /// Replaces variables by those of another frame where a condition holds.
     fn merge_frames(
         &mut self,
         condition: Truth,
@@ -430,7 +432,7 @@ impl<'a> Evaluator<'a> {
         for (from, to) in from.iter().zip(frame) {
             *to = match (from, to.as_ref()) {
                 (Some(a), Some(b)) => Some(self.merge(condition, a, b, span)?),
-                // A variable of a block that has ended.
+                // This is a variable of a block that has ended.
                 (a, b) => a.as_ref().or(b).cloned(),
             };
         }
@@ -483,7 +485,7 @@ impl<'a> Evaluator<'a> {
             ExprKind::Bool(value) => Ok(Value::Bool(Truth::Known(*value))),
             ExprKind::Int(value) => Ok(Value::Int(Int::Known(*value))),
             ExprKind::Text(bytes) => Ok(Value::Bytes(Bytes::text(bytes))),
-            // A variable without a value is one whose block failed.
+            // The block of a variable without a value has failed.
             ExprKind::Local(slot) => frame[*slot].clone().map_or_else(|| self.nothing(span), Ok),
             ExprKind::Array(items) => self.array(frame, items),
             ExprKind::Not(a) => {
@@ -550,7 +552,8 @@ impl<'a> Evaluator<'a> {
         Ok(Value::array(elements.collect()))
     }
 
-    /// `&&` evaluates the right side if the left is true, `||` if it is false.
+    /// Evaluates `&&` or `||`. The right side of `&&` is evaluated if the left is true, that of
+    /// `||` if it is false.
     fn connective(
         &mut self,
         frame: &mut Frame,

@@ -5,7 +5,7 @@ use crate::parser::Parser;
 use crate::source::{SourceError, Span};
 use crate::syntax::{Expr, ExprKind, Type};
 
-/// Maximal height of an expression tree: bounds the stack of everything that walks it.
+/// Maximum height of an expression tree. It bounds the stack of everything that walks the tree.
 const MAX_HEIGHT: u32 = 100;
 
 /// Operators by precedence, weakest first.
@@ -23,7 +23,7 @@ const OPERATORS: [&[&str]; 10] = [
 ];
 
 impl Parser {
-    /// An expression of any kind.
+    /// Parses an expression of any kind.
     pub fn expression(&mut self) -> Result<Expr, SourceError> {
         self.nested(|parser| {
             let lambda = matches!(parser.peek(), Token::Word(_))
@@ -48,7 +48,7 @@ impl Parser {
         })
     }
 
-    /// `a implies b implies c` is `a implies (b implies c)`.
+    /// Parses an implication: `a implies b implies c` is `a implies (b implies c)`.
     fn implication(&mut self) -> Result<Expr, SourceError> {
         let left = self.operators(0)?;
         if !self.is_word("implies") {
@@ -59,7 +59,7 @@ impl Parser {
         binary("implies", left, right)
     }
 
-    /// Operators of at least this precedence.
+    /// Parses operators of at least this precedence.
     fn operators(&mut self, weakest: usize) -> Result<Expr, SourceError> {
         let mut left = self.unary()?;
         loop {
@@ -124,7 +124,7 @@ impl Parser {
         }
     }
 
-    /// Comma-separated expressions up to a closing sign.
+    /// Parses comma-separated expressions up to a closing sign.
     fn list(&mut self, close: &str, what: &str) -> Result<Vec<Expr>, SourceError> {
         let mut items = Vec::new();
         if self.accept(close) {
@@ -163,7 +163,7 @@ impl Parser {
         node(kind, span)
     }
 
-    /// An array of a type, a call or a name.
+    /// Parses an array of a type, a call or a name.
     fn word(&mut self) -> Result<Expr, SourceError> {
         let start = self.span();
         if let Some(kind) = self.type_word() {
@@ -179,7 +179,7 @@ impl Parser {
         node(ExprKind::Call { name, arguments }, span)
     }
 
-    /// `int[1, 2]`; `int[]` is empty; `int[][int[1]]` has arrays as elements.
+    /// Parses an array: `int[1, 2]`; `int[]` is empty; `int[][int[1]]` has arrays as elements.
     fn array(&mut self, start: Span, mut element: Type) -> Result<Expr, SourceError> {
         if !self.is_sign("[") {
             return Err(self.unexpected("`[` and the elements of an array after the type"));

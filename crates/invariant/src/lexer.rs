@@ -15,7 +15,7 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    /// Description for messages.
+    /// Returns a description for messages.
     pub fn describe(&self) -> String {
         match self {
             Token::Word(word) => format!("`{word}`"),
@@ -28,7 +28,7 @@ impl Token {
     }
 }
 
-/// Signs, longer ones first.
+/// All signs, longer ones first.
 const SIGNS: [&str; 35] = [
     "=>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "->", "::", "(", ")", "[", "]", "{", "}",
     ",", ";", ":", ".", "?", "!", "=", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~",
@@ -39,7 +39,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// All tokens of a text; the last one is `End`.
+/// Returns all tokens of a text; the last one is `End`.
 pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Span)>, SourceError> {
     let mut lexer = Lexer { source, at: 0 };
     let mut tokens = Vec::new();

@@ -79,7 +79,7 @@ fn read(source: &str) -> Result<Invariants, SourceError> {
 }
 
 impl Invariants {
-    /// All invariants.
+    /// Returns all invariants.
     pub fn iter(&self) -> std::slice::Iter<'_, Invariant> {
         self.all.iter()
     }
@@ -96,7 +96,7 @@ impl Invariants {
         }
     }
 
-    /// All times at which some invariant is evaluated.
+    /// Returns all times at which an invariant is evaluated.
     pub fn times(&self) -> impl Iterator<Item = u64> + '_ {
         let when = self.iter().flat_map(Invariant::when);
         when.filter_map(|when| match when {
@@ -105,12 +105,12 @@ impl Invariants {
         })
     }
 
-    /// Number of invariants.
+    /// Returns the number of invariants.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no invariants.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -126,22 +126,22 @@ impl<'a> IntoIterator for &'a Invariants {
 }
 
 impl Invariant {
-    /// Its name.
+    /// Returns the name of the invariant.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// When it is evaluated; `OnChange` by default.
+    /// Returns when the invariant is evaluated; `OnChange` by default.
     pub fn when(&self) -> &[When] {
         &self.when
     }
 
-    /// Its span in the text, from its annotations to its closing brace.
+    /// Returns the span of the invariant in the text, from its annotations to its closing brace.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// The location of its start.
+    /// Returns the location of the invariant's start.
     pub fn place(&self) -> SourceLocation {
         SourceLocation::of(&self.program.source, self.span)
     }

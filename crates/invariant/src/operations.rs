@@ -14,13 +14,13 @@ pub(crate) struct Signature {
 /// An argument of an operation.
 pub(crate) enum Argument {
     Of(Type),
-    /// Optional; 0 by default.
+    /// An optional offset; 0 by default.
     Offset,
     /// A state, by number or name.
     State,
 }
 
-/// The array operation with a function argument of this name.
+/// Returns the array operation with a function argument of this name.
 pub(crate) fn application(name: &str) -> Option<Application> {
     match name {
         "all" => Some(Application::All),
@@ -32,7 +32,7 @@ pub(crate) fn application(name: &str) -> Option<Application> {
     }
 }
 
-/// Operations of `sys`, for messages.
+/// The operations of `sys`, for messages.
 pub(crate) const SYS: &str = "nodes(), index(node), states(node), keys(node, state), \
     has(node, state, key), data(node, state, key)";
 
@@ -57,7 +57,7 @@ pub(crate) fn of_sys(name: &str) -> Option<Signature> {
     })
 }
 
-/// The operations of a type, for messages.
+/// Returns the operations of a type, for messages.
 pub(crate) fn names_of(kind: &Type) -> &'static str {
     match kind {
         Type::Bool | Type::Int => "none",

@@ -5,7 +5,7 @@ use crate::lexer::{Token, tokens};
 use crate::source::{SourceError, Span};
 use crate::syntax::{File, Function, InvariantItem, Name, Parameter, Statement, Type, When};
 
-/// Maximal nesting of blocks and expressions: bounds the parser's stack.
+/// Maximum nesting of blocks and expressions. It bounds the parser's stack.
 const MAX_NESTING: usize = 64;
 
 /// Words that cannot be names.
@@ -63,7 +63,7 @@ impl Parser {
         self.tokens[self.at].1
     }
 
-    /// The span of the last consumed token.
+    /// Returns the span of the last consumed token.
     pub fn previous(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].1
     }
@@ -121,7 +121,7 @@ impl Parser {
         Err(SourceError::new(span, message))
     }
 
-    /// A name that is not reserved; `what` describes it in messages.
+    /// Parses a name that is not reserved; `what` describes it in messages.
     pub fn name(&mut self, what: &str) -> Result<Name, SourceError> {
         let Token::Word(word) = self.peek() else {
             return Err(self.unexpected(what));
@@ -135,7 +135,7 @@ impl Parser {
         Ok(Name { text, span })
     }
 
-    /// Any word, also a reserved one: nothing else can follow a dot.
+    /// Parses any word, even a reserved one: nothing else can follow a dot.
     pub fn any_word(&mut self, what: &str) -> Result<Name, SourceError> {
         let Token::Word(word) = self.peek() else {
             return Err(self.unexpected(what));
@@ -145,7 +145,7 @@ impl Parser {
         Ok(Name { text, span })
     }
 
-    /// The type that the current word names, if any.
+    /// Returns the type that the current word names, if any.
     pub fn type_word(&self) -> Option<Type> {
         match self.peek() {
             Token::Word(word) => Type::named(word),
@@ -317,7 +317,7 @@ impl Parser {
         Ok(kind)
     }
 
-    /// Statements in braces, and the span of the closing brace.
+    /// Parses statements in braces. Returns them and the span of the closing brace.
     fn block(&mut self, what: &str) -> Result<(Vec<Statement>, Span), SourceError> {
         self.expect("{", &format!("before {what}"))?;
         self.nested(|parser| {

@@ -5,13 +5,13 @@ use crate::parser::Parser;
 use crate::source::{ParseError, SourceError};
 use std::fmt;
 
-/// A global variable and a path from it to a field. Resolving it needs debug information, and
-/// another crate does it.
+/// A global variable and a path from it to a field. Another crate resolves it with debug
+/// information.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FieldPath {
     /// The global variable, qualified by its scope if given: `function::name`.
     pub root: String,
-    /// The steps from there.
+    /// The steps from the variable.
     pub steps: Vec<FieldStep>,
 }
 

@@ -12,7 +12,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of one span to the end of another.
+    /// Returns the span from the start of this one to the end of another.
     pub(crate) fn to(self, other: Span) -> Span {
         Span {
             start: self.start,
@@ -35,7 +35,8 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// The location of a span. A span of several lines is shown to the end of its first line.
+    /// Returns the location of a span. A span of several lines is shown to the end of its first
+    /// line.
     pub(crate) fn of(source: &str, span: Span) -> SourceLocation {
         let start = floor(source, span.start);
         let end = floor(source, span.end).max(start);
@@ -52,7 +53,7 @@ impl SourceLocation {
     }
 }
 
-/// The last character boundary that is not past an offset.
+/// Returns the last character boundary that is not past an offset.
 fn floor(source: &str, offset: usize) -> usize {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {
@@ -62,7 +63,7 @@ fn floor(source: &str, offset: usize) -> usize {
 }
 
 impl fmt::Display for SourceLocation {
-    /// The line with its number, and carets below it.
+    /// Shows the line with its number, and carets below it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
@@ -93,7 +94,7 @@ impl ParseError {
     }
 }
 
-/// An error without its text.
+/// An error as a span, without the text of the source.
 #[derive(Debug)]
 pub(crate) struct SourceError {
     pub span: Span,

@@ -25,7 +25,7 @@ impl Type {
         }
     }
 
-    /// The type of arrays of it.
+    /// Returns the type of arrays of this type.
     pub fn array(self) -> Type {
         Type::Array(Box::new(self))
     }
@@ -55,8 +55,8 @@ pub enum When {
         /// Nanoseconds since the start of the world.
         time_ns: u64,
     },
-    /// At the end of a world it must have held at least once: at the end, or after a change of
-    /// data.
+    /// At the end of a world; the invariant must have held at least once, at the end or after a
+    /// change of data.
     Eventually,
 }
 
@@ -79,17 +79,18 @@ pub(crate) struct Function {
     pub result: Type,
     pub parameters: Vec<Parameter>,
     pub body: Vec<Statement>,
-    /// The closing brace, where a missing `return` is reported.
+    /// The span of the closing brace, where a missing `return` is reported.
     pub end: Span,
 }
 
-/// An invariant: a function with result `bool`, and the functions that select the data it observes.
+/// An invariant: a function with result `bool`, and the functions that select the data that it
+/// observes.
 #[derive(Debug)]
 pub(crate) struct InvariantItem {
-    /// Empty if not specified.
+    /// The times of evaluation; empty if not specified.
     pub when: Vec<When>,
     pub function: Function,
-    /// Functions that return nodes, states and keys.
+    /// The functions that return nodes, states and keys.
     pub collect: Option<[Name; 3]>,
     pub span: Span,
 }

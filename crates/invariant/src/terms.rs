@@ -6,7 +6,7 @@ use everett_expr::{Arena, ExprId};
 /// A byte of exposed data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Byte {
-    /// Its value.
+    /// A known byte.
     Known(u8),
     /// A term of width 8.
     Term(ExprId),
@@ -15,7 +15,7 @@ pub enum Byte {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Truth {
     Known(bool),
-    /// Of width 1, not constant.
+    /// A term of width 1, not constant.
     Term(ExprId),
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Truth {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Int {
     Known(i64),
-    /// Of width 64, not constant.
+    /// A term of width 64, not constant.
     Term(ExprId),
 }
 
@@ -54,7 +54,7 @@ impl Byte {
         }
     }
 
-    /// `self` if the condition holds, else `other`.
+    /// Returns `self` if the condition holds, else `other`.
     pub(crate) fn merge(self, condition: Truth, other: Byte, arena: &mut Arena) -> Byte {
         match condition {
             Truth::Known(true) => self,
@@ -144,7 +144,7 @@ impl Truth {
         }
     }
 
-    /// 1 or 0.
+    /// Returns 1 if the condition holds, else 0.
     pub fn widen(self, arena: &mut Arena) -> Int {
         match self {
             Truth::Known(value) => Int::Known(i64::from(value)),
@@ -210,7 +210,7 @@ impl Int {
         }
     }
 
-    /// The sum, and whether it overflows.
+    /// Returns the sum, and whether it overflows.
     pub fn add(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (sum, overflow) = a.overflowing_add(b);
@@ -228,7 +228,7 @@ impl Int {
         (Int::of(arena, sum), is_negative(arena, signs))
     }
 
-    /// The difference, and whether it overflows.
+    /// Returns the difference, and whether it overflows.
     pub fn subtract(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (difference, overflow) = a.overflowing_sub(b);
@@ -244,7 +244,7 @@ impl Int {
         (Int::of(arena, difference), is_negative(arena, signs))
     }
 
-    /// The product, and whether it overflows.
+    /// Returns the product, and whether it overflows.
     pub fn multiply(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (product, overflow) = a.overflowing_mul(b);
@@ -263,7 +263,8 @@ impl Int {
         (Int::of(arena, product), Truth::of(arena, overflow))
     }
 
-    /// Quotient or remainder, towards zero; the caller ensures that it is defined.
+    /// Returns the quotient or the remainder, rounded towards zero. The caller ensures that it is
+    /// defined.
     pub fn divide(self, other: Int, remainder: bool, arena: &mut Arena) -> Int {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let result = match remainder {
@@ -280,7 +281,7 @@ impl Int {
         Int::of(arena, result)
     }
 
-    /// An operation on the bits.
+    /// Applies an operation to the bits.
     pub fn bitwise(
         self,
         other: Int,
@@ -297,7 +298,7 @@ impl Int {
     }
 }
 
-/// The maximal unsigned value of a term.
+/// Returns the maximal unsigned value of a term.
 fn most(arena: &Arena, term: ExprId) -> u64 {
     arena.unsigned_range(term).1
 }
@@ -308,7 +309,7 @@ fn is_negative(arena: &mut Arena, term: ExprId) -> Truth {
     Truth::of(arena, negative)
 }
 
-/// The number in these bytes, least significant first; at most 8.
+/// Returns the number in at most 8 bytes, least significant first.
 pub(crate) fn number(bytes: &[Byte], signed: bool, arena: &mut Arena) -> Int {
     let width = 8 * bytes.len() as u32;
     let mut value = 0;

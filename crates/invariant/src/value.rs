@@ -40,7 +40,7 @@ impl Bytes {
         Bytes::new(bytes)
     }
 
-    /// Bytes whose length may be a term.
+    /// Creates bytes whose length may be a term.
     pub fn with_length(mut bytes: Vec<Byte>, length: Int) -> Bytes {
         if let Int::Known(known) = length {
             bytes.truncate(usize::try_from(known).unwrap_or(0));
@@ -49,7 +49,7 @@ impl Bytes {
         Bytes { bytes, length }
     }
 
-    /// The text, if all of it is known and valid.
+    /// Returns the text, if all of it is known and valid.
     pub fn known(&self) -> Option<String> {
         let Int::Known(_) = self.length else {
             return None;
@@ -67,7 +67,7 @@ impl Bytes {
 
     pub fn equals(&self, other: &Bytes, arena: &mut Arena) -> Truth {
         let mut equal = self.length.equals(other.length, arena);
-        // If the lengths are equal, what lies past the end is zero in both.
+        // If the lengths are equal, bytes past the end are zero in both.
         for (a, b) in self.bytes.iter().zip(other.bytes.iter()) {
             if equal == Truth::Known(false) {
                 break;
@@ -86,7 +86,7 @@ impl Bytes {
         Bytes::with_length(bytes, length)
     }
 
-    /// Whether the bytes of another value occur at an index.
+    /// Returns whether the bytes of another value occur at an index.
     pub fn has_at(&self, index: usize, other: &Bytes, arena: &mut Arena) -> Truth {
         let (end, _) = other.length.add(Int::Known(index as i64), arena);
         let mut all = end.less_or_equal(self.length, arena);
@@ -112,7 +112,7 @@ impl Value {
         Value::Array(Rc::new(elements))
     }
 
-    /// The cost of traversing the value once.
+    /// Returns the cost of traversing the value once.
     pub fn size(&self) -> u64 {
         match self {
             Value::Bool(_) | Value::Int(_) => 1,
@@ -121,7 +121,7 @@ impl Value {
         }
     }
 
-    /// `self` if the condition holds, else `other`, which has the same type.
+    /// Returns `self` if the condition holds, else `other`, which has the same type.
     pub fn merge(&self, condition: Truth, other: &Value, arena: &mut Arena) -> Value {
         match condition {
             Truth::Known(true) => return self.clone(),

@@ -1,4 +1,4 @@
-//! The view: what an invariant observes of a world.
+//! The view: the part of a world that an invariant observes.
 
 use crate::terms::Byte;
 use std::borrow::Cow;
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 /// process; its number is its index in the list. States are names; the numbers of the paper are
 /// decimal names: `1` is `"1"`.
 pub trait View {
-    /// The names of the nodes, each once.
+    /// Returns the names of the nodes, each once.
     fn nodes(&self) -> Vec<String>;
 
-    /// The states and keys for which a node exposes data, in a fixed order.
+    /// Returns the states and keys for which a node exposes data, in a fixed order.
     fn exposed(&self, node: usize) -> Vec<(String, String)>;
 
-    /// The data that a node exposes for a state and key, if any.
+    /// Returns the data that a node exposes for a state and key, if any.
     fn data(&self, node: usize, state: &str, key: &str) -> Option<Cow<'_, [Byte]>>;
 }
 
