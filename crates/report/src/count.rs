@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A count with its noun, in the singular or the plural: `1 path`, `2 paths`, `3 classes`.
+/// Returns a count with its noun, in the singular or the plural: `1 path`, `2 paths`, `3 classes`.
 pub fn counted(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
     let ending = match (count.as_str(), noun.ends_with('s')) {

@@ -14,18 +14,18 @@ pub type Address = (IpAddr, u8);
 pub struct TestInterface {
     /// Name of the network.
     pub network: String,
-    /// Its addresses.
+    /// The addresses of the interface.
     pub addresses: Vec<Address>,
 }
 
 /// A host or router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TestNode {
-    /// Its name.
+    /// The name of the host or router.
     pub name: String,
-    /// Its interfaces.
+    /// The interfaces of the host or router.
     pub interfaces: Vec<TestInterface>,
-    /// Its routes: destination and gateway.
+    /// The routes: destination and gateway.
     pub routes: Vec<(Address, IpAddr)>,
 }
 
@@ -34,9 +34,9 @@ pub struct TestNode {
 pub struct TestHost {
     /// The host.
     pub node: TestNode,
-    /// The file of its own test.
+    /// The file of the host's own test.
     pub file: String,
-    /// Whether it does not end by itself in this test.
+    /// Whether the host does not end by itself in this test.
     pub is_server: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct DTest {
 }
 
 impl DTest {
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn to_xml(&self) -> String {
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<test>\n");
         for network in &self.networks {
@@ -79,7 +79,7 @@ impl DTest {
     }
 }
 
-/// The names of the hosts of a `.dtest`, each with the file of its own test.
+/// Returns the names of the hosts of a `.dtest`, each with the file of its own test.
 pub fn dtest_files(xml: &str) -> Vec<(String, String)> {
     let nodes = xml.split("<node ").skip(1);
     let nodes = nodes.filter_map(|node| {
@@ -89,7 +89,7 @@ pub fn dtest_files(xml: &str) -> Vec<(String, String)> {
     nodes.collect()
 }
 
-/// The value of an attribute of a tag.
+/// Returns the value of an attribute of a tag.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let value = tag.split(&format!("{name}=\"")).nth(1)?.split('"').next()?;
     let marks = [

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct WriteError {
-    /// The path.
+    /// The path of the file.
     pub path: PathBuf,
     /// The cause.
     pub source: io::Error,
@@ -24,13 +24,13 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     }
 }
 
-/// The most bytes of a file that is read as a whole.
+/// Maximum size of a file that is read as a whole.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Reads a file that somebody names, or one of a run. It may come from anybody: something else than
-/// a file, like a pipe or a device, could block or go on for ever.
+/// Reads a file that a user names, or a file of a run. It may come from anybody: other kinds of
+/// files, such as pipes or devices, could block or never end.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    /// Whoever opens a pipe otherwise waits for its other end.
+    /// Prevents that opening a pipe waits for its other end.
     const O_NONBLOCK: i32 = 0o4000;
     let refuse = |kind, why| Err(io::Error::new(kind, why));
     // Opening a device may already change something.
@@ -54,34 +54,34 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a text, under the same conditions.
+/// Reads a text file, like [`read_file`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     String::from_utf8(read_file(path)?).map_err(invalid)
 }
 
-/// Bytes of the disk that are kept for the end of a run: summary and findings are small.
+/// Disk space that is reserved for the end of a run, in bytes: summary and findings are small.
 const RESERVE: usize = 1 << 20;
 
-/// The folder of a run. One process at a time has it; when that ends in
-/// whatever way, the system releases it.
+/// The folder of a run. Only one process can use it at a time. The system releases it when that
+/// process ends, in whatever way.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
     _lock: Arc<Lock>,
-    /// A file without a name that takes up space of the disk.
+    /// A file without a name that occupies disk space.
     reserve: Arc<Mutex<Option<File>>>,
 }
 
-/// A folder that is locked. It is unlocked here, and not only closed: a process that
-/// another thread is just starting has a copy of the descriptor until its `exec`, and a
-/// lock lasts as long as any copy is open.
+/// The lock of a folder. It is unlocked explicitly, and not only closed: a process that another
+/// thread is just starting has a copy of the descriptor until its `exec`, and a lock lasts as long
+/// as any copy is open.
 #[derive(Debug)]
 struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Where it fails, the end of the process unlocks it.
+        // If this fails, the end of the process releases the lock.
         let _ = self.0.unlock();
     }
 }
@@ -96,19 +96,19 @@ fn lock(path: &Path) -> Result<Lock, WriteError> {
                 io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to it");
             Err(failed(path)(source))
         }
-        // Some file systems of networks have no locks; the run is worth more than the lock.
+        // Some network file systems have no locks; the run matters more than the lock.
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(folder),
         Err(TryLockError::Error(error)) => Err(failed(path)(error)),
     }
 }
 
-/// Takes up space of the disk until the file is closed.
+/// Occupies disk space until the returned file is closed.
 fn reserve(folder: &Path) -> Result<File, WriteError> {
     let path = folder.join(format!(".reserve-{}", std::process::id()));
     let mut file = File::create(&path).map_err(failed(&path))?;
-    // Without a name it does not outlive the process.
+    // A file without a name does not outlive the process.
     fs::remove_file(&path).map_err(failed(&path))?;
-    // Zeros and not a hole: a hole takes no space.
+    // Zeros are written, because a hole occupies no space.
     file.write_all(&vec![0; RESERVE]).map_err(failed(folder))?;
     Ok(file)
 }
@@ -138,12 +138,12 @@ impl Folder {
         Ok(Folder {
             root: path.to_owned(),
             _lock: Arc::new(lock),
-            // Where there is no room for it, the run may still fit.
+            // If there is no space for the reserve, the run may still fit.
             reserve: Arc::new(Mutex::new(reserve(path).ok())),
         })
     }
 
-    /// Gives back the space of the disk that was kept for the end.
+    /// Frees the disk space that was reserved for the end.
     pub fn free_reserve(&self) {
         self.reserve
             .lock()
@@ -180,17 +180,17 @@ impl Folder {
         fs::rename(&fresh, &link).map_err(failed(&link))
     }
 
-    /// Its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// Writes a file in it.
+    /// Writes a file into the folder.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.root.join(name);
         let written = Folder::try_write(&path, bytes);
         if written.is_err() {
-            // Nobody should take a part of it for the whole.
+            // A partial file must not be taken for a complete one.
             let _ = fs::remove_file(&path);
         }
         written

@@ -5,30 +5,30 @@ use std::fmt::Write;
 /// How a test ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// As expected.
+    /// The test ended as expected.
     Passed,
-    /// Not as expected.
+    /// The test did not end as expected.
     Failed(String),
     /// The result could not be determined.
     Error(String),
-    /// Not run, or inconclusive.
+    /// The test was not run, or was inconclusive.
     Skipped(String),
 }
 
 /// A test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TestCase {
-    /// Its name.
+    /// The name of the test.
     pub name: String,
-    /// The class it belongs to.
+    /// The class to which the test belongs.
     pub class: String,
-    /// How long it took.
+    /// The duration of the test.
     pub seconds: f64,
-    /// How it ended.
+    /// How the test ended.
     pub outcome: Outcome,
 }
 
-/// The text of a JUnit file.
+/// Returns the text of a JUnit file.
 pub fn junit(suite: &str, cases: &[TestCase]) -> String {
     let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
     let seconds: f64 = cases.iter().map(|case| case.seconds).sum();

@@ -7,9 +7,9 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCoverage {
     files: BTreeMap<String, FileCoverage>,
-    /// Instructions with a line.
+    /// Number of instructions with a line.
     pub instructions: u64,
-    /// Those that were executed.
+    /// Number of these instructions that were executed.
     pub instructions_covered: u64,
 }
 
@@ -20,17 +20,17 @@ pub struct FileCoverage {
     pub lines: BTreeMap<u32, bool>,
     /// Functions by name.
     pub functions: BTreeMap<String, FunctionCoverage>,
-    /// Sides of branches and switches, by line, number of the branch in the line, and side; whether
-    /// they were taken, or `None` where the branch was never reached.
+    /// Sides of branches and switches, by line, number of the branch in the line, and side. The
+    /// value is whether the side was taken; `None` if the branch was never reached.
     pub branches: BTreeMap<(u32, u32, u32), Option<bool>>,
 }
 
 /// The coverage of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCoverage {
-    /// Its first line with code.
+    /// The function's first line with code.
     pub line: u32,
-    /// Whether some of it was executed.
+    /// Whether a part of the function was executed.
     pub executed: bool,
 }
 
@@ -55,7 +55,7 @@ impl FileCoverage {
         }
     }
 
-    /// The function that a line belongs to: the last one that begins at it or before it.
+    /// Returns the function to which a line belongs: the last one that begins at it or before it.
     fn function_of(&self, line: u32) -> Option<&str> {
         let begun = self
             .functions
@@ -65,7 +65,7 @@ impl FileCoverage {
         last.map(|(name, _)| name.as_str())
     }
 
-    /// The number of executed lines and of all lines of a function.
+    /// Returns the number of executed lines and of all lines of a function.
     pub fn lines_of(&self, name: &str) -> (usize, usize) {
         let lines = self
             .lines
@@ -78,13 +78,13 @@ impl FileCoverage {
         )
     }
 
-    /// The number of executed lines and of all lines.
+    /// Returns the number of executed lines and of all lines.
     pub fn totals(&self) -> (usize, usize) {
         let hit = self.lines.values().filter(|executed| **executed).count();
         (hit, self.lines.len())
     }
 
-    /// The number of sides of branches that were taken, and of all sides.
+    /// Returns the number of sides of branches that were taken, and of all sides.
     pub fn branch_totals(&self) -> (usize, usize) {
         let taken = self.branches.values().filter(|side| **side == Some(true));
         (taken.count(), self.branches.len())
@@ -92,11 +92,11 @@ impl FileCoverage {
 
     fn add_side(&mut self, side: (u32, u32, u32), taken: Option<bool>) {
         let known = self.branches.entry(side).or_insert(taken);
-        // Never reached is less than not taken, and that less than taken.
+        // The order is: never reached, not taken, taken.
         *known = (*known).max(taken);
     }
 
-    /// The number of executed functions and of all functions.
+    /// Returns the number of executed functions and of all functions.
     pub fn function_totals(&self) -> (usize, usize) {
         let hit = self
             .functions
@@ -112,8 +112,8 @@ impl LineCoverage {
         self.files.entry(file.to_owned()).or_default()
     }
 
-    /// Adds a line of a function; a function without a name is none. It counts as
-    /// executed if any of its parts was.
+    /// Adds a line of a function; an empty name means no function. A line counts as executed if any
+    /// of its parts was.
     pub fn add(&mut self, file: &str, line: u32, function: &str, executed: bool) {
         let file = self.file(file);
         *file.lines.entry(line).or_insert(false) |= executed;
@@ -122,8 +122,8 @@ impl LineCoverage {
         }
     }
 
-    /// Adds a conditional branch or a switch, behind those of the line that were added before,
-    /// with the sides that were taken.
+    /// Adds a conditional branch or a switch, after those of the line that were added before, with
+    /// the sides that were taken.
     pub fn add_branch(&mut self, file: &str, line: u32, taken: &[bool]) {
         let file = self.file(file);
         let of_line = file
@@ -136,18 +136,18 @@ impl LineCoverage {
         }
     }
 
-    /// Counts an instruction, if it is one of a line that counts.
+    /// Counts an instruction, if its line counts.
     pub fn count_instruction(&mut self, counts: bool, executed: bool) {
         self.instructions += u64::from(counts);
         self.instructions_covered += u64::from(counts && executed);
     }
 
-    /// The files.
+    /// Returns the files.
     pub fn files(&self) -> impl Iterator<Item = (&str, &FileCoverage)> {
         self.files.iter().map(|(name, file)| (name.as_str(), file))
     }
 
-    /// Adds the coverage of another run: what one of them executed was executed.
+    /// Adds the coverage of another run: code that one of them executed is covered.
     pub fn merge(&mut self, other: &LineCoverage) {
         for (name, added) in &other.files {
             let file = self.file(name);
@@ -163,8 +163,8 @@ impl LineCoverage {
         }
     }
 
-    /// Keeps these files and functions only: those whose paths end in one of the files, or whose
-    /// names are among the functions. An empty list chooses all.
+    /// Keeps only the files whose paths end in one of these files, and the functions with one of
+    /// these names. An empty list keeps all.
     pub fn choose(&mut self, files: &[String], functions: &[String]) {
         let is_chosen = |name: &String| files.iter().any(|end| is_path_end(name, end));
         self.files
@@ -191,22 +191,22 @@ impl LineCoverage {
         self.files.retain(|_, file| !file.functions.is_empty());
     }
 
-    /// The number of executed lines and of all lines.
+    /// Returns the number of executed lines and of all lines.
     pub fn totals(&self) -> (usize, usize) {
         sum(self.files.values().map(FileCoverage::totals))
     }
 
-    /// The number of executed functions and of all functions.
+    /// Returns the number of executed functions and of all functions.
     pub fn function_totals(&self) -> (usize, usize) {
         sum(self.files.values().map(FileCoverage::function_totals))
     }
 
-    /// The number of sides of branches that were taken, and of all sides.
+    /// Returns the number of sides of branches that were taken, and of all sides.
     pub fn branch_totals(&self) -> (usize, usize) {
         sum(self.files.values().map(FileCoverage::branch_totals))
     }
 
-    /// The text of an lcov file.
+    /// Returns the text of an lcov file.
     pub fn to_lcov(&self) -> String {
         let mut text = String::new();
         for (name, file) in &self.files {
@@ -236,7 +236,7 @@ impl LineCoverage {
         text
     }
 
-    /// Reads an lcov file. Records of other kinds are passed over.
+    /// Reads an lcov file. Records of other kinds are skipped.
     pub fn from_lcov(text: &str) -> Result<LineCoverage, LcovError> {
         let mut coverage = LineCoverage::default();
         let mut name = None;
@@ -267,7 +267,7 @@ impl LineCoverage {
                     file.add_side((number, side.0, side.1), taken);
                 }
                 _ => {
-                    // A checksum of the line may follow.
+                    // The line may have a checksum.
                     let count = rest
                         .split(',')
                         .next()
@@ -297,7 +297,7 @@ fn sum(parts: impl Iterator<Item = (usize, usize)>) -> (usize, usize) {
     parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
 }
 
-/// Whether a path ends in these whole parts.
+/// Returns whether a path ends in these whole parts.
 fn is_path_end(path: &str, end: &str) -> bool {
     let before = path.strip_suffix(end);
     before.is_some_and(|before| before.is_empty() || before.ends_with('/') || end.starts_with('/'))

@@ -1,5 +1,6 @@
-//! Packets as a pcap file for Wireshark and tcpdump. The model knows what connections carry; this
-//! module synthesises headers, sequence numbers and acknowledgements, as in a network without loss.
+//! Packets as a pcap file for Wireshark and tcpdump. The model contains the data of connections
+//! only; this module synthesises headers, sequence numbers and acknowledgements, as in a network
+//! without loss.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +33,7 @@ pub enum PacketContent {
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CapturedPacket {
-    /// When, in nanoseconds since 1970.
+    /// The time of the packet, in nanoseconds since 1970.
     pub time_ns: u64,
     /// The sender.
     pub from: SocketAddr,
@@ -45,9 +46,9 @@ pub struct CapturedPacket {
 /// Magic number of pcap with nanosecond timestamps.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
-/// Maximal size of a packet that Wireshark accepts.
+/// Maximum size of a packet that Wireshark accepts.
 const SNAPSHOT: u32 = 262_144;
-/// Maximal payload of a TCP packet.
+/// Maximum payload of a TCP packet.
 const SEGMENT: usize = 1460;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -153,8 +154,8 @@ impl Capture {
         self.internet(at, from.ip(), to.ip(), UDP, datagram, 6);
     }
 
-    /// Adds headers to a payload. Its checksum, which also covers addresses, is stored at an offset
-    /// in it.
+    /// Adds headers to a payload. The payload's checksum, which also covers addresses, is stored at
+    /// an offset in it.
     fn internet(
         &mut self,
         at: u64,
@@ -223,7 +224,7 @@ impl Capture {
     }
 }
 
-/// A locally administered hardware address, derived from the end of the IP address.
+/// Returns a locally administered hardware address, derived from the end of the IP address.
 fn hardware_address(address: IpAddr) -> [u8; 6] {
     let [a, b, c, d] = match address {
         IpAddr::V4(address) => address.octets(),
@@ -235,7 +236,7 @@ fn hardware_address(address: IpAddr) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// The Internet checksum of several parts, each starting at an even offset.
+/// Returns the Internet checksum of several parts, each starting at an even offset.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// The frames of a file, parsed according to the specification.
+    /// Returns the frames of a file, parsed according to the specification.
     fn frames(bytes: &[u8]) -> Vec<&[u8]> {
         assert_eq!(bytes[..4], MAGIC.to_le_bytes());
         let mut frames = Vec::new();
@@ -278,7 +279,7 @@ mod tests {
         frames
     }
 
-    /// A receiver's check: the sum including the checksum is zero.
+    /// Computes a receiver's check: the sum including the checksum is zero.
     fn is_intact(frame: &[u8]) -> bool {
         let v4 = frame[12..14] == [8, 0];
         let (header, carried) = frame[14..].split_at(if v4 { 20 } else { 40 });

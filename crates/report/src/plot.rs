@@ -7,16 +7,16 @@ use crate::junit::escape;
 /// A curve.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// Its label.
+    /// The label of the curve.
     pub name: String,
-    /// Its values, one per time.
+    /// The values of the curve, one per time.
     pub values: Vec<f64>,
 }
 
 /// Curves with a common scale.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// Its title.
+    /// The title of the panel.
     pub title: String,
     /// The curves.
     pub curves: Vec<Curve>,
@@ -29,7 +29,7 @@ const TOP: f64 = 34.0;
 /// Distance between panels.
 const BETWEEN: f64 = 62.0;
 const COLOURS: [&str; 4] = ["#2456b8", "#c05a00", "#2a8a3a", "#8a2a8a"];
-/// Maximal number of points drawn per curve; more are indistinguishable.
+/// Maximum number of points drawn per curve; more are indistinguishable.
 const MAX_POINTS: usize = 2000;
 
 /// Draws panels over the same times, in seconds.

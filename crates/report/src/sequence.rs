@@ -11,21 +11,21 @@ pub struct Arrow {
     pub from: usize,
     /// Index of the receiver.
     pub to: usize,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub sent_ns: u64,
-    /// When it arrived, if it did; the last arrival.
+    /// The time of its last arrival, if it arrived.
     pub arrived_ns: Option<u64>,
     /// Whether it was lost in transit.
     pub is_lost: bool,
-    /// Its label.
+    /// The label of the arrow.
     pub label: String,
     /// The delivery outcome, if it did not simply arrive.
     pub note: Option<String>,
 }
 
-/// Maximal number of messages drawn.
+/// Maximum number of messages drawn.
 const MAX_ARROWS: usize = 2000;
-/// Maximal length of a label; the full text is a tooltip.
+/// Maximum length of a label; the full text is a tooltip.
 const MAX_LABEL_LENGTH: usize = 46;
 /// Approximate width of a character.
 const CHARACTER: usize = 6;
@@ -36,7 +36,7 @@ const ROW: usize = 40;
 const HEAD: usize = 70;
 const LEAST_GAP: usize = 150;
 
-/// Draws a chart. Hosts without messages are left out.
+/// Draws a chart. Hosts without messages are omitted.
 pub fn sequence_chart(hosts: &[String], arrows: &[Arrow]) -> String {
     let takes_part = |host: &usize| {
         arrows
@@ -94,7 +94,7 @@ impl Chart {
         }
     }
 
-    /// Position of a host's line.
+    /// Returns the position of a host's line.
     fn x(&self, host: usize) -> usize {
         let column = self.columns.iter().position(|other| *other == host);
         MARGIN + TIMES + self.gap / 2 + self.gap * column.unwrap_or(0)
@@ -141,7 +141,7 @@ impl Chart {
         );
     }
 
-    /// An event on a host: a box on its line.
+    /// Draws an event on a host: a box on its line.
     fn event(&self, row: usize, event: &Arrow, out: &mut String) {
         let y = HEAD + ROW * row + ROW / 2;
         self.time(y, event.sent_ns, out);
@@ -205,7 +205,7 @@ impl Chart {
 const ARRIVES: &str = "#335";
 const IS_ODD: &str = "#a60";
 const IS_LOST: &str = "#c00";
-/// A text with a background that covers the lines behind it.
+/// Draws a text with a background that covers the lines behind it.
 fn label(x: usize, y: usize, style: &str, text: &str, out: &mut String) {
     let (whole, shown) = (xml_text(text), xml_text(&short(text)));
     let place = format!("x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" {style}");

@@ -1,8 +1,8 @@
 //! A database of one small table in SQLite's file format: KLEE's `run.stats`.
 
-/// The only page size that is written; schema and rows have a page each.
+/// The page size; schema and rows have a page each.
 const PAGE: usize = 4096;
-/// Bytes of the file header, on the first page.
+/// Size of the file header, on the first page.
 const HEADER: usize = 100;
 
 /// A value of a row.
@@ -17,7 +17,8 @@ pub enum Cell {
 /// A column: name and value of the one row. Its type is that of the value.
 pub type Column = (&'static str, Cell);
 
-/// The file of a database that has one table with one row. `None` if it does not fit two pages.
+/// Creates the file of a database that has one table with one row. `None` if it does not fit in two
+/// pages.
 pub fn database_of_one_row(table: &str, columns: &[Column]) -> Option<Vec<u8>> {
     let typed = columns.iter().map(|(name, value)| match value {
         Cell::Integer(_) => format!("{name} INTEGER"),
@@ -69,7 +70,7 @@ fn file_header() -> [u8; HEADER] {
     header
 }
 
-/// A leaf page of a table with one row, whose id is 1. The cell stands at the end of the page.
+/// Creates a leaf page of a table with one row, whose id is 1. The cell is at the end of the page.
 fn leaf_page(record: &[u8], header_at: usize) -> Option<Vec<u8>> {
     // Longer payloads continue on overflow pages, which are not written.
     const MOST: usize = PAGE - 35;
@@ -92,7 +93,7 @@ fn leaf_page(record: &[u8], header_at: usize) -> Option<Vec<u8>> {
     Some(page)
 }
 
-/// A record: the types of its fields, then their values.
+/// Encodes a record: the types of its fields, then their values.
 fn record(fields: &[Field<'_>]) -> Vec<u8> {
     let (mut types, mut values) = (Vec::new(), Vec::new());
     for field in fields {
@@ -111,7 +112,7 @@ fn record(fields: &[Field<'_>]) -> Vec<u8> {
             }
         }
     }
-    // The size of the head counts itself.
+    // The size of the head includes itself.
     let mut head = Vec::new();
     let size = types.len() as u64 + 1;
     varint(if size > 127 { size + 1 } else { size }, &mut head);

@@ -8,25 +8,25 @@ use std::thread::JoinHandle;
 
 use crate::folder::{Folder, WriteError};
 
-/// Maximal number of queued jobs; beyond it the search waits.
+/// Maximum number of queued jobs; beyond it, the search waits.
 const WAITING: usize = 1024;
 /// Number of threads. The system serialises the creation of entries in one folder, so more would
 /// not help.
 const THREADS: usize = 2;
 
-/// Bytes of the disk for files that could not be written and are kept for later: a part of the
-/// reserve of the folder, which also has to hold the summary and what is known about findings.
+/// Maximum disk space for files that could not be written and are kept for later: a part of the
+/// reserve of the folder, which must also have room for the summary and for findings.
 const MOST_UNWRITTEN: usize = 1 << 18;
-/// A file takes whole blocks of the disk.
+/// The size of a disk block; a file occupies whole blocks.
 const BLOCK: usize = 4096;
 
 /// A file: its name relative to the folder, and its content.
 pub type NamedFile = (String, Vec<u8>);
 
-/// Jobs that are not done, and a signal when there are fewer.
+/// The number of jobs that are not done, and a signal when it decreases.
 type Waiting = (Mutex<usize>, Condvar);
 
-/// Produces files.
+/// A job that produces files.
 struct Job {
     make: Box<dyn FnOnce() -> Vec<NamedFile> + Send>,
     _counted: Counted,
@@ -62,9 +62,9 @@ pub struct Writer {
 /// Files that could not be written.
 #[derive(Debug, Default)]
 pub struct Unwritten {
-    /// The first ones, as many as are worth keeping.
+    /// The first files that could not be written, as many as are worth keeping.
     pub files: Vec<NamedFile>,
-    /// Files, or jobs that would have made some, that were not.
+    /// Number of further files, or of jobs that would have produced some, that were dropped.
     pub dropped: u64,
 }
 
@@ -78,7 +78,8 @@ impl Unwritten {
         }
     }
 
-    /// The same for a job, which need not be done where its files would not be kept.
+    /// Keeps the files of a job, like [`Unwritten::keep`]. The job is not run if its files would
+    /// not be kept.
     fn keep_made(&mut self, make: impl FnOnce() -> Vec<NamedFile>) {
         match self.dropped {
             0 => make().into_iter().for_each(|file| self.keep(file)),
@@ -88,7 +89,7 @@ impl Unwritten {
 }
 
 impl Writer {
-    /// A writer for a folder.
+    /// Creates a writer for a folder.
     pub fn new(folder: Folder) -> Writer {
         let (sender, receiver) = sync_channel(WAITING);
         let jobs = Arc::new(Mutex::new(receiver));
@@ -108,8 +109,8 @@ impl Writer {
         }
     }
 
-    /// What could not be written since this was asked last. Where there is
-    /// space now, the caller writes it.
+    /// Takes the files that could not be written since the last call. The caller writes them if
+    /// there is space now.
     pub fn take_unwritten(&self) -> Unwritten {
         std::mem::take(&mut *lock(&self.unwritten))
     }
@@ -142,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Whether writing has failed.
+    /// Returns whether writing has failed.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
@@ -161,9 +162,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// After the first failure nothing more is written: on a full disk, trying again for every test
-/// does not help. What is queued is kept. The threads go on taking jobs all the same, since
-/// whoever flushes waits for each.
+/// Writes the files of jobs. After the first failure nothing more is written: on a full disk,
+/// trying again for every test does not help. Queued files are kept. The threads still take jobs,
+/// since `flush` waits for all of them.
 fn write_all(
     folder: &Folder,
     jobs: &Mutex<Receiver<Job>>,
@@ -214,8 +215,8 @@ mod tests {
         std::fs::remove_dir_all(&root).unwrap();
     }
 
-    /// The thread that fails does not wait for one that waits for the
-    /// next job, which may never come.
+    /// The thread that fails does not wait for another one that waits for the next job, which may
+    /// never come.
     #[test]
     fn a_failure_does_not_stop_whoever_flushes() {
         let root = std::env::temp_dir().join(format!("everett-writer-stop-{}", std::process::id()));
