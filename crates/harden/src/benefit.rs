@@ -1,32 +1,32 @@
-//! The benefit of an atom: how likely something goes wrong where it checks. Several estimators
-//! contribute; the benefit is their weighted mean. An estimator is one struct here, and one
-//! row in `estimators` in `steps`.
+//! The benefit of an atom: the likelihood of an error at its location. Several estimators
+//! contribute; the benefit is their weighted mean. An estimator is one struct here, and one row in
+//! `estimators` in `steps`.
 
 use everett_report::LineCoverage;
 use std::collections::BTreeMap;
 
 use crate::files::AtomRecord;
 
-/// Judges atoms by one kind of evidence.
+/// An estimator that judges atoms by one kind of evidence.
 pub trait Estimator {
-    /// Its name, as weights have it.
+    /// Returns the name of the estimator, as used for weights.
     fn name(&self) -> &'static str;
 
-    /// The benefit from 0 to 1, or nothing where there is no evidence.
+    /// Returns the benefit from 0 to 1, or `None` if there is no evidence.
     fn benefit(&self, atom: &AtomRecord, count: Option<u64>) -> Option<f64>;
 
-    /// What the evidence does not speak of.
+    /// Returns notes about what the evidence does not cover.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// No atom is worth nothing: all evidence is bounded.
+/// Minimum benefit of an atom: all evidence is bounded, so no atom is worthless.
 const LEAST: f64 = 0.02;
-/// What an atom is worth of which nothing is known.
+/// The benefit of an atom about which nothing is known.
 const UNKNOWN: f64 = 0.5;
 
-/// The weighted mean of what estimators say.
+/// Returns the weighted mean of the estimators' benefits.
 pub fn combined(
     estimators: &[(Box<dyn Estimator>, f64)],
     atom: &AtomRecord,
@@ -47,7 +47,7 @@ pub fn combined(
     mean.max(LEAST)
 }
 
-/// Code that runs rarely is tested rarely.
+/// An estimator by execution counts: code that runs rarely is tested rarely.
 pub struct Rare;
 
 impl Estimator for Rare {
@@ -60,18 +60,18 @@ impl Estimator for Rare {
     }
 }
 
-/// What a version-control history says of a file.
+/// The version-control history of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileHistory {
-    /// Seconds since 1970 of the last change.
+    /// The time of the last change, in seconds since 1970.
     pub last_change: u64,
-    /// Changes that were fixes.
+    /// Number of changes that were fixes.
     pub fixes: u32,
 }
 
-/// Files that were changed recently or fixed often have more mistakes.
+/// An estimator by history: files that were changed recently or fixed often have more errors.
 pub struct History {
-    /// By the path of the file.
+    /// The histories of files by path.
     pub files: BTreeMap<String, FileHistory>,
 }
 
@@ -93,15 +93,16 @@ impl Estimator for History {
     }
 }
 
-/// What few programs call is tested little: the popularity of functions
-/// over a code base, from a survey.
+/// An estimator by the popularity of functions over a code base, from a survey: functions that few
+/// programs call are tested little.
 pub struct Popularity {
-    /// Calls of each function.
+    /// Number of calls of each function.
     pub calls: BTreeMap<String, u64>,
 }
 
 impl Popularity {
-    /// From the configurations of a survey: `name(any, CONSTANT)` and how often it occurs.
+    /// Creates the estimator from the configurations of a survey: `name(any, CONSTANT)`, with their
+    /// number of occurrences.
     pub fn new(configurations: &BTreeMap<String, u64>) -> Popularity {
         let mut calls = BTreeMap::new();
         for (configuration, count) in configurations {
@@ -117,17 +118,17 @@ impl Estimator for Popularity {
         "popularity"
     }
 
-    /// Functions that the survey does not know are not part of the API,
-    /// and are left to other estimators.
+    /// Returns the benefit by popularity. Functions that are not in the survey are not part of the
+    /// API, and are left to other estimators.
     fn benefit(&self, atom: &AtomRecord, _: Option<u64>) -> Option<f64> {
         let calls = self.calls.get(&atom.function)?;
         Some(1.0 / (1.0 + (1.0 + *calls as f64).log10()))
     }
 }
 
-/// What explorations with Everett have reached. A check that a complete exploration has
-/// reached, and that failed on none of its paths, loses most of its benefit; one in code that
-/// was never reached has the most.
+/// An estimator by explorations with Everett. A check that a complete exploration reached, and that
+/// failed on none of its paths, loses most of its benefit; a check in code that was never reached
+/// has the most.
 pub struct Explored {
     /// The lines that runs executed, all together.
     pub coverage: LineCoverage,
@@ -164,15 +165,15 @@ impl Estimator for Explored {
     }
 }
 
-/// Whether a line was executed, if it is known at all.
+/// Returns whether a line was executed, if it is known at all.
 fn executed(coverage: &LineCoverage, atom: &AtomRecord) -> Option<bool> {
     let mut files = coverage.files();
     let (_, file) = files.find(|(name, _)| is_same(name, &atom.file))?;
     file.lines.get(&atom.line).copied()
 }
 
-/// Whether two paths name the same file: debug information has some of them
-/// relative to the folder of a build.
+/// Returns whether two paths name the same file: some paths in debug information are relative to
+/// the folder of a build.
 fn is_same(one: &str, other: &str) -> bool {
     let ends = |long: &str, short: &str| {
         long.strip_suffix(short)

@@ -5,8 +5,8 @@
 
 use crate::files::{AtomRecord, Measured};
 
-/// What one check of a kind takes, in nanoseconds, before calibration. Only the
-/// ratios matter where there are times.
+/// Returns the cost of one check of a kind, in nanoseconds, before calibration. If times were
+/// measured, only the ratios matter.
 pub fn weight_ns(kind: &str) -> f64 {
     match kind {
         "copy" => 6.0,
@@ -18,24 +18,24 @@ pub fn weight_ns(kind: &str) -> f64 {
     }
 }
 
-/// How many times a check runs for each loop around it, where there is no workload.
+/// Assumed number of iterations of each loop around a check, if there is no workload.
 const TURNS: f64 = 10.0;
-/// The overhead of all checks together, where there is no workload.
+/// Assumed overhead of all checks together, if there is no workload.
 const GUESSED_OVERHEAD: f64 = 1.0;
 
-/// Costs of all atoms, and the overheads that they come from.
+/// Costs of all atoms, and the overheads from which they are computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
-    /// As a part of the baseline.
+    /// The cost of each atom, as a fraction of the baseline.
     pub costs: Vec<f64>,
     /// The overhead without any check.
     pub residual: f64,
-    /// The overhead with all of them.
+    /// The overhead with all checks.
     pub full: f64,
 }
 
 impl Costs {
-    /// The part of the overhead that selection controls.
+    /// Returns the fraction of the overhead that selection controls.
     pub fn elasticity(&self) -> f64 {
         match self.full > 0.0 {
             true => ((self.full - self.residual.max(0.0)) / self.full).clamp(0.0, 1.0),
@@ -44,7 +44,7 @@ impl Costs {
     }
 }
 
-/// The middle of some numbers.
+/// Returns the median of numbers.
 pub fn median(values: &[u64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -56,8 +56,8 @@ pub fn median(values: &[u64]) -> Option<f64> {
     }
 }
 
-/// The overhead of a build over the baseline. Runs took turns, so each
-/// is compared with its neighbour.
+/// Returns the overhead of a build over the baseline. The builds ran alternately, so each run is
+/// compared with its neighbour.
 pub fn overhead(baseline: &[u64], other: &[u64]) -> Option<f64> {
     let mut ratios: Vec<f64> = baseline
         .iter()
@@ -74,7 +74,7 @@ pub fn overhead(baseline: &[u64], other: &[u64]) -> Option<f64> {
     }
 }
 
-/// Costs from a workload: counts of each atom, and times.
+/// Computes costs from a workload: counts of each atom, and times.
 pub fn measured(atoms: &[AtomRecord], counts: &[u64], times: &Measured) -> Option<Costs> {
     let residual = overhead(&times.baseline_us, &times.none_us)?;
     let full = overhead(&times.baseline_us, &times.full_us)?;
@@ -85,7 +85,7 @@ pub fn measured(atoms: &[AtomRecord], counts: &[u64], times: &Measured) -> Optio
         .collect();
     let all: f64 = work.iter().sum();
     let expected = all / (median(&times.baseline_us)? * 1000.0);
-    // Below what can be measured, checks still cost what they usually take.
+    // If the overhead is too small to be measured, checks still have their usual cost.
     let elastic = (full - residual).max(expected / 4.0);
     let scale = if all > 0.0 { elastic / all } else { 0.0 };
     Some(Costs {
@@ -95,7 +95,7 @@ pub fn measured(atoms: &[AtomRecord], counts: &[u64], times: &Measured) -> Optio
     })
 }
 
-/// Costs by the loops around checks.
+/// Estimates costs by the loops around checks.
 pub fn guessed(atoms: &[AtomRecord]) -> Costs {
     let work: Vec<f64> = atoms
         .iter()

@@ -1,24 +1,24 @@
-//! The trade-off curve of benefit and overhead: both, after each step of a greedy selection.
+//! The trade-off curve of benefit and overhead, after each step of a greedy selection.
 
 use std::fmt::Write;
 
 use crate::select::{Item, by_ratio};
 
-/// A point that can be had.
+/// A point of the curve.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Point {
-    /// The part of all benefit.
+    /// The fraction of all benefit.
     pub benefit: f64,
-    /// The overhead, with what stays without any check.
+    /// The overhead, including the residual overhead without any check.
     pub overhead: f64,
-    /// How many atoms are kept.
+    /// The number of atoms that are kept.
     pub atoms: usize,
 }
 
-/// More points cannot be told apart.
+/// Maximum number of points; more are indistinguishable.
 const MOST_POINTS: usize = 400;
 
-/// The curve from no check to all of them.
+/// Returns the curve from no check to all of them.
 pub fn curve(items: &[Item], residual: f64) -> Vec<Point> {
     let all: f64 = items.iter().map(|item| item.benefit).sum();
     let all = if all > 0.0 { all } else { 1.0 };
@@ -42,7 +42,7 @@ pub fn curve(items: &[Item], residual: f64) -> Vec<Point> {
         .collect()
 }
 
-/// The curve as CSV.
+/// Formats the curve as CSV.
 pub fn csv(points: &[Point]) -> String {
     let mut text = String::from("benefit,overhead,atoms\n");
     for point in points {
@@ -55,7 +55,7 @@ pub fn csv(points: &[Point]) -> String {
     text
 }
 
-/// The beginning of a picture on white.
+/// Returns the beginning of an SVG image with a white background.
 pub(crate) fn svg_head(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -64,7 +64,7 @@ pub(crate) fn svg_head(width: f64, height: f64) -> String {
     )
 }
 
-/// The curve as a picture, with the point that was chosen.
+/// Draws the curve, with the chosen point.
 pub fn svg(points: &[Point], chosen: Point) -> String {
     const LEFT: f64 = 70.0;
     const TOP: f64 = 20.0;

@@ -15,35 +15,35 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation that was tried.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file does not have the expected format.
     #[error("{}: {message}", path.display())]
     Form {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The description of the error.
         message: String,
     },
     /// The workload did not run.
     #[error("the workload {} {message}", command.display())]
     Workload {
-        /// The command.
+        /// The command of the workload.
         command: PathBuf,
-        /// What went wrong.
+        /// The description of the error.
         message: String,
     },
-    /// What is asked for makes no sense.
+    /// The request contradicts itself.
     #[error("{0}")]
     Usage(String),
 }
 
-/// Adds what was tried, and on which file.
+/// Adds the operation and the file to an error.
 pub(crate) trait FileContext<T> {
     fn context(self, what: &'static str, path: impl Into<PathBuf>) -> Result<T>;
 }

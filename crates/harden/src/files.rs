@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileContext, Result};
 
-/// The folder of a program's steps.
+/// Returns the folder of a program's steps.
 pub fn harden_folder(program: &Path) -> PathBuf {
     with_suffix(program, ".harden")
 }
 
-/// The hardened build of a program.
+/// Returns the path of a program's hardened build.
 pub fn hard_path(program: &Path) -> PathBuf {
     with_suffix(program, ".hard")
 }
@@ -29,25 +29,25 @@ pub(crate) const SELECTION: &str = "selection.json";
 pub(crate) const CURVE_CSV: &str = "curve.csv";
 pub(crate) const CURVE_SVG: &str = "curve.svg";
 
-/// A check, as it is listed in files.
+/// A check, in the form in which files list it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AtomRecord {
-    /// Its number: its place in the list.
+    /// The number of the check: its position in the list.
     pub id: u32,
-    /// What it checks: `read`, `write`, `copy`, `call`, `bounds`, `trap`,
-    /// `assertion`, `overflow`, `log`, `frame`.
+    /// The kind of check: `read`, `write`, `copy`, `call`, `bounds`, `trap`, `assertion`,
+    /// `overflow`, `log`, `frame`.
     pub kind: String,
     /// The source file.
     pub file: String,
-    /// The line.
+    /// The source line.
     pub line: u32,
     /// The function in the source.
     pub function: String,
-    /// The function of the program, by its symbol: another one where the source's was inlined.
+    /// The function of the program, by its symbol. It differs from `function` if that was inlined.
     pub symbol: String,
-    /// The number of loops around it.
+    /// The number of loops around the check.
     pub depth: u32,
-    /// The size of the access, or what is called.
+    /// The size of the access, or the called function.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
@@ -67,73 +67,72 @@ impl AtomRecord {
     }
 }
 
-/// `atoms.json`: how the instrumentation is divided.
+/// `atoms.json`: the instrumentation, divided into atoms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AtomsFile {
-    /// How many instructions of the source lines have a check, on average:
-    /// atoms for each line that has any.
+    /// The average number of atoms for each source line that has any.
     pub granularity: f64,
     /// The checks.
     pub atoms: Vec<AtomRecord>,
 }
 
-/// Processor times of runs of the workload, in microseconds; the runs took turns.
+/// CPU times of runs of the workload, in microseconds; the builds ran alternately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Of the program itself.
+    /// Times of the program itself.
     pub baseline_us: Vec<u64>,
-    /// Of the hardened build without any check.
+    /// Times of the hardened build without any check.
     pub none_us: Vec<u64>,
-    /// Of the hardened build with all checks.
+    /// Times of the hardened build with all checks.
     pub full_us: Vec<u64>,
 }
 
-/// What is known of an atom's worth.
+/// Estimates of an atom's cost and benefit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimated {
-    /// How often it ran in the workload; `null` without one.
+    /// How often the atom ran in the workload; `null` without one.
     pub count: Option<u64>,
-    /// The overhead that it causes, as a part of the baseline.
+    /// The overhead that the atom causes, as a fraction of the baseline.
     pub cost: f64,
-    /// Its benefit, from 0 to 1.
+    /// The benefit of the atom, from 0 to 1.
     pub benefit: f64,
 }
 
 /// `estimates.json`: cost and benefit of each atom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimatesFile {
-    /// Whether costs come from a workload. Otherwise they are a guess by loops around checks.
+    /// Whether costs come from a workload. Otherwise they are estimated by the loops around checks.
     pub is_measured: bool,
-    /// The times that costs come from.
+    /// The times from which costs are computed.
     pub measured: Measured,
-    /// The overhead that stays when all checks are left out.
+    /// The overhead that remains without any check.
     pub residual_overhead: f64,
     /// The overhead with all checks.
     pub overhead_full: f64,
-    /// The part of the overhead that selection controls: 1 is all of it.
+    /// The fraction of the overhead that selection controls; 1 is all of it.
     pub elasticity: f64,
     /// The estimators of benefit, with their weights.
     pub estimators: Vec<(String, f64)>,
-    /// What estimates do not speak of, such as the bounds of an exploration.
+    /// Notes about what the estimates do not cover, such as the bounds of an exploration.
     pub notes: Vec<String>,
     /// The atoms, in the order of `atoms.json`.
     pub atoms: Vec<Estimated>,
 }
 
-/// `selection.json`: which atoms are kept.
+/// `selection.json`: the atoms that are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelectionFile {
-    /// The overhead that was allowed, if that is what was asked.
+    /// The maximum overhead, if the selection has a budget.
     pub budget: Option<f64>,
-    /// The part of the benefit that was asked for, if that is what was.
+    /// The requested fraction of the benefit, if the selection has a goal.
     pub goal: Option<f64>,
     /// `greedy` or `exact`.
     pub method: String,
-    /// The expected overhead, with what stays without checks.
+    /// The expected overhead, including the residual overhead.
     pub expected_overhead: f64,
-    /// The part of all benefit that is kept.
+    /// The fraction of all benefit that is kept.
     pub benefit: f64,
-    /// The same of the other method, for comparison.
+    /// The fraction of all benefit that the other method would keep, for comparison.
     pub benefit_other: f64,
     /// The numbers of the atoms that are kept.
     pub kept: Vec<u32>,
@@ -142,63 +141,63 @@ pub struct SelectionFile {
 /// An atom in `PROG.hard.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HardAtom {
-    /// Where and what it is.
+    /// The location and kind of the atom.
     #[serde(flatten)]
     pub atom: AtomRecord,
-    /// Its worth.
+    /// The estimates of the atom.
     #[serde(flatten)]
     pub estimated: Estimated,
-    /// Whether it is in the build.
+    /// Whether the atom is in the build.
     pub kept: bool,
 }
 
-/// Hot code that is left unchecked: what exploration should look at.
+/// Hot code that is not checked: a target for exploration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// The source file.
     pub file: String,
     /// The function.
     pub function: String,
-    /// The lines with checks that are left out.
+    /// The lines with checks that are not in the build.
     pub lines: Vec<u32>,
-    /// What these checks would cost.
+    /// The cost of these checks.
     pub cost: f64,
 }
 
-/// `PROG.hard.json`: what is in the build, and what it costs.
+/// `PROG.hard.json`: the contents of the build, and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HardFile {
-    /// How many atoms are in the build.
+    /// The number of atoms in the build.
     pub selected: usize,
-    /// The overhead that was allowed.
+    /// The maximum overhead.
     pub budget: Option<f64>,
-    /// The part of the benefit that was asked for.
+    /// The requested fraction of the benefit.
     pub goal: Option<f64>,
     /// Whether overheads were measured, with a workload.
     pub is_measured: bool,
-    /// The overhead that stays when all checks are left out.
+    /// The overhead that remains without any check.
     pub residual_overhead: f64,
     /// The overhead with all checks.
     pub overhead_full: f64,
-    /// The overhead of this build: measured, or expected where there is no workload.
+    /// The overhead of this build: measured, or expected if there is no workload.
     pub overhead_selected: f64,
-    /// Whether that is within the budget.
+    /// Whether the overhead is within the budget.
     pub is_within_budget: bool,
-    /// The part of all benefit that is kept.
+    /// The fraction of all benefit that is kept.
     pub benefit: f64,
-    /// The part of the overhead that selection controls.
+    /// The fraction of the overhead that selection controls.
     pub elasticity: f64,
-    /// Atoms for each line of source that has any.
+    /// The average number of atoms for each source line that has any.
     pub granularity: f64,
-    /// Times of the program and of this build, in turns, in microseconds.
+    /// Times of the program, alternating with those of this build, in microseconds.
     pub baseline_us: Vec<u64>,
-    /// Likewise.
+    /// Times of this build, in microseconds.
     pub selected_us: Vec<u64>,
-    /// What the figures do not speak of.
+    /// Notes about what the figures do not cover.
     pub notes: Vec<String>,
     /// Functions that decide for each request whether it runs with all checks.
     pub entries: Vec<String>,
-    /// Hot code that is left unchecked, hottest first.
+    /// Hot code that is not checked, hottest first.
     pub targets: Vec<Target>,
     /// The atoms.
     pub atoms: Vec<HardAtom>,

@@ -1,4 +1,4 @@
-//! The version-control history of the files that atoms are in.
+//! The version-control history of the files that contain atoms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::benefit::FileHistory;
 use crate::error::{Error, FileContext, Result};
 
-/// Separates commits in what git prints.
+/// The separator of commits in the output of git.
 const COMMIT: char = '\u{1}';
 
-/// Words that say that a change is a fix.
+/// Words that mark a change as a fix.
 const FIXES: [&str; 7] = ["fix", "bug", "crash", "overflow", "cve-", "leak", "corrupt"];
 
-/// The history of all files in the repository of a folder, by absolute path.
+/// Returns the history of all files in the repository of a folder, by absolute path.
 pub fn history(folder: &Path) -> Result<BTreeMap<String, FileHistory>> {
     let root = git(folder, &["rev-parse", "--show-toplevel"])?;
     let format = format!("--format={COMMIT}%ct %s");
@@ -47,7 +47,7 @@ fn git(folder: &Path, args: &[&str]) -> Result<String> {
     }
 }
 
-/// Reads commits: a line with time and subject each, then the files.
+/// Parses commits: a line with time and subject each, then the files.
 fn read_log(log: &str, root: &str) -> BTreeMap<String, FileHistory> {
     let mut files: BTreeMap<String, FileHistory> = BTreeMap::new();
     for commit in log.split(COMMIT).skip(1) {

@@ -10,7 +10,7 @@ use crate::benefit::Explored;
 use crate::error::{Error, FileContext, Result};
 use crate::files;
 
-/// Reads what runs have reached.
+/// Reads the coverage and findings of runs.
 pub fn explored(runs: &[PathBuf]) -> Result<Explored> {
     let mut explored = Explored {
         coverage: LineCoverage::default(),
@@ -37,7 +37,7 @@ pub fn explored(runs: &[PathBuf]) -> Result<Explored> {
     Ok(explored)
 }
 
-/// Whether a run has explored all there is, and nothing was refused on the way.
+/// Returns whether a run has explored everything, without refused operations.
 fn is_complete(summary: &Value) -> bool {
     let is_empty = |key: &str| summary[key].as_array().is_none_or(Vec::is_empty);
     summary["complete"] == true && is_empty("unsupported")
@@ -62,7 +62,7 @@ fn bounds(run: &Path, summary: &Value, is_complete: bool) -> String {
     )
 }
 
-/// The places of findings: whatever object has a file and a line.
+/// Returns the locations of findings: of every object that has a file and a line.
 fn findings(summary: &Value) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     let mut pending = vec![&summary["findings"]];

@@ -1,37 +1,37 @@
 //! Selects atoms: the most benefit for a given cost, or the least cost for a given benefit. Greedy
-//! by the ratio of benefit and cost, or exact by dynamic programming.
+//! by the ratio of benefit to cost, or exact by dynamic programming.
 
 use std::cmp::Ordering;
 
 /// An atom for selection.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Item {
-    /// What it costs; not negative.
+    /// The cost of the atom; not negative.
     pub cost: f64,
-    /// What it is worth; not negative.
+    /// The benefit of the atom; not negative.
     pub benefit: f64,
 }
 
-/// How atoms are chosen.
+/// The method of selection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// In the order of benefit by cost.
+    /// In the order of the ratio of benefit to cost.
     Greedy,
-    /// The best there is, up to the resolution of costs.
+    /// Optimal, up to the resolution of costs.
     Exact,
 }
 
-/// What is asked for.
+/// The aim of the selection.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Aim {
     /// The most benefit for at most this cost.
     Budget(f64),
-    /// The least cost for at least this part of all benefit.
+    /// The least cost for at least this fraction of all benefit.
     Goal(f64),
 }
 
 impl Aim {
-    /// Refuses numbers that are no cost or no part of the benefit.
+    /// Refuses numbers that are not a cost or a fraction of the benefit.
     pub fn check(self) -> Result<(), String> {
         let (Aim::Budget(number) | Aim::Goal(number)) = self;
         match self {
@@ -44,10 +44,10 @@ impl Aim {
     }
 }
 
-/// Costs are counted in so many parts of a budget.
+/// The number of units into which a budget is divided to count costs.
 const RESOLUTION: usize = 4096;
 
-/// Chooses atoms.
+/// Selects atoms.
 pub fn select(items: &[Item], aim: Aim, method: Method) -> Vec<bool> {
     match (aim, method) {
         (Aim::Budget(budget), Method::Greedy) => greedy(items, budget),
@@ -57,7 +57,7 @@ pub fn select(items: &[Item], aim: Aim, method: Method) -> Vec<bool> {
     }
 }
 
-/// Cost and benefit of a choice.
+/// Returns cost and benefit of a selection.
 pub fn totals(items: &[Item], kept: &[bool]) -> Item {
     let chosen = items.iter().zip(kept).filter(|(_, kept)| **kept);
     chosen.fold(
@@ -72,7 +72,7 @@ pub fn totals(items: &[Item], kept: &[bool]) -> Item {
     )
 }
 
-/// The atoms by decreasing ratio of benefit and cost; what costs nothing comes first.
+/// Returns the atoms by decreasing ratio of benefit to cost; atoms without cost come first.
 pub fn by_ratio(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|&a, &b| {
@@ -136,12 +136,12 @@ fn exact_for_goal(items: &[Item], goal: f64) -> Vec<bool> {
     table.trace(items, found.unwrap_or(RESOLUTION))
 }
 
-/// The most benefit for each cost, atom by atom.
+/// The table of dynamic programming: the most benefit for each cost, atom by atom.
 struct Table {
-    /// The most benefit of all atoms within a cost.
+    /// The most benefit of all atoms, for each maximum cost.
     best: Vec<f64>,
-    /// For each atom that costs something: its number, its cost in parts,
-    /// and for which costs it is taken.
+    /// For each atom with a cost: its number, its cost in units, and the costs for which it is
+    /// taken.
     rows: Vec<(usize, usize, Vec<u64>)>,
 }
 
@@ -150,7 +150,7 @@ impl Table {
         let mut best = vec![0.0_f64; RESOLUTION + 1];
         let mut rows = Vec::new();
         for (number, item) in items.iter().enumerate() {
-            // What costs nothing is taken anyway, and what exceeds the budget never.
+            // Atoms without cost are always taken, and atoms that exceed the budget never.
             if item.cost <= 0.0 || item.cost > budget {
                 continue;
             }
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn items() -> impl Strategy<Value = Vec<Item>> {
-        // Costs are multiples of a part, so that the exact method has nothing to round.
+        // Costs are multiples of a unit, so that the exact method has nothing to round.
         let item = (0_u32..40, 0_u32..100).prop_map(|(cost, benefit)| Item {
             cost: f64::from(cost),
             benefit: f64::from(benefit),
@@ -195,7 +195,7 @@ mod tests {
         proptest::collection::vec(item, 0..12)
     }
 
-    /// The best of all choices within a budget.
+    /// Returns the best of all selections within a budget.
     fn best(items: &[Item], budget: f64) -> f64 {
         let choices = 0..1_u32 << items.len();
         let of = |choice: u32| {
@@ -230,7 +230,7 @@ mod tests {
                 let budget = f64::from(budget);
                 let kept = select(&items, Aim::Budget(budget), method);
                 prop_assert!(totals(&items, &kept).cost <= budget + 1e-9);
-                // What costs nothing is always there.
+                // Atoms without cost are always selected.
                 let free = items.iter().zip(&kept).all(|(item, kept)| item.cost > 0.0 || *kept);
                 prop_assert!(free);
             }
@@ -238,7 +238,7 @@ mod tests {
 
         #[test]
         fn the_exact_choice_is_the_best(items in items(), power in 5_u32..8) {
-            // A power of two divides into parts without rest.
+            // A power of two divides into units without rest.
             let budget = f64::from(1_u32 << power);
             let exact = totals(&items, &select(&items, Aim::Budget(budget), Method::Exact));
             let greedy = totals(&items, &select(&items, Aim::Budget(budget), Method::Greedy));

@@ -19,7 +19,7 @@ use crate::select::{Aim, Item, Method, select, totals};
 use crate::survey;
 use crate::workload::Workload;
 
-/// What is instrumented.
+/// The program to instrument.
 #[derive(Clone, Debug, Default)]
 pub struct InstrumentSpec {
     /// The program, with `PROGRAM.bc` beside it.
@@ -28,75 +28,75 @@ pub struct InstrumentSpec {
     pub logs: Vec<String>,
 }
 
-/// Where estimates come from.
+/// The sources of estimates.
 #[derive(Clone, Debug, Default)]
 pub struct EstimateSpec {
     /// The program.
     pub program: PathBuf,
-    /// A command that uses the program; it gets the path of a build as its first argument.
+    /// A command that uses the program. Its first argument is the path of a build.
     pub workload: Option<PathBuf>,
-    /// How often the workload is run with each build.
+    /// Number of runs of the workload with each build.
     pub rounds: u32,
-    /// A folder in a git repository.
+    /// A folder in a git repository, whose history is used.
     pub history: Option<PathBuf>,
-    /// A file of `everett harden survey`.
+    /// A file of `everett harden survey` with the popularity of functions.
     pub popularity: Option<PathBuf>,
     /// Folders of explorations.
     pub runs: Vec<PathBuf>,
-    /// Weights of estimators; others have 1.
+    /// Weights of estimators; the default is 1.
     pub weights: BTreeMap<String, f64>,
 }
 
-/// What is selected.
+/// The selection.
 #[derive(Clone, Debug)]
 pub struct SelectSpec {
     /// The program.
     pub program: PathBuf,
-    /// An overhead, with what stays without checks; or a part of all benefit.
+    /// A maximum overhead, including the residual overhead; or a fraction of all benefit.
     pub aim: Aim,
-    /// How.
+    /// The method of selection.
     pub method: Method,
 }
 
-/// What is built.
+/// The build to create.
 #[derive(Clone, Debug)]
 pub struct ActivateSpec {
     /// The program.
     pub program: PathBuf,
-    /// The hardened build; default: beside the program, with `.hard`.
+    /// The path of the hardened build; by default beside the program, with `.hard`.
     pub output: Option<PathBuf>,
-    /// A command to measure the build with.
+    /// A command with which the build is measured.
     pub workload: Option<PathBuf>,
-    /// How often it is run.
+    /// Number of runs of the command.
     pub rounds: u32,
-    /// Functions that handle a request each. Where there are some, checks that are not
-    /// selected run for some requests.
+    /// Functions that handle a request each. If there are any, checks that are not selected run for
+    /// some requests.
     pub entries: Vec<String>,
 }
 
-/// All steps.
+/// The parameters of all steps.
 #[derive(Clone, Debug)]
 pub struct HardenSpec {
     /// Functions of the program that write logs.
     pub logs: Vec<String>,
-    /// Estimates; the program and the workload of all steps are there.
+    /// The sources of estimates, with the program and the workload of all steps.
     pub estimate: EstimateSpec,
-    /// What is selected.
+    /// The aim of the selection.
     pub aim: Aim,
-    /// How.
+    /// The method of selection.
     pub method: Method,
-    /// The hardened build.
+    /// The path of the hardened build.
     pub output: Option<PathBuf>,
     /// Functions that handle a request each.
     pub entries: Vec<String>,
 }
 
-/// Hears of what takes long.
+/// A callback for operations that take long.
 pub type Notify<'n> = &'n dyn Fn(&str);
 
-/// How often a selection is tried again because the build took more than was expected.
+/// Maximum number of further selections if the overhead of the build is larger than expected.
 const TRIES: u32 = 4;
-/// How many functions are listed for exploration.
+/// Maximum number of functions that are listed for exploration.
 const TARGETS: usize = 20;
 
 /// Step 1: instruments the program.
@@ -108,7 +108,7 @@ pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumen
         spec.program.clone(),
         files::with_suffix(&spec.program, ".bc"),
     ] {
-        // The tools that read it would wait for ever.
+        // The tools that read it would wait forever.
         if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
             let message = "it is not a regular file".to_owned();
             return Err(Error::Form { path, message });
@@ -220,7 +220,7 @@ fn estimated(
     .collect()
 }
 
-/// The estimators that there is evidence for.
+/// Returns the estimators for which there is evidence.
 fn estimators(spec: &EstimateSpec) -> Result<Vec<(Box<dyn Estimator>, f64)>> {
     let mut estimators: Vec<Box<dyn Estimator>> = Vec::new();
     if spec.workload.is_some() {
@@ -313,7 +313,7 @@ fn profile(
     Ok((counts, measured))
 }
 
-/// Step 4: selects atoms, and draws what other selections would come to.
+/// Step 4: selects atoms, and draws the trade-off curve of other selections.
 pub fn choose(spec: &SelectSpec) -> Result<SelectionFile> {
     spec.aim.check().map_err(Error::Usage)?;
     let folder = files::harden_folder(&spec.program);
@@ -321,7 +321,7 @@ pub fn choose(spec: &SelectSpec) -> Result<SelectionFile> {
     choose_from(spec, &estimates, 1.0, &folder)
 }
 
-/// Selects with costs that are larger by a factor than estimated.
+/// Selects with costs that are multiplied by a factor.
 fn choose_from(
     spec: &SelectSpec,
     estimates: &EstimatesFile,
@@ -388,7 +388,7 @@ fn choose_from(
     Ok(file)
 }
 
-/// Step 5: builds the program with the selected atoms, and measures it where there is a workload.
+/// Step 5: builds the program with the selected atoms, and measures it if there is a workload.
 pub fn activate(spec: &ActivateSpec, notify: Notify<'_>) -> Result<HardFile> {
     let folder = files::harden_folder(&spec.program);
     let instrumented = hard::open_instrumented(&folder)?;
@@ -463,7 +463,8 @@ impl Build<'_> {
         Ok(file)
     }
 
-    /// How the program decides about requests: by what the static selection leaves of the budget.
+    /// Returns how the program decides about requests: by the budget that the static selection
+    /// leaves.
     fn dynamic(&self, selection: &SelectionFile) -> Dynamic {
         let permille = |part: f64| (part.clamp(0.0, 1000.0) * 1000.0).round() as u32;
         let left = selection.budget.map_or(f64::INFINITY, |budget| {
@@ -517,8 +518,8 @@ impl Build<'_> {
     }
 }
 
-/// The functions whose dropped checks are the most expensive: hot code
-/// that nothing checks in production.
+/// Returns the functions whose dropped checks are the most expensive: hot code without checks in
+/// production.
 fn targets(atoms: &[HardAtom]) -> Vec<Target> {
     let mut functions: BTreeMap<(&str, &str), Target> = BTreeMap::new();
     for atom in atoms.iter().filter(|atom| !atom.kept) {
@@ -544,8 +545,8 @@ fn targets(atoms: &[HardAtom]) -> Vec<Target> {
     targets
 }
 
-/// All steps. Where the build takes more than was expected, costs are
-/// corrected and atoms are selected again.
+/// Performs all steps. If the overhead of the build is larger than expected, corrects costs and
+/// selects atoms again.
 pub fn harden(spec: &HardenSpec, notify: Notify<'_>) -> Result<HardFile> {
     spec.aim.check().map_err(Error::Usage)?;
     let program = &spec.estimate.program;

@@ -1,6 +1,6 @@
 //! Counts how popular the configurations of an API are in source trees. A configuration is the name
-//! of a function with the named constants that it is called with; other arguments are `any`.
-//! `open(path, O_RDONLY)` is `open(any, O_RDONLY)`.
+//! of a function with the named constants in its arguments; other arguments are `any`. `open(path,
+//! O_RDONLY)` is `open(any, O_RDONLY)`.
 
 mod draw;
 mod source;
@@ -14,34 +14,34 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileContext, Result};
 
-/// What is surveyed.
+/// The parameters of a survey.
 #[derive(Clone, Debug, Default)]
 pub struct SurveySpec {
     /// Source trees.
     pub sources: Vec<PathBuf>,
     /// Folders of headers with the constants of the API.
     pub headers: Vec<PathBuf>,
-    /// The functions of the API; default: the system calls that the headers number.
+    /// The functions of the API; by default the system calls that the headers number.
     pub functions: Vec<String>,
-    /// A file with a configuration on each line in which a vulnerability was, for the figure.
+    /// A file with a configuration that had a vulnerability on each line, for the figure.
     pub vulnerabilities: Option<PathBuf>,
     /// The folder for the results.
     pub out: PathBuf,
 }
 
-/// What a survey has found.
+/// The results of a survey.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
-    /// Files that were read.
+    /// Number of files that were read.
     pub files: u64,
-    /// How often each configuration occurs.
+    /// Number of occurrences of each configuration.
     pub configurations: BTreeMap<String, u64>,
-    /// Configurations in which vulnerabilities were.
+    /// Configurations that had vulnerabilities.
     pub vulnerabilities: Vec<String>,
 }
 
 impl Survey {
-    /// All calls.
+    /// Returns the number of all calls.
     pub fn calls(&self) -> u64 {
         self.configurations.values().sum()
     }
@@ -98,7 +98,7 @@ pub fn survey(spec: &SurveySpec) -> Result<Survey> {
     Ok(survey)
 }
 
-/// Files below a folder with one of these extensions, in order.
+/// Returns the files below a folder with one of these extensions, in order.
 fn files_below(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
@@ -124,7 +124,7 @@ fn read_lossy(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Counts as CSV, most popular first.
+/// Formats counts as CSV, most popular first.
 fn counts_csv(configurations: &BTreeMap<String, u64>) -> String {
     let mut rows: Vec<(&String, &u64)> = configurations.iter().collect();
     rows.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
@@ -135,7 +135,7 @@ fn counts_csv(configurations: &BTreeMap<String, u64>) -> String {
     text
 }
 
-/// Reads the counts of a survey: its file, or the folder with it.
+/// Reads the counts of a survey, given its file or its folder.
 pub fn read(path: &Path) -> Result<BTreeMap<String, u64>> {
     let path = match path.is_dir() {
         true => path.join(COUNTS),

@@ -1,4 +1,4 @@
-//! The files of the steps as text for people.
+//! Formats the files of the steps as text for people.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::files::{AtomsFile, EstimatesFile, HardFile, SelectionFile};
 
-/// Hot functions without checks that are named.
+/// Maximum number of hot functions without checks that are named.
 const MOST_TARGETS: usize = 5;
 
 fn percent(part: f64) -> String {
@@ -63,7 +63,7 @@ impl fmt::Display for SelectionFile {
 }
 
 impl HardFile {
-    /// What is in the build at this path, and what it costs.
+    /// Describes the contents and the cost of the build at this path.
     pub fn text(&self, output: &Path) -> String {
         let mut lines = Vec::new();
         let how = match self.is_measured {
@@ -99,7 +99,7 @@ impl HardFile {
         lines.join("\n")
     }
 
-    /// Why the build exceeds its budget, if it does.
+    /// Returns why the build exceeds its budget, if it does.
     pub fn excess(&self) -> Option<&'static str> {
         if self.is_within_budget {
             return None;

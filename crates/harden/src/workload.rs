@@ -1,5 +1,5 @@
-//! Runs the user's workload with a build of the program, and measures the
-//! processor time of that build alone.
+//! Runs the user's workload with a build of the program, and measures the CPU time of that build
+//! alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use everett_toolchain::meter;
 
 use crate::error::{Error, FileContext, Result};
 
-/// The environment variable with the program to run; it is the first argument, too.
+/// The environment variable with the program to run, which is also the first argument.
 const PROGRAM_VARIABLE: &str = "EVERETT_PROGRAM";
 
 /// A command that uses the program as it is used in production.
 pub struct Workload {
     command: PathBuf,
     meter: PathBuf,
-    /// Where stand-ins of programs are, until this is dropped.
+    /// The folder with stand-ins of programs, until this is dropped.
     folder: tempfile::TempDir,
 }
 
 impl Workload {
-    /// A workload, with what measures it.
+    /// Creates a workload, with the tool that measures it.
     pub fn new(command: &Path, notify: &dyn Fn(&str)) -> Result<Workload> {
         let command = match command.components().count() {
-            // A name alone is looked up as shells do.
+            // A name alone is searched for in `PATH`, as in a shell.
             1 => command.to_owned(),
             _ => std::path::absolute(command).context("find", command)?,
         };
@@ -42,8 +42,8 @@ impl Workload {
         }
     }
 
-    /// Runs it with a build of the program, and returns the processor time that
-    /// the build took, in microseconds.
+    /// Runs the workload with a build of the program, and returns the CPU time of the build, in
+    /// microseconds.
     pub fn run(&self, program: &Path, name: &Path) -> Result<u64> {
         // The stand-in has the name of the program, whichever build it runs.
         let name = name.file_name().unwrap_or(name.as_os_str());

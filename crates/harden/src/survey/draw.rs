@@ -1,5 +1,5 @@
-//! The results of a survey: the distribution of popularity as a plot, and the
-//! popularity of a call as C code.
+//! The results of a survey: the distribution of popularity as a plot, and the popularity of a call
+//! as C code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::{Constants, Survey};
 use crate::curve::svg_head;
 
-/// A row of the figure: what has at most this popularity.
+/// A row of the figure: the shares with at most this popularity.
 struct Row {
     popularity: u64,
     configurations: f64,
@@ -47,7 +47,8 @@ fn rows(survey: &Survey) -> Vec<Row> {
         .collect()
 }
 
-/// The shares of configurations, calls and vulnerabilities that have at most each popularity.
+/// Returns the shares of configurations, calls and vulnerabilities with at most each popularity, as
+/// CSV.
 pub fn figure_csv(survey: &Survey) -> String {
     let mut text = String::from("popularity,configurations,calls,vulnerabilities\n");
     for row in rows(survey) {
@@ -60,7 +61,7 @@ pub fn figure_csv(survey: &Survey) -> String {
     text
 }
 
-/// The same as a picture; popularity has a logarithmic scale.
+/// Draws the shares of [`figure_csv`]; popularity has a logarithmic scale.
 pub fn figure_svg(survey: &Survey) -> String {
     const LEFT: f64 = 60.0;
     const TOP: f64 = 20.0;
@@ -121,7 +122,7 @@ pub fn figure_svg(survey: &Survey) -> String {
     out
 }
 
-/// A function in C that says how popular a system call with these arguments is.
+/// Returns a function in C that returns how popular a system call with given arguments is.
 pub fn popularity_c(survey: &Survey, constants: &Constants) -> String {
     let mut calls: BTreeMap<&str, Vec<(Vec<&str>, u64)>> = BTreeMap::new();
     let mut headers = BTreeSet::new();

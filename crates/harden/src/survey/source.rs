@@ -30,27 +30,27 @@ impl Constants {
         }
     }
 
-    /// The system calls that the headers number.
+    /// Returns the system calls that the headers number.
     pub fn system_calls(&self) -> impl Iterator<Item = &str> {
         self.calls.iter().map(String::as_str)
     }
 
-    /// The header that defines a constant.
+    /// Returns the header that defines a constant.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 }
 
-/// Constants have names in capitals; `NULL` says nothing.
+/// Returns whether a name is that of a constant: in capitals. `NULL` says nothing.
 fn is_constant(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     name.len() > 2 && !name.starts_with('_') && name.bytes().all(is_part) && name != "NULL"
 }
 
-/// Words before a call that are no types.
+/// Words before a call that are not types.
 const STATEMENTS: [&str; 6] = ["return", "else", "do", "case", "goto", "in"];
 
-/// The configurations of all calls in a source, in their order.
+/// Returns the configurations of all calls in a source, in their order.
 pub fn configurations(
     source: &str,
     functions: &BTreeSet<String>,
@@ -88,20 +88,21 @@ pub fn configurations(
     found
 }
 
-/// Whether a name behind this text is called: neither declared nor a member of something.
+/// Returns whether a name after this text is called: it is neither declared nor a member of a
+/// structure.
 fn is_called(before: &str) -> bool {
     if before.ends_with("->") || before.ends_with('.') {
         return false;
     }
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // `char *open(` declares, `a * open(` multiplies; both are rare, and declarations are less so.
+    // `char *open(` is a declaration, `a * open(` a product. Both are rare, but products are rarer.
     let plain = before.trim_end_matches('*').trim_end();
     let word = plain.rsplit(|c| !is_word(c)).next().unwrap_or_default();
     let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     !is_name || STATEMENTS.contains(&word)
 }
 
-/// The arguments between parentheses.
+/// Returns the arguments between parentheses.
 fn arguments(text: &str, open: usize) -> Option<Vec<&str>> {
     let mut depth = 0;
     let mut start = open + 1;
@@ -149,7 +150,7 @@ fn configuration(name: &str, arguments: &[&str], constants: &Constants) -> Strin
     format!("{name}({})", shown.join(", "))
 }
 
-/// A source without comments, and with empty literals.
+/// Removes comments from a source, and empties literals.
 fn without_comments(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut text = String::with_capacity(source.len());
@@ -178,7 +179,7 @@ fn without_comments(source: &str) -> String {
     text
 }
 
-/// The length of a literal with its quotes; it ends with its line.
+/// Returns the length of a literal with its quotes; it ends with its line.
 fn literal(bytes: &[u8]) -> usize {
     let quote = bytes[0];
     let mut at = 1;
