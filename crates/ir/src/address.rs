@@ -10,7 +10,7 @@ pub const CLASS_SHIFT: u32 = 41;
 pub const MIN_CLASS: u32 = 12;
 /// The largest slot is 1 TiB.
 pub const MAX_CLASS: u32 = 40;
-/// Number of entries of a table indexed by class.
+/// Number of entries of a table that is indexed by class.
 pub const CLASS_COUNT: usize = MAX_CLASS as usize + 1;
 /// Addresses of functions: `FUNCTION_BASE + id * FUNCTION_STRIDE`.
 pub const FUNCTION_BASE: u64 = 1 << CLASS_SHIFT;
@@ -19,7 +19,7 @@ pub const FUNCTION_STRIDE: u64 = 16;
 /// Addresses of basic blocks (`blockaddress`).
 pub const BLOCK_BASE: u64 = 2 << CLASS_SHIFT;
 
-/// Minimal number of free bytes before and after an object in its slot.
+/// Minimum number of free bytes before and after an object in its slot.
 const GAP: u64 = 64;
 /// Number of start offsets of objects in their slots. They vary, so that a program that hashes
 /// pointers does not see the same low bits everywhere.
@@ -35,8 +35,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The slot that contains `address`, whether or not there is an object. `None` for addresses
-    /// that no object can have: the null page, functions, non-canonical addresses.
+    /// Returns the slot that contains `address`, whether or not there is an object. `None` for
+    /// addresses that no object can have: the null page, functions, non-canonical addresses.
     #[inline(always)]
     pub fn of(address: u64) -> Option<Slot> {
         let class = (address >> CLASS_SHIFT) as u32;
@@ -50,18 +50,18 @@ impl Slot {
         })
     }
 
-    /// First address of the slot.
+    /// Returns the first address of the slot.
     pub fn base(self) -> u64 {
         (u64::from(self.class) << CLASS_SHIFT) | (u64::from(self.index) << self.class)
     }
 
-    /// Start address of an object with this alignment in the slot.
+    /// Returns the start address of an object with this alignment in the slot.
     pub fn start(self, align: u64) -> u64 {
         self.base() + offset_in_slot(u64::from(self.index), align)
     }
 }
 
-/// Number of slots in a class.
+/// Returns the number of slots in a class.
 pub fn slots_in(class: u32) -> u64 {
     // An index has 32 bits; in practice no class needs more.
     1u64 << (CLASS_SHIFT - class).min(31)
@@ -71,8 +71,8 @@ fn offset_in_slot(index: u64, align: u64) -> u64 {
     (GAP + 16 * (index.wrapping_mul(5) % JITTER_STEPS)).next_multiple_of(align.max(16))
 }
 
-/// The class whose slots hold an object of this size and alignment with gaps around it; `None` if
-/// it is larger than any slot.
+/// Returns the class whose slots hold an object of this size and alignment with gaps around it;
+/// `None` if it is larger than any slot.
 pub fn class_for(size: u64, align: u64) -> Option<u32> {
     let worst_offset = (GAP + 16 * (JITTER_STEPS - 1)).checked_next_multiple_of(align.max(16))?;
     // The gap after a large object grows with it: an index that is wrong by a factor of two still
@@ -87,19 +87,19 @@ pub fn class_for(size: u64, align: u64) -> Option<u32> {
     (class <= MAX_CLASS).then_some(class)
 }
 
-/// Address of a function.
+/// Returns the address of a function.
 pub fn function_address(function: u32) -> u64 {
     FUNCTION_BASE + u64::from(function) * FUNCTION_STRIDE
 }
 
-/// The function at this address.
+/// Returns the function at this address.
 pub fn function_at(address: u64) -> Option<u32> {
     let offset = address.checked_sub(FUNCTION_BASE)?;
     (offset < (1 << 36) && offset % FUNCTION_STRIDE == 0)
         .then_some((offset / FUNCTION_STRIDE) as u32)
 }
 
-/// Address of a basic block, for `blockaddress` and `indirectbr`.
+/// Returns the address of a basic block, for `blockaddress` and `indirectbr`.
 pub fn block_address(function: u32, block: u32) -> u64 {
     BLOCK_BASE + (u64::from(function) << 20) + u64::from(block)
 }

@@ -13,7 +13,7 @@ pub struct ReadError {
     pub block: Option<u32>,
     /// The record code that was being read.
     pub record: Option<u32>,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
 }
 
@@ -27,7 +27,7 @@ impl ReadError {
     }
 }
 
-/// What follows in a block.
+/// The next entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEntry {
     /// The end of the block; the reader is back in the enclosing one.
@@ -58,7 +58,7 @@ struct OpenBlock {
     abbrevs: Vec<Abbrev>,
 }
 
-/// Reads one bitstream.
+/// A reader of one bitstream.
 pub struct BitReader<'a> {
     bytes: &'a [u8],
     position: u64,
@@ -68,7 +68,7 @@ pub struct BitReader<'a> {
     block_info: Vec<(u32, Vec<Abbrev>)>,
     /// Operands of the last record.
     pub ops: Vec<u64>,
-    /// Blob of the last record.
+    /// The blob of the last record.
     pub blob: &'a [u8],
     record: Option<u32>,
 }
@@ -78,11 +78,11 @@ const ENTER_SUBBLOCK: u64 = 1;
 const DEFINE_ABBREV: u64 = 2;
 const UNABBREV_RECORD: u64 = 3;
 const BLOCKINFO_BLOCK: u32 = 0;
-/// Maximal nesting depth; LLVM nests three levels.
+/// Maximum nesting depth; LLVM nests three levels.
 const MAX_DEPTH: usize = 32;
 
 impl<'a> BitReader<'a> {
-    /// Starts at byte `start` of `bytes`.
+    /// Creates a reader that starts at byte `start` of `bytes`.
     pub fn new(bytes: &'a [u8], start: usize) -> Self {
         Self {
             bytes,
@@ -96,22 +96,22 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Current position in bits.
+    /// Returns the current position in bits.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Number of bits left; nothing in the input can be longer.
+    /// Returns the number of bits left; nothing in the input can be longer.
     pub fn remaining_bits(&self) -> u64 {
         self.end.saturating_sub(self.position)
     }
 
-    /// Capacity to reserve for `announced` entries that take at least one bit each.
+    /// Returns the capacity to reserve for `announced` entries that take at least one bit each.
     pub fn capped(&self, announced: u64) -> usize {
         usize::try_from(announced.min(self.remaining_bits()).min(1 << 20)).unwrap_or(0)
     }
 
-    /// An error at the current position.
+    /// Creates an error at the current position.
     pub fn error(&self, message: impl Into<String>) -> ReadError {
         ReadError {
             offset_bits: self.position,
@@ -143,7 +143,7 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// Byte by byte, for the end of the input and for values that span nine bytes.
+    /// Reads bits byte by byte, for the end of the input and for values that span nine bytes.
     fn fixed_slowly(&self, width: u32) -> u64 {
         let mut value = 0u64;
         let mut done = 0;
@@ -187,7 +187,7 @@ impl<'a> BitReader<'a> {
         Ok(())
     }
 
-    /// Whether all blocks are closed and the rest is too short for another block (padding).
+    /// Returns whether all blocks are closed and the rest is too short for another block (padding).
     pub fn at_end(&self) -> bool {
         self.blocks.is_empty() && self.remaining_bits() < 64
     }
@@ -344,7 +344,7 @@ impl<'a> BitReader<'a> {
         Ok(ops.into())
     }
 
-    /// Reads the width of a Fixed or VBR operand; 0 stands for the literal 0 in both.
+    /// Reads the width of a Fixed or VBR operand; 0 means the literal 0 in both.
     fn abbrev_op_width(&mut self, least: u64) -> Result<u32, ReadError> {
         match self.vbr(5)? {
             width if width <= 64 && (width == 0 || width >= least) => Ok(width as u32),
@@ -352,8 +352,8 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// An array must be the last but one operand with elements of non-zero size; a blob must be the
-    /// last.
+    /// Checks an abbreviation: an array must be the last but one operand with elements of non-zero
+    /// size; a blob must be the last.
     fn check_abbrev(&self, ops: &[AbbrevOp]) -> Result<(), ReadError> {
         for (index, op) in ops.iter().enumerate() {
             let rest = &ops[index + 1..];

@@ -50,25 +50,25 @@ pub struct Operand(u32);
 const CONSTANT_BIT: u32 = 1 << 31;
 
 impl Operand {
-    /// An operand that reads a register.
+    /// Creates an operand that reads a register.
     pub fn register(register: Register) -> Operand {
         debug_assert!(register & CONSTANT_BIT == 0);
         Operand(register)
     }
 
-    /// An operand that reads entry `index` of [`Code::constants`].
+    /// Creates an operand that reads entry `index` of [`Code::constants`].
     pub fn constant(index: u32) -> Operand {
         debug_assert!(index & CONSTANT_BIT == 0);
         Operand(index | CONSTANT_BIT)
     }
 
-    /// The register, if it is one.
+    /// Returns the register, if the operand is one.
     #[inline(always)]
     pub fn as_register(self) -> Option<Register> {
         (self.0 & CONSTANT_BIT == 0).then_some(self.0)
     }
 
-    /// Index among the constants, if it is one.
+    /// Returns the index among the constants, if the operand is one.
     #[inline(always)]
     pub fn as_constant(self) -> Option<u32> {
         (self.0 & CONSTANT_BIT != 0).then_some(self.0 & !CONSTANT_BIT)
@@ -80,7 +80,7 @@ impl Operand {
 pub struct BranchTargets {
     /// Target if the comparison holds.
     pub then: Pc,
-    /// Target if it does not.
+    /// Target if the comparison does not hold.
     pub other: Pc,
 }
 
@@ -96,21 +96,21 @@ pub struct SwitchTable {
     pub dense: Vec<Pc>,
     /// Value of the first entry of `dense`.
     pub dense_base: u64,
-    /// Its sides: all targets, each once, in the order of the code.
+    /// The sides of the switch: all targets, each once, in the order of the code.
     pub sides: Vec<Pc>,
-    /// Number of the first of them among the sides of all branches of the function.
+    /// Number of the first side of the switch among the sides of all branches of the function.
     pub first_side: u32,
 }
 
 impl SwitchTable {
-    /// The number of the side that goes to a target, among the sides
-    /// of all branches of the function.
+    /// Returns the number of the side that goes to a target, among the sides of all branches of the
+    /// function.
     #[inline]
     pub fn side(&self, target: Pc) -> u32 {
         self.first_side + self.sides.partition_point(|side| *side < target) as u32
     }
 
-    /// The target for a value.
+    /// Returns the target for a value.
     #[inline]
     pub fn target(&self, value: u64) -> Pc {
         if !self.dense.is_empty() {
@@ -181,7 +181,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// Registers of one lane.
+    /// Returns the number of registers of one lane.
     pub fn registers(self) -> u32 {
         match self {
             Lane::Int(width) => u32::from(width).div_ceil(64),
@@ -190,7 +190,7 @@ impl Lane {
         }
     }
 
-    /// Width of one lane in bits.
+    /// Returns the width of one lane in bits.
     pub fn bits(self) -> u32 {
         match self {
             Lane::Int(width) => u32::from(width),
@@ -201,7 +201,7 @@ impl Lane {
 }
 
 impl ValueType {
-    /// Registers that a value of this type takes.
+    /// Returns the number of registers of a value of this type.
     pub fn registers(self) -> u32 {
         match self {
             ValueType::Int(width) => u32::from(width).div_ceil(64),
@@ -219,9 +219,9 @@ impl ValueType {
 pub struct ByValue {
     /// Index of the argument at the call site, not of a register.
     pub argument: u32,
-    /// Size of the copy.
+    /// Size of the copy in bytes.
     pub size: u64,
-    /// Its alignment.
+    /// Alignment of the copy.
     pub align: u32,
 }
 
@@ -249,11 +249,11 @@ pub struct Call {
 /// A landing pad.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LandingPad {
-    /// Where execution continues.
+    /// The position at which execution continues.
     pub target: Pc,
-    /// Whether it is entered for any exception, for cleanup.
+    /// Whether the pad is entered for any exception, for cleanup.
     pub cleanup: bool,
-    /// Its clauses in order.
+    /// The clauses, in order.
     pub clauses: Vec<Clause>,
 }
 
@@ -262,7 +262,7 @@ pub struct LandingPad {
 pub enum Clause {
     /// Catches exceptions of this type (address of the type info; 0 catches all).
     Catch(u64),
-    /// Only these types may pass.
+    /// Allows only exceptions of these types to pass.
     Filter(Vec<u64>),
 }
 
@@ -283,7 +283,7 @@ pub struct Code {
     pub switches: Vec<SwitchTable>,
     /// Targets of conditional branches.
     pub branches: Vec<BranchTargets>,
-    /// Half the number of the sides of branches and switches in the functions before it.
+    /// Half the number of sides of branches and switches in all earlier functions.
     pub first_branch: u32,
     /// Landing pads.
     pub landing_pads: Vec<LandingPad>,
@@ -298,7 +298,7 @@ pub struct Code {
     /// Parameters that point to a copy made by the caller (`byval`). A caller may also pass the
     /// value itself, which is the same in machine code.
     pub by_value: Vec<ByValue>,
-    /// Whether it is variadic.
+    /// Whether the function is variadic.
     pub variadic: bool,
     /// Type of the result.
     pub result: Option<ValueType>,
@@ -310,11 +310,11 @@ pub struct Code {
 /// A function of the program.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its symbol.
+    /// The symbol of the function.
     pub name: String,
-    /// Its implementation.
+    /// The implementation of the function.
     pub body: Body,
-    /// Where it is defined.
+    /// The location of the definition.
     pub location: Option<LocationId>,
 }
 
@@ -330,18 +330,18 @@ pub enum Body {
 /// A global variable.
 #[derive(Clone, Debug)]
 pub struct Global {
-    /// Its symbol.
+    /// The symbol of the global.
     pub name: String,
-    /// Its address; for thread-local ones the address of the initial image, which no thread
+    /// The address; for thread-local globals the address of the initial image, which no thread
     /// accesses.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its alignment.
+    /// The alignment in bytes.
     pub align: u64,
     /// Initial bytes; zeros follow up to `size`.
     pub bytes: Vec<u8>,
-    /// Whether it is read-only.
+    /// Whether the global is read-only.
     pub constant: bool,
     /// Whether each thread has its own copy.
     pub thread_local: bool,
@@ -375,49 +375,50 @@ pub struct Location {
 /// A program, ready to be executed.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Its name, for messages.
+    /// The name of the program, for messages.
     pub name: String,
     /// All functions, defined or not.
     pub functions: Vec<Function>,
     /// Globals. Each has a slot of its own.
     pub globals: Vec<Global>,
-    /// Names of the built-in operations it needs.
+    /// Names of the built-in operations that the program needs.
     pub externals: Vec<String>,
-    /// Inline assembly that it contains.
+    /// Inline assembly of the program.
     pub assembly: Vec<Assembly>,
     /// Source locations.
     pub locations: Vec<Location>,
     /// File and function names that locations refer to.
     pub strings: Vec<String>,
-    /// Which of the source files are those of libraries.
+    /// The folders of source files that belong to libraries.
     pub library: LibraryFolders,
-    /// A file of the user, if there is one, that the compiler optimised: errors in it may be gone.
+    /// A file of the user that the compiler optimised, if there is one: errors in it may be
+    /// missing.
     pub optimised_file: Option<String>,
     /// Function and first instruction of each segment.
     pub segments: Vec<(FunctionId, Pc)>,
-    /// Half the number of the sides of branches and switches in all functions. A switch has an even
-    /// number of places for its sides.
+    /// Half the number of sides of branches and switches in all functions. The sides of a switch
+    /// take an even number of entries.
     pub branches: u32,
-    /// Number of slots that globals use, by class: the vm allocates further slots.
+    /// Number of slots that globals use, by class: the vm allocates the slots after these.
     pub slots_used: Vec<u32>,
     /// Addresses by symbol: functions, globals, linker-defined symbols.
     pub symbols: BTreeMap<String, u64>,
 }
 
 impl Program {
-    /// The function with this symbol.
+    /// Returns the function with this symbol.
     pub fn function(&self, name: &str) -> Option<FunctionId> {
         let address = *self.symbols.get(name)?;
         let id = crate::address::function_at(address)?;
         ((id as usize) < self.functions.len()).then_some(FunctionId(id))
     }
 
-    /// A string of the table.
+    /// Returns a string of the table.
     pub fn string(&self, index: u32) -> &str {
         self.strings.get(index as usize).map_or("", String::as_str)
     }
 
-    /// A location.
+    /// Returns a location.
     pub fn location(&self, id: LocationId) -> &Location {
         &self.locations[id.0 as usize]
     }

@@ -14,7 +14,7 @@ macro_rules! debug_id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Position in its table.
+            /// Returns the position in the table.
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -41,7 +41,7 @@ debug_id!(
 pub struct DebugInfo {
     /// Source files.
     pub files: Vec<SourceFile>,
-    /// What was compiled at once.
+    /// Compile units.
     pub units: Vec<CompileUnit>,
     /// Functions of the source.
     pub subprograms: Vec<Subprogram>,
@@ -63,7 +63,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The whole path, as far as known.
+    /// Returns the whole path, as far as known.
     pub fn path(&self) -> String {
         if self.directory.is_empty() || self.name.starts_with('/') {
             return self.name.to_string();
@@ -72,12 +72,12 @@ impl SourceFile {
     }
 }
 
-/// A file that was compiled, with all that it includes.
+/// A compile unit: a file that was compiled, with all files that it includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompileUnit {
-    /// The file.
+    /// The file of the unit.
     pub file: Option<FileId>,
-    /// Whether the compiler optimised it.
+    /// Whether the compiler optimised the unit.
     pub optimised: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct CompileUnit {
 pub struct Subprogram {
     /// Name in the source.
     pub name: Box<str>,
-    /// Symbol name where it differs; else empty.
+    /// Symbol name if it differs; else empty.
     pub linkage_name: Box<str>,
     /// File.
     pub file: Option<FileId>,
@@ -115,7 +115,7 @@ pub struct Location {
 pub struct Variable {
     /// Name in the source.
     pub name: Box<str>,
-    /// Symbol name where it differs; else empty.
+    /// Symbol name if it differs; else empty.
     pub linkage_name: Box<str>,
     /// Enclosing function of a static variable, or namespace path; else empty.
     pub scope: Box<str>,
@@ -127,20 +127,20 @@ pub struct Variable {
     pub ty: Option<DebugTypeId>,
     /// The variable in the program.
     pub global: GlobalId,
-    /// Byte offset within it.
+    /// Byte offset within the global.
     pub offset: u64,
-    /// If the optimiser split the variable: the bits that are there, as first bit and count.
+    /// If the optimiser split the variable: the bits that exist, as first bit and count.
     pub fragment: Option<(u64, u64)>,
-    /// The number of its declaration, which all fragments share.
+    /// The number of the variable's declaration, which all fragments share.
     pub declaration: u64,
-    /// Whether the value must be computed from what is stored.
+    /// Whether the value must be computed from the stored data.
     pub is_computed: bool,
 }
 
 /// A type of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugType {
-    /// Name, empty where it has none.
+    /// Name; empty if it has none.
     pub name: Box<str>,
     /// Size in bits.
     pub size_bits: u64,
@@ -175,7 +175,7 @@ pub enum DebugTypeKind {
         /// The fields.
         fields: Vec<DebugField>,
     },
-    /// An array; a count per dimension, `None` where unknown.
+    /// An array, with a count per dimension; `None` if unknown.
     Array {
         /// The element type.
         element: Option<DebugTypeId>,
@@ -206,23 +206,23 @@ pub struct DebugField {
     pub size_bits: u64,
 }
 
-/// Maximal number of typedefs and qualifiers that are followed.
+/// Maximum number of typedefs and qualifiers that are followed.
 const MAX_NESTING: u32 = 64;
 
 impl DebugInfo {
-    /// A location and the call sites it was inlined through, innermost first.
+    /// Returns a location and the call sites through which it was inlined, innermost first.
     pub fn chain(&self, location: LocId) -> impl Iterator<Item = &Location> {
         let first = self.locations.get(location.index());
         std::iter::successors(first, |inner| self.locations.get(inner.inlined_at?.index()))
     }
 
-    /// Size of a type in bits, through typedefs and qualifiers.
+    /// Returns the size of a type in bits, through typedefs and qualifiers.
     pub fn size_bits(&self, ty: DebugTypeId) -> u64 {
         let ty = self.resolved(ty);
         self.types[ty.index()].size_bits
     }
 
-    /// The type behind typedefs and qualifiers.
+    /// Returns the type behind typedefs and qualifiers.
     pub fn resolved(&self, mut ty: DebugTypeId) -> DebugTypeId {
         for _ in 0..MAX_NESTING {
             match self.types[ty.index()].kind {

@@ -47,7 +47,7 @@ pub enum FileError {
 pub fn read_file(path: impl AsRef<Path>) -> Result<Module, FileError> {
     let path = path.as_ref();
     let read = || {
-        // A pipe or a device could be read for ever.
+        // Reading a pipe or a device may never end.
         match std::fs::metadata(path)?.is_file() {
             true => std::fs::read(path),
             false => Err(std::io::Error::new(

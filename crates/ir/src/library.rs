@@ -1,26 +1,26 @@
-//! Which source files belong to the libraries of the toolchain, and not to what the user wrote.
+//! Distinguishes source files of the toolchain's libraries from files of the user.
 //!
-//! Libraries are recognised by the folders that they were really compiled from, as the program's
-//! own debug information names them: a user's folder may have any name.
+//! Libraries are recognised by the folders from which they were actually compiled, as named in the
+//! program's own debug information: a user's folder may have any name.
 
 use crate::module::Module;
 
-/// Folders that the toolchain itself assigns: Everett's runtime and sysroot, and the
-/// crates that Rust's std contains.
+/// Folders that the toolchain itself assigns: Everett's runtime and sysroot, and the crates that
+/// Rust's std contains.
 const ASSIGNED: &[&str] = &["/everett/", "/rust/deps/"];
 
-/// The folder under which Rust's own releases name their sources, with the commit behind it.
+/// The folder of sources in Rust's own releases, followed by the commit.
 const RUST_RELEASES: &str = "/rustc/";
 
 /// The folder of Everett's runtime.
 const RUNTIME: &str = "/everett/runtime/";
 
-/// The parts of the compiler package's library folder that are the C
-/// library and the compilers' runtimes.
+/// The parts of the compiler package's library folder that contain the C library and the compilers'
+/// runtimes.
 const RUNTIME_PARTS: &[&str] = &["libc/", "c/", "compiler_rt", "libunwind/"];
 
-/// Functions that libraries always bring along: a part of the symbol, and
-/// where the file lies in the library.
+/// Functions that libraries always contain: a part of the symbol, and the path of the file in the
+/// library.
 const LANDMARKS: &[(&str, &str)] = &[
     ("__libc_start_main", "libc/musl/src/env/__libc_start_main.c"),
     ("3std2rt19lang_start_internal", "std/src/rt.rs"),
@@ -31,7 +31,7 @@ const LANDMARKS: &[(&str, &str)] = &[
 pub struct LibraryFolders(Vec<String>);
 
 impl LibraryFolders {
-    /// Finds the folders by the functions that each library brings along.
+    /// Finds the folders by functions that each library contains.
     pub fn of(module: &Module) -> Self {
         let functions = module.functions.iter();
         let functions = functions.filter(|function| !function.is_declaration());
@@ -45,8 +45,8 @@ impl LibraryFolders {
         }))
     }
 
-    /// Finds the folders by the functions of a program: each with its
-    /// symbol, and how to find its file.
+    /// Finds the folders by the functions of a program: each with its symbol, and a function that
+    /// finds its file.
     pub fn by_functions<'f, F: FnOnce() -> Option<String>>(
         functions: impl Iterator<Item = (&'f str, F)>,
     ) -> Self {
@@ -67,8 +67,8 @@ impl LibraryFolders {
         Self(folders)
     }
 
-    /// Whether a source file is part of a library. A file without a
-    /// name is: only assembly has none.
+    /// Returns whether a source file is part of a library. A file without a name is: only assembly
+    /// has none.
     pub fn contains(&self, file: &str) -> bool {
         let starts = |folder: &str| file.starts_with(folder);
         file.is_empty()
@@ -77,8 +77,8 @@ impl LibraryFolders {
             || is_of_rust_release(file)
     }
 
-    /// Whether a source file is part of the C library or of the compilers' runtimes, which treat
-    /// some plain words as atomic. Rust's std and the library of C++ do not.
+    /// Returns whether a source file is part of the C library or of the compilers' runtimes, which
+    /// treat some plain words as atomic. Rust's std and the C++ library do not.
     pub fn is_runtime(&self, file: &str) -> bool {
         let is_of = |folder: &String| {
             let inside = file.strip_prefix(folder.as_str());
@@ -88,7 +88,7 @@ impl LibraryFolders {
     }
 }
 
-/// `/rustc/` and the 40 hexadecimal digits of a commit.
+/// Returns whether a path begins with `/rustc/` and the 40 hexadecimal digits of a commit.
 fn is_of_rust_release(file: &str) -> bool {
     let Some((commit, _)) = file
         .strip_prefix(RUST_RELEASES)

@@ -39,7 +39,7 @@ pub enum LinkError {
     Ifunc {
         /// The symbol.
         name: String,
-        /// Its module.
+        /// The module of the symbol.
         module: String,
     },
     /// The modules have different data layouts.
@@ -55,7 +55,7 @@ pub enum LinkError {
     Appending {
         /// The symbol.
         name: String,
-        /// Its module.
+        /// The module of the symbol.
         module: String,
     },
     /// The linked types have no layout.
@@ -63,7 +63,7 @@ pub enum LinkError {
     Types,
 }
 
-/// Links modules into one. The first module gives its name and target.
+/// Links modules into one. Name and target are those of the first module.
 pub fn link(mut modules: Vec<Module>) -> Result<Module, LinkError> {
     check(&modules)?;
     if modules.len() == 1 {
@@ -73,7 +73,7 @@ pub fn link(mut modules: Vec<Module>) -> Result<Module, LinkError> {
     merge::merge(modules, &resolution)
 }
 
-/// The name of a module in messages.
+/// Returns the name of a module in messages.
 fn module_name(module: &Module) -> String {
     if module.name.is_empty() {
         "a module without a name".into()

@@ -2,7 +2,8 @@
 //!
 //! Every value is flattened into 64-bit registers; vectors are scalarised, phis become moves,
 //! address arithmetic becomes base plus scaled index, and constants are folded with the final
-//! addresses. What cannot be lowered becomes an instruction that reports so when it is executed.
+//! addresses. Anything that cannot be lowered becomes an instruction that reports this when it is
+//! executed.
 
 mod analysis;
 mod arithmetic;
@@ -44,12 +45,12 @@ use shape::{Part, PartKind, Shape};
 /// Options for lowering.
 #[derive(Copy, Clone)]
 pub struct LowerOptions<'a> {
-    /// Whether the vm replaces a function even if the program defines it.
+    /// Returns whether the vm replaces a function even if the program defines it.
     pub is_vm_operation: &'a dyn Fn(&str) -> bool,
-    /// Keep scalar stack slots whose address is not taken in registers (mem2reg).
+    /// Whether scalar stack slots whose address is not taken are kept in registers (mem2reg).
     pub promote: bool,
-    /// Check indices against the bounds of the arrays that they index, which
-    /// may be parts of larger objects.
+    /// Whether indices are checked against the bounds of the arrays that they index, which may be
+    /// parts of larger objects.
     pub check_subobjects: bool,
 }
 
@@ -59,7 +60,7 @@ pub enum LowerError {
     /// A global does not fit in the address space.
     #[error("global `{name}` is too large")]
     GlobalTooLarge {
-        /// Its name.
+        /// Name of the global.
         name: String,
     },
     /// The initial content of a global cannot be computed.
@@ -67,7 +68,7 @@ pub enum LowerError {
     Initializer {
         /// Name of the global.
         name: String,
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
     },
 }
@@ -75,11 +76,11 @@ pub enum LowerError {
 /// The implementation of a function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FunctionRole {
-    /// Defined in the module.
+    /// The function is defined in the module.
     Defined,
-    /// A built-in operation of the vm.
+    /// The function is a built-in operation of the vm.
     External(ExternalId),
-    /// None: an undefined weak symbol.
+    /// There is none: the function is an undefined weak symbol.
     Missing,
 }
 
@@ -96,9 +97,9 @@ pub(crate) struct Context<'a> {
     assembly: Vec<Assembly>,
     assembly_ids: BTreeMap<Assembly, u32>,
     segments: Vec<(FunctionId, code::Pc)>,
-    /// By function of the program.
+    /// The role of each function of the program.
     roles: Vec<FunctionRole>,
-    /// By global of the module.
+    /// The program's global of each global of the module.
     global_ids: Vec<Option<GlobalId>>,
     pointer_shape: Rc<Shape>,
     /// The functions that the compiler optimised.
@@ -127,7 +128,7 @@ impl Context<'_> {
         index
     }
 
-    /// Whether a callee is an intrinsic that only annotates the program.
+    /// Returns whether a callee is an intrinsic that only annotates the program.
     fn is_marker(&self, callee: Value) -> bool {
         let Value::Function(id) = callee else {
             return false;
@@ -142,7 +143,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether an instruction counts as executed.
+    /// Returns whether an instruction counts as executed.
     fn is_counted(&self, function: &Function, instruction: &Instruction) -> bool {
         match instruction.kind {
             InstructionKind::Call { call } => !self.is_marker(function.calls[call.index()].callee),
@@ -219,6 +220,27 @@ fn number_branches(program: &mut Program) {
     }
 }
 
+/// Returns a file of the user that the compiler optimised. Rust marks compile units as optimised. C
+/// marks everything that is linked as bitcode, but then marks the functions that are not optimised.
+fn optimised_file(module: &Module, library: &LibraryFolders) -> Option<String> {
+    let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
+    let units = module.debug.units.iter().filter(|unit| unit.optimised);
+    let units: Vec<String> = units.filter_map(|unit| path(unit.file)).collect();
+    let functions = module.functions.iter().filter(|function| {
+        let attributes = module.attributes(function.attributes);
+        !function.is_declaration() && !attributes.is_some_and(|list| list.function.optnone)
+    });
+    let files = functions.filter_map(|function| {
+        let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
+        path(subprogram.file)
+    });
+    // The name of a Rust unit is its file followed by a number.
+    let is_optimised = |file: &String| units.iter().any(|unit| unit.starts_with(file.as_str()));
+    files
+        .filter(|file| !library.contains(file))
+        .find(is_optimised)
+}
+
 /// Assigns every function its role and address; returns all names, those of the module first.
 fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
     let module = cx.module;
@@ -255,9 +277,9 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
     names
 }
 
-/// If the vm replaces `memcpy` and that is an alias of `compiler_rt.memcpy`, calls by the latter
-/// name are replaced, too. Functions with other names may have several unrelated aliases and are
-/// left alone.
+/// If the vm replaces an alias such as `memcpy` of `compiler_rt.memcpy`, replaces calls by the
+/// latter name, too. Functions with other names may have several unrelated aliases and are not
+/// replaced.
 fn take_over_target(cx: &mut Context, alias: &Alias) {
     let Value::Function(target) = alias.target else {
         return;
@@ -302,7 +324,7 @@ fn lower_functions(
     functions
 }
 
-/// The body of an undefined weak function; it is never called, because its address is zero.
+/// Creates the body of an undefined weak function; it is never called, because its address is zero.
 fn missing_body(cx: &mut Context, id: FunctionId) -> Code {
     let segment = SegmentId(cx.segments.len() as u32);
     cx.segments.push((id, 0));

@@ -22,9 +22,9 @@ pub use types::{DataLayout, LayoutProblem, StructType, Type, TypeTable};
 pub struct Module {
     /// Name of the source file, as the compiler noted it.
     pub name: String,
-    /// Which compiler wrote it, for example `LLVM22.1.0`.
+    /// The compiler that wrote the module, for example `LLVM22.1.0`.
     pub producer: String,
-    /// For example `x86_64-unknown-linux-musl`.
+    /// The target, for example `x86_64-unknown-linux-musl`.
     pub target_triple: String,
     /// LLVM's data layout string.
     pub data_layout: String,
@@ -54,7 +54,7 @@ pub struct Module {
     pub metadata_strings: Vec<Box<str>>,
     /// Source locations, subprograms, variables and their types.
     pub debug: DebugInfo,
-    /// Finds named symbols; never iterated.
+    /// Symbols by name; never iterated.
     pub symbols: HashMap<Box<str>, Symbol>,
 }
 
@@ -69,7 +69,7 @@ pub enum Symbol {
 }
 
 impl Symbol {
-    /// The symbol as an operand.
+    /// Returns the symbol as an operand.
     pub fn value(self) -> Value {
         match self {
             Symbol::Global(id) => Value::Global(id),
@@ -99,12 +99,12 @@ pub enum Linkage {
 }
 
 impl Linkage {
-    /// Whether the name is invisible outside of its module.
+    /// Returns whether the name is invisible outside of its module.
     pub fn is_local(self) -> bool {
         matches!(self, Linkage::Internal | Linkage::Private)
     }
 
-    /// Whether a strong definition overrides this one.
+    /// Returns whether a strong definition overrides this one.
     pub fn is_weak_definition(self) -> bool {
         matches!(
             self,
@@ -126,21 +126,21 @@ pub enum Visibility {
 /// A global variable.
 #[derive(Clone, Debug)]
 pub struct Global {
-    /// Symbol name, empty where it has none.
+    /// Symbol name; empty if it has none.
     pub name: Box<str>,
-    /// Type of its contents.
+    /// Type of the contents.
     pub ty: TypeId,
     /// Initial content; `None` for a declaration.
     pub initializer: Option<Value>,
-    /// Whether it is read-only.
+    /// Whether the global is read-only.
     pub constant: bool,
-    /// One copy per thread.
+    /// Whether each thread has its own copy.
     pub thread_local: bool,
     /// Linkage.
     pub linkage: Linkage,
     /// Visibility.
     pub visibility: Visibility,
-    /// Alignment in bytes; 0 where none is given and the ABI alignment holds.
+    /// Alignment in bytes; 0 if none is given, so that the ABI alignment applies.
     pub align: u64,
     /// Section name.
     pub section: Option<Box<str>>,
@@ -148,9 +148,9 @@ pub struct Global {
     pub comdat: Option<ComdatId>,
     /// Address space.
     pub address_space: u32,
-    /// Its address is not significant.
+    /// Whether the address is not significant.
     pub unnamed_addr: bool,
-    /// May be initialised elsewhere, before the program starts.
+    /// Whether the global may be initialised elsewhere, before the program starts.
     pub externally_initialized: bool,
 }
 
@@ -159,7 +159,7 @@ pub struct Global {
 pub struct Alias {
     /// Symbol name.
     pub name: Box<str>,
-    /// Type of what is at the address.
+    /// Type of the data at the address.
     pub ty: TypeId,
     /// The address.
     pub target: Value,
@@ -167,7 +167,7 @@ pub struct Alias {
     pub linkage: Linkage,
     /// Visibility.
     pub visibility: Visibility,
-    /// One copy per thread.
+    /// Whether each thread has its own copy.
     pub thread_local: bool,
     /// Address space.
     pub address_space: u32,
@@ -213,7 +213,7 @@ pub enum ComdatSelection {
 /// A function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Symbol name, empty where it has none.
+    /// Symbol name; empty if it has none.
     pub name: Box<str>,
     /// Signature, a [`Type::Function`].
     pub ty: TypeId,
@@ -227,7 +227,7 @@ pub struct Function {
     pub calling_convention: u32,
     /// Attributes.
     pub attributes: Option<AttributesId>,
-    /// Alignment of the code in bytes; 0 where none is given.
+    /// Alignment of the code in bytes; 0 if none is given.
     pub align: u64,
     /// Section name.
     pub section: Option<Box<str>>,
@@ -235,13 +235,13 @@ pub struct Function {
     pub comdat: Option<ComdatId>,
     /// Garbage collector name.
     pub gc: Option<Box<str>>,
-    /// Routine that decides what exceptions do (`__gxx_personality_v0`, `rust_eh_personality`).
+    /// Routine that handles exceptions (`__gxx_personality_v0`, `rust_eh_personality`).
     pub personality: Option<Value>,
-    /// Its address is not significant.
+    /// Whether the address is not significant.
     pub unnamed_addr: bool,
     /// Address space.
     pub address_space: u32,
-    /// The function in the source, where debug information names it.
+    /// The function in the source, if debug information names it.
     pub subprogram: Option<crate::debug::SubprogramId>,
     /// Basic blocks, the entry first; none for a declaration.
     pub blocks: Vec<Block>,
@@ -277,7 +277,7 @@ pub struct Block {
 }
 
 impl Function {
-    /// A declaration with a name and signature, without other properties.
+    /// Creates a declaration with a name and signature, without other properties.
     pub fn declaration(name: Box<str>, ty: TypeId) -> Self {
         Self {
             name,
@@ -309,12 +309,12 @@ impl Function {
         }
     }
 
-    /// Whether it has no body here.
+    /// Returns whether the function has no body here.
     pub fn is_declaration(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The instructions of a block, with their ids.
+    /// Returns the instructions of a block, with their ids.
     pub fn block(&self, id: BlockId) -> impl Iterator<Item = (InstId, &Instruction)> {
         let Block { start, end } = self.blocks[id.index()];
         let range = start as usize..end as usize;
@@ -322,18 +322,18 @@ impl Function {
         ids.zip(&self.instructions[range])
     }
 
-    /// All block ids, in order.
+    /// Returns all block ids, in order.
     pub fn block_ids(&self) -> impl Iterator<Item = BlockId> + use<> {
         (0..self.blocks.len()).map(BlockId::new)
     }
 
-    /// A list of operands.
+    /// Returns a list of operands.
     #[inline]
     pub fn operand_list(&self, span: Span) -> &[Value] {
         &self.operands[span.range()]
     }
 
-    /// The arguments of a call.
+    /// Returns the arguments of a call.
     #[inline]
     pub fn call_args(&self, call: CallId) -> &[Value] {
         self.operand_list(self.calls[call.index()].args)
@@ -343,11 +343,11 @@ impl Function {
 /// Attributes of a function or call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttributeList {
-    /// Of the function.
+    /// Attributes of the function.
     pub function: FunctionAttributes,
-    /// Of the result.
+    /// Attributes of the result.
     pub result: ParamAttributes,
-    /// Of the parameters; missing ones at the end have none.
+    /// Attributes of the parameters; missing ones at the end have none.
     pub params: Vec<ParamAttributes>,
 }
 
@@ -371,47 +371,47 @@ pub struct FunctionAttributes {
 /// Attributes of a parameter or result that matter for execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParamAttributes {
-    /// Passed by copying this type.
+    /// The type that is passed by copying.
     pub byval: Option<TypeId>,
-    /// Points to where the result of this type is stored.
+    /// The type of the result that is stored where the parameter points.
     pub sret: Option<TypeId>,
-    /// Passed in the caller's frame (Windows).
+    /// The type that is passed in the caller's frame (Windows).
     pub inalloca: Option<TypeId>,
-    /// Passed by reference to this type.
+    /// The type that is passed by reference.
     pub byref: Option<TypeId>,
-    /// Type that an intrinsic's or assembly's pointer operand refers to.
+    /// The type to which a pointer operand of an intrinsic or of assembly refers.
     pub elementtype: Option<TypeId>,
-    /// Alignment in bytes, 0 where none is given.
+    /// Alignment in bytes; 0 if none is given.
     pub align: u64,
-    /// Stack alignment in bytes, 0 where none is given.
+    /// Stack alignment in bytes; 0 if none is given.
     pub stack_align: u64,
-    /// Bytes that are known to be readable.
+    /// Number of bytes that are known to be readable.
     pub dereferenceable: u64,
-    /// Zero-extended by the caller.
+    /// Whether the caller zero-extends the value.
     pub zeroext: bool,
-    /// Sign-extended by the caller.
+    /// Whether the caller sign-extends the value.
     pub signext: bool,
-    /// Never null.
+    /// Whether the value is never null.
     pub nonnull: bool,
-    /// Undefined values are an error.
+    /// Whether undefined values are an error.
     pub noundef: bool,
-    /// No other pointer reaches its memory.
+    /// Whether no other pointer reaches the memory.
     pub noalias: bool,
-    /// The static chain of a nested function.
+    /// Whether the parameter is the static chain of a nested function.
     pub nest: bool,
-    /// Is what the function returns.
+    /// Whether the function returns this parameter.
     pub returned: bool,
 }
 
 impl Module {
-    /// The constant with this id.
+    /// Returns the constant with this id.
     #[inline]
     pub fn constant(&self, id: ConstId) -> &Constant {
         &self.constants[id.index()]
     }
 
-    /// Type of an operand of `function`; `None` if it has none (blocks, metadata) or the table
-    /// lacks the type.
+    /// Returns the type of an operand of `function`; `None` if it has none (blocks, metadata) or
+    /// the table lacks the type.
     pub fn value_type(&self, function: &Function, value: Value) -> Option<TypeId> {
         match value {
             Value::Instruction(id) => Some(function.instructions[id.index()].ty),
@@ -421,7 +421,7 @@ impl Module {
         }
     }
 
-    /// Type of a constant, global or function as an operand.
+    /// Returns the type of a constant, global or function as an operand.
     pub fn constant_type(&self, value: Value) -> Option<TypeId> {
         match value {
             Value::Constant(id) => Some(self.constants[id.index()].ty),
@@ -434,7 +434,7 @@ impl Module {
         }
     }
 
-    /// The function with this name.
+    /// Returns the function with this name.
     pub fn function_named(&self, name: &str) -> Option<FunctionId> {
         match self.symbols.get(name) {
             Some(&Symbol::Function(id)) => Some(id),
@@ -442,7 +442,7 @@ impl Module {
         }
     }
 
-    /// The global variable with this name.
+    /// Returns the global variable with this name.
     pub fn global_named(&self, name: &str) -> Option<GlobalId> {
         match self.symbols.get(name) {
             Some(&Symbol::Global(id)) => Some(id),
@@ -450,7 +450,7 @@ impl Module {
         }
     }
 
-    /// All functions with their ids, in order.
+    /// Returns all functions with their ids, in order.
     pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> {
         self.functions
             .iter()
@@ -458,7 +458,7 @@ impl Module {
             .map(|(index, f)| (FunctionId::new(index), f))
     }
 
-    /// All global variables with their ids, in order.
+    /// Returns all global variables with their ids, in order.
     pub fn globals(&self) -> impl Iterator<Item = (GlobalId, &Global)> {
         self.globals
             .iter()
@@ -466,7 +466,7 @@ impl Module {
             .map(|(index, g)| (GlobalId::new(index), g))
     }
 
-    /// The attributes of a function.
+    /// Returns the attributes of a function.
     pub fn attributes(&self, id: Option<AttributesId>) -> Option<&AttributeList> {
         id.and_then(|id| self.attributes.get(id.index()))
     }

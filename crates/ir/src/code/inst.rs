@@ -50,7 +50,7 @@ pub enum FloatKind {
 }
 
 impl FloatKind {
-    /// Width of the format in bits.
+    /// Returns the width of the format in bits.
     pub fn bits(self) -> u32 {
         match self {
             FloatKind::Half | FloatKind::BFloat => 16,
@@ -61,7 +61,7 @@ impl FloatKind {
         }
     }
 
-    /// Precision: bits of the significand, including the leading one.
+    /// Returns the precision: bits of the significand, including the leading one.
     pub fn precision(self) -> u32 {
         match self {
             FloatKind::Half => 11,
@@ -73,7 +73,7 @@ impl FloatKind {
         }
     }
 
-    /// Number of registers of a value.
+    /// Returns the number of registers of a value.
     pub fn registers(self) -> u32 {
         self.bits().div_ceil(64)
     }
@@ -143,7 +143,7 @@ pub enum FloatCast {
 }
 
 impl FloatCast {
-    /// Number of registers of the operand.
+    /// Returns the number of registers of the operand.
     pub fn source_registers(self) -> u32 {
         match self {
             FloatCast::Format { from, .. } | FloatCast::ToInt { from, .. } => from.registers(),
@@ -264,7 +264,7 @@ pub enum Inst {
         width: u8,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// Sign-extends from `from` to `to` bits.
@@ -275,7 +275,7 @@ pub enum Inst {
         to: u8,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// Sign-extends from `from` bits (any) to `to` bits (over 64).
@@ -286,7 +286,7 @@ pub enum Inst {
         to: u16,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// Keeps `width` bits of a wide value of `from` bits, counted from bit `low`.
@@ -299,7 +299,7 @@ pub enum Inst {
         width: u16,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// `dst = if cond { a } else { b }`, one register.
@@ -380,14 +380,14 @@ pub enum Inst {
         /// Alignment in bytes.
         align: u32,
     },
-    /// Address of a thread-local global of the running thread.
+    /// The address of a thread-local global of the running thread.
     ThreadLocal {
         /// Destination register.
         dst: Register,
         /// The global.
         global: GlobalId,
     },
-    /// `dst = a op b`; consecutive registers where the format takes two.
+    /// `dst = a op b`; consecutive registers if the format takes two.
     Float {
         /// The operation.
         op: FloatOp,
@@ -406,14 +406,14 @@ pub enum Inst {
         kind: FloatKind,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// `dst = a pred b`, one bit.
     FloatCompare {
         /// The predicate.
         pred: FloatPredicate,
-        /// A quiet NaN raises the invalid flag, too.
+        /// Whether a quiet NaN raises the invalid flag, too.
         signals: bool,
         /// The format.
         kind: FloatKind,
@@ -424,13 +424,13 @@ pub enum Inst {
         /// Second operand.
         b: Operand,
     },
-    /// Conversion from or to floating point.
+    /// A conversion from or to floating point.
     FloatCast {
         /// The conversion.
         cast: FloatCast,
         /// Destination register.
         dst: Register,
-        /// First operand.
+        /// The operand.
         a: Operand,
     },
     /// Atomically reads, combines and writes `bytes`; `dst` gets the old value.
@@ -462,9 +462,9 @@ pub enum Inst {
     },
     /// A memory fence; a preemption point.
     Fence,
-    /// The scope of the variable in a stack slot begins or ends.
+    /// The begin or end of the scope of the variable in a stack slot.
     Scope {
-        /// It begins.
+        /// Whether the scope begins.
         begins: bool,
         /// The slot.
         slot: Operand,
@@ -474,7 +474,7 @@ pub enum Inst {
         /// The target.
         target: Pc,
     },
-    /// Jumps as [`super::Code::branches`]`[target]` says.
+    /// Jumps to the targets in [`super::Code::branches`]`[target]`.
     Branch {
         /// The condition, one bit.
         cond: Operand,
@@ -494,7 +494,7 @@ pub enum Inst {
         /// Index in [`super::Code::branches`].
         target: u32,
     },
-    /// Jumps as [`super::Code::switches`]`[table]` says.
+    /// Jumps to a target of [`super::Code::switches`]`[table]`.
     Switch {
         /// Width in bits.
         width: u8,
@@ -508,7 +508,7 @@ pub enum Inst {
         /// The address.
         address: Operand,
     },
-    /// Calls as [`super::Code::calls`]`[call]` says, then continues with the next instruction.
+    /// Performs the call [`super::Code::calls`]`[call]`, then continues with the next instruction.
     Call {
         /// Index of the call site.
         call: u32,

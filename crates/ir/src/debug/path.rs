@@ -6,7 +6,7 @@ use crate::module::GlobalId;
 /// The location of the data that a path such as `server.table.count` denotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataLocation {
-    /// The variable at its start.
+    /// The variable at the start of the path.
     pub global: GlobalId,
     /// Locations of the pointers on the path, as offsets in bits: the first from the start of the
     /// variable, each other one from the target of the previous pointer.
@@ -153,7 +153,8 @@ pub fn find_path(module: &crate::Module, path: &str) -> Result<DataLocation, Pat
     Ok(place)
 }
 
-/// Where bits of a variable are in the parts that the program has of it.
+/// Returns the position of bits of a variable in the part that the program has of it, if they are
+/// there.
 fn start_in(
     module: &crate::Module,
     part: &Variable,
@@ -200,13 +201,13 @@ fn parse_path(path: &str) -> Result<(&str, Vec<Step>), PathError> {
     Ok((name, steps))
 }
 
-/// End of a name.
+/// Returns the end of a name.
 fn name_end(text: &str) -> usize {
     let ends = [text.find(['.', '[']), text.find("->")];
     ends.into_iter().flatten().min().unwrap_or(text.len())
 }
 
-/// Variables with similar names, the closest first.
+/// Returns variables with similar names, the closest first.
 fn nearest(module: &crate::Module, name: &str) -> Vec<String> {
     const MOST: usize = 3;
     let farthest = name.chars().count().div_ceil(3);
@@ -221,7 +222,7 @@ fn nearest(module: &crate::Module, name: &str) -> Vec<String> {
     found.map(|(_, name)| format!("`{name}`")).collect()
 }
 
-/// The edit distance.
+/// Returns the edit distance.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -237,7 +238,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// The variable with this name, if debug information has one: all fragments of it.
+/// Returns the variable with this name, as all its fragments, if debug information has one.
 fn find_variable<'a>(
     module: &'a crate::Module,
     name: &str,
@@ -281,7 +282,7 @@ fn find_variable<'a>(
     }
 }
 
-/// A symbol without debug information can only be named as a whole.
+/// Returns the location of a symbol without debug information, which can only be named as a whole.
 fn place_of_symbol(
     module: &crate::Module,
     name: &str,
@@ -310,13 +311,13 @@ fn place_of_symbol(
     }
 }
 
-/// A walk from a variable to its parts.
+/// A walk from a variable to one of its parts.
 struct Walk<'a> {
     debug: &'a DebugInfo,
     ty: Option<DebugTypeId>,
     offset_bits: u64,
     size_bits: u64,
-    /// How many dimensions of the array `ty` have been indexed.
+    /// Number of dimensions of the array `ty` that have been indexed.
     dimension: usize,
     /// Locations of the pointers on the path.
     through: Vec<u64>,
@@ -423,7 +424,7 @@ impl Walk<'_> {
     }
 }
 
-/// A field by name, also within anonymous members and base classes.
+/// Returns a field by name, also within anonymous members and base classes.
 fn find_field<'a>(
     debug: &'a DebugInfo,
     fields: &'a [DebugField],

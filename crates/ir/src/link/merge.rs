@@ -65,7 +65,7 @@ pub(super) fn merge(modules: Vec<Module>, resolution: &Resolution) -> Result<Mod
     Ok(linked)
 }
 
-/// Names of the arrays to concatenate, in a fixed order.
+/// Returns the names of the arrays to concatenate, in a fixed order.
 fn appended_names(modules: &[Module], resolution: &Resolution) -> Vec<Box<str>> {
     let mut names = Vec::new();
     for (index, module) in modules.iter().enumerate() {
@@ -105,7 +105,7 @@ fn assign_symbols(modules: &[Module], resolution: &Resolution) -> SymbolMap {
                 Symbol::Global(_) => Value::Global(GlobalId::new(next(&mut globals))),
                 Symbol::Function(_) => Value::Function(FunctionId::new(next(&mut functions))),
                 Symbol::Alias(_) => Value::Alias(AliasId::new(next(&mut aliases))),
-                // Rejected before.
+                // Ifuncs were rejected before.
                 Symbol::Ifunc(_) => continue,
             };
             places.insert(origin, value);
@@ -129,7 +129,7 @@ fn index_in(table: &mut Vec<Box<str>>, known: &mut HashMap<Box<str>, u32>, text:
     })
 }
 
-/// The mapping of everything in `module` except its symbols.
+/// Creates the mapping of everything in `module` except its symbols.
 fn remap_of(
     linked: &mut Module,
     strings: &mut Strings,

@@ -242,8 +242,8 @@ pub(super) fn merge_types(
     map.into_iter().flatten().collect()
 }
 
-/// Recursion is as deep as types are nested, which the reader limits. Types have no cycles, because
-/// pointers are opaque.
+/// Adds a type and the types that it contains. Recursion is as deep as types are nested, which the
+/// reader limits. Types have no cycles, because pointers are opaque.
 fn merge_type(
     target: &mut TypeTable,
     source: &TypeTable,

@@ -37,13 +37,13 @@ pub(super) struct Resolution {
 }
 
 impl Resolution {
-    /// Whether the symbol's own module provides its definition.
+    /// Returns whether the symbol's own module provides its definition.
     pub fn keeps(&self, origin: Origin, name: &str, linkage: Linkage) -> bool {
         name.is_empty() || linkage.is_local() || self.winners.get(name) == Some(&origin)
     }
 }
 
-/// Name and linkage of a symbol.
+/// Returns the name and linkage of a symbol.
 pub(super) fn name_of(module: &Module, symbol: Symbol) -> (&str, Linkage) {
     match symbol {
         Symbol::Global(id) => {
@@ -65,7 +65,7 @@ pub(super) fn name_of(module: &Module, symbol: Symbol) -> (&str, Linkage) {
     }
 }
 
-/// All symbols of a module, in order.
+/// Returns all symbols of a module, in order.
 pub(super) fn symbols(module: &Module) -> impl Iterator<Item = Symbol> + use<> {
     let globals = (0..module.globals.len()).map(|index| Symbol::Global(GlobalId::new(index)));
     let functions = (0..module.functions.len()).map(|id| Symbol::Function(FunctionId::new(id)));
@@ -163,7 +163,7 @@ fn claim(modules: &[Module], resolution: &Resolution, origin: Origin) -> Claim {
     }
 }
 
-/// The comdat group of a symbol; for an alias, that of its target.
+/// Returns the comdat group of a symbol; for an alias, that of its target.
 fn comdat_of(module: &Module, symbol: Symbol) -> Option<ComdatId> {
     match symbol {
         Symbol::Global(id) => module.globals[id.index()].comdat,
@@ -177,7 +177,7 @@ fn comdat_of(module: &Module, symbol: Symbol) -> Option<ComdatId> {
     }
 }
 
-/// The symbol that an address is computed from. The reader rejects cycles of aliases.
+/// Returns the symbol that an address is computed from. The reader rejects cycles of aliases.
 fn base(module: &Module, mut value: Value) -> Option<Value> {
     loop {
         value = match value {
@@ -249,7 +249,8 @@ fn resolve_comdats(modules: &[Module], resolution: &mut Resolution) -> Result<()
     Ok(())
 }
 
-/// Whether two modules initialise a variable with the same bytes, as far as they are plain data.
+/// Returns whether two modules initialise a variable with the same bytes, as far as they are plain
+/// data.
 fn same_contents(first: &Module, second: &Module, name: &str) -> bool {
     let contents = |module: &Module| {
         let global = &module.globals[module.global_named(name)?.index()];

@@ -8,7 +8,7 @@ use crate::module::{
     Value,
 };
 
-/// The value is used in another block or by a phi.
+/// Marks a value that is used in another block or by a phi.
 const ELSEWHERE: u32 = u32::MAX;
 
 /// Facts about a function. Tables are indexed by instruction unless stated otherwise.
@@ -16,11 +16,11 @@ const ELSEWHERE: u32 = u32::MAX;
 pub(super) struct Analysis {
     /// Reachable blocks, each after its dominators.
     pub order: Vec<BlockId>,
-    /// Number of uses.
+    /// Number of uses of the result.
     pub uses: Vec<u32>,
-    /// Number of uses as the address of a load or store.
+    /// Number of uses of the result as the address of a load or store.
     pub address_uses: Vec<u32>,
-    /// Number of uses as an index of address arithmetic.
+    /// Number of uses of the result as an index of address arithmetic.
     pub index_uses: Vec<u32>,
     /// Stack slots that are promoted to registers.
     pub promoted: Vec<bool>,
@@ -70,7 +70,7 @@ impl Analysis {
         }
     }
 
-    /// Reverse postorder, in which the first successor of a block tends to follow it.
+    /// Computes the reverse postorder, in which the first successor of a block tends to follow it.
     fn find_order(&mut self, function: &Function) {
         self.order.clear();
         if function.blocks.is_empty() {
@@ -118,8 +118,8 @@ impl Analysis {
         }
     }
 
-    /// Counts uses and drops candidates whose address escapes loads and stores. Returns whether the
-    /// function calls something like `setjmp`.
+    /// Counts uses and drops candidates whose address is used other than by loads and stores.
+    /// Returns whether the function calls a function that returns twice, such as `setjmp`.
     fn count_uses(&mut self, cx: &mut Context, function: &Function) -> bool {
         let mut returns_twice = false;
         for &block in &self.order {
@@ -176,11 +176,11 @@ impl Analysis {
         }
     }
 
-    /// The last position at which the operands of an instruction are read.
+    /// Returns the last position at which the operands of an instruction are read.
     fn needed_until(&self, kind: &InstructionKind, index: usize) -> u32 {
         match kind {
             InstructionKind::Phi { .. } => ELSEWHERE,
-            // These emit no code, or emit it at their uses: they stand for their operands.
+            // These emit no code, or emit it at their uses, so their uses read their operands.
             InstructionKind::Cast { .. }
             | InstructionKind::Freeze { .. }
             | InstructionKind::Gep { .. }
@@ -226,14 +226,14 @@ fn reset<T: Copy>(table: &mut Vec<T>, count: usize, value: T) {
     table.resize(count, value);
 }
 
-/// The scalar type of a slot, if it can be a register.
+/// Returns the scalar type of a slot, if it can be a register.
 pub(super) fn register_lane(cx: &mut Context, ty: TypeId) -> Option<Lane> {
     let shape = cx.folder.shapes.get(ty)?;
     let scalar = shape.lanes == 1 && !shape.is_vector() && shape.registers <= 2;
     shape.lane.filter(|_| scalar)
 }
 
-/// Whether a value of type `ty` fills a slot's registers exactly.
+/// Returns whether a value of type `ty` fills a slot's registers exactly.
 fn same_bits(cx: &mut Context, function: &Function, slot: usize, ty: TypeId) -> bool {
     let InstructionKind::Alloca { allocated, .. } = function.instructions[slot].kind else {
         return false;
@@ -261,7 +261,7 @@ fn calls_returning_twice(cx: &Context, function: &Function, call: CallId) -> boo
     callee_twice || twice(call.attributes)
 }
 
-/// The successors of a block; the preferred fall-through first.
+/// Returns the successors of a block; the preferred fall-through first.
 pub(super) fn successors(function: &Function, block: BlockId) -> Vec<BlockId> {
     let Block { start, end } = function.blocks[block.index()];
     let Some(last) = function.instructions[start as usize..end as usize].last() else {
@@ -403,7 +403,7 @@ fn for_each_use(
     }
 }
 
-/// The instruction that ends a block.
+/// Returns the instruction that ends a block.
 pub(super) fn terminator(function: &Function, block: BlockId) -> Option<InstId> {
     let Block { start, end } = function.blocks[block.index()];
     (start < end).then(|| InstId::new(end as usize - 1))

@@ -8,7 +8,7 @@ use crate::code::{
 use crate::module::{self, BinaryOp, CastOp, TypeId, Value};
 
 impl Body<'_, '_> {
-    /// A two-operand operation.
+    /// Lowers a two-operand operation.
     pub fn binary(
         &mut self,
         op: BinaryOp,
@@ -98,7 +98,8 @@ impl Body<'_, '_> {
         self.run(dst, limbs)
     }
 
-    /// Bit operations with zero need no code; wide values are often assembled with them.
+    /// Emits a bit operation on a limb. Operations with zero need no code; wide values are often
+    /// assembled with them.
     fn bitwise_limb(&mut self, op: IntOp, a: Operand, b: Operand) -> Operand {
         match (op, self.constant_value(a), self.constant_value(b)) {
             (IntOp::Or | IntOp::Xor, Some(0), _) => b,
@@ -108,7 +109,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The value of a wide constant that fits in one word.
+    /// Returns the value of a wide constant that fits in one word.
     fn small_constant(&self, ops: Ops) -> Option<u64> {
         let list = self.list(ops);
         let low = self.constant_value(*list.first()?)?;
@@ -118,7 +119,8 @@ impl Body<'_, '_> {
         high.then_some(low)
     }
 
-    /// Shifts a wide value by a constant: each limb is assembled from the limbs it takes bits from.
+    /// Shifts a wide value by a constant: each limb is assembled from the limbs that contribute
+    /// bits.
     fn wide_shift(&mut self, op: IntOp, a: Ops, amount: u32, width: u16) -> Ops {
         let zero = self.constant(0);
         let limbs = self
@@ -144,7 +146,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// `fneg`.
+    /// Lowers `fneg`.
     pub fn float_negate(&mut self, value: Value) -> Ops {
         let a = self.operands(value);
         let Some((Lane::Float(kind), lanes)) = self.lanes_of(value) else {
@@ -164,7 +166,7 @@ impl Body<'_, '_> {
         self.run(dst, lanes * kind.registers())
     }
 
-    /// `icmp`.
+    /// Lowers `icmp`.
     pub fn integer_compare(
         &mut self,
         predicate: module::IntPredicate,
@@ -204,7 +206,7 @@ impl Body<'_, '_> {
         self.run(dst, lanes)
     }
 
-    /// `fcmp`, which by itself objects to signalling NaNs only.
+    /// Lowers `fcmp`, which by itself is invalid for signalling NaNs only.
     pub fn float_compare(
         &mut self,
         predicate: module::FloatPredicate,
@@ -234,7 +236,7 @@ impl Body<'_, '_> {
         self.run(dst, lanes)
     }
 
-    /// `select`.
+    /// Lowers `select`.
     pub fn select(&mut self, condition: Value, then: Value, otherwise: Value, ty: TypeId) -> Ops {
         let condition = self.operands(condition);
         let (a, b) = (self.operands(then), self.operands(otherwise));
@@ -273,7 +275,7 @@ impl Body<'_, '_> {
         self.run(dst, shape.registers)
     }
 
-    /// A conversion.
+    /// Lowers a conversion.
     pub fn cast(&mut self, op: CastOp, value: Value, ty: TypeId) -> Ops {
         let source = self.operands(value);
         let from = self.lanes_of(value).or_else(|| self.address_lane(value));
@@ -349,7 +351,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// The low bits of an operand.
+    /// Returns the low bits of an operand.
     pub fn truncate(&mut self, a: Operand, width: u32) -> Operand {
         if let Some(word) = self.constant_value(a) {
             return self.constant(word & mask(width));
@@ -432,11 +434,11 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// `width` bits (at most 64) from bit `low` of concatenated operands, each with its width. Bits
-    /// past the end are zero.
+    /// Returns `width` bits (at most 64) from bit `low` of concatenated operands, each with its
+    /// width. Bits past the end are zero.
     pub fn gather(&mut self, source: &[(Operand, u32)], low: u32, width: u32) -> Operand {
         let mut result: Option<Operand> = None;
-        // If all operands have the same width, the right one is found directly.
+        // If all operands have the same width, the first needed one is found directly.
         let uniform = source.first().map_or(0, |first| first.1);
         let alike = uniform > 0 && source.iter().all(|part| part.1 == uniform);
         let skip = if alike { (low / uniform) as usize } else { 0 };
@@ -458,7 +460,7 @@ impl Body<'_, '_> {
         result.unwrap_or_else(|| self.constant(0))
     }
 
-    /// `count` bits of an operand of `bits` bits from bit `from`, moved to bit `to`.
+    /// Returns `count` bits of an operand of `bits` bits from bit `from`, moved to bit `to`.
     fn piece(&mut self, operand: Operand, bits: u32, from: u32, count: u32, to: u32) -> Operand {
         if let Some(word) = self.constant_value(operand) {
             return self.constant((word >> from & mask(count)) << to);
@@ -468,7 +470,7 @@ impl Body<'_, '_> {
             let amount = self.constant(u64::from(from));
             piece = self.int(IntOp::LShr, 64, piece, amount);
         }
-        // Unwanted high bits are already gone if they are shifted out of the register.
+        // Unwanted high bits are removed if they are shifted out of the register.
         if from + count < bits && count + to < 64 {
             piece = self.truncate(piece, count);
         }
@@ -479,13 +481,13 @@ impl Body<'_, '_> {
         piece
     }
 
-    /// Lane and number of lanes of a type that is a scalar or vector.
+    /// Returns the lane and number of lanes of a type that is a scalar or vector.
     pub fn lanes_of_type(&mut self, ty: TypeId) -> Option<(Lane, u32)> {
         let shape = self.shape(ty)?;
         Some((shape.lane?, shape.lanes))
     }
 
-    /// Lane and number of lanes of an operand.
+    /// Returns the lane and number of lanes of an operand.
     pub fn lanes_of(&mut self, value: Value) -> Option<(Lane, u32)> {
         match self.cx.module.value_type(self.function, value) {
             Some(ty) => self.lanes_of_type(ty),
@@ -493,7 +495,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Symbols are pointers even if the module contains no pointer type.
+    /// Returns the lane of a symbol: symbols are pointers even if the module contains no pointer
+    /// type.
     fn address_lane(&self, value: Value) -> Option<(Lane, u32)> {
         match value {
             Value::Global(_) | Value::Function(_) | Value::Alias(_) | Value::Ifunc(_) => {
@@ -503,7 +506,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The operands have no lanes: emits an unsupported instruction.
+    /// Emits an unsupported instruction for operands without lanes. Returns zeros.
     pub fn no_lanes(&mut self, what: &str, ty: TypeId) -> Ops {
         self.unsupported(&format!(
             "{what} on a type that cannot be held in registers"
@@ -543,7 +546,7 @@ fn float_op(op: BinaryOp) -> Option<FloatOp> {
     })
 }
 
-/// The predicate in the bytecode.
+/// Returns the predicate in the bytecode.
 pub(super) fn int_predicate(predicate: module::IntPredicate) -> IntPredicate {
     match predicate {
         module::IntPredicate::Eq => IntPredicate::Eq,

@@ -15,11 +15,11 @@ use crate::module::{
     BlockId, ConstantKind, Function, InstId, Instruction, InstructionKind, Type, TypeId, Value,
 };
 
-/// A function whose frame would have more registers is not executed.
+/// Maximum number of registers of a frame; a function with more is not executed.
 const MAX_REGISTERS: u32 = 1 << 22;
-/// Maximal size of the operand pool; only absurd aggregates reach it.
+/// Maximum size of the operand pool; only absurd aggregates reach it.
 const MAX_POOL: usize = 1 << 24;
-/// Maximal nesting depth of constant expressions that are computed at run time.
+/// Maximum nesting depth of constant expressions that are computed at run time.
 const MAX_DEPTH: u32 = 64;
 
 /// The registers and constants of a value: a range of [`Body::pool`].
@@ -33,12 +33,12 @@ impl Ops {
     /// No operands.
     pub const EMPTY: Ops = Ops { start: 0, len: 0 };
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn len(self) -> u32 {
         self.len
     }
 
-    /// A part of the operands; empty if there are none.
+    /// Returns a part of the operands; empty if there are none.
     pub fn slice(self, from: u32, len: u32) -> Ops {
         let from = from.min(self.len);
         Ops {
@@ -55,11 +55,11 @@ pub(super) enum ValueHome {
     Nothing,
     /// In these operands.
     Ops(Ops),
-    /// An address that only loads and stores use: they add the offset.
+    /// An address that only loads and stores use; these add the offset.
     Address { base: Operand, offset: i64 },
     /// A sign-extended integer that only address arithmetic uses, which extends it.
     Extended { source: Operand, width: u8 },
-    /// A stack slot that is promoted to registers, from this one on.
+    /// A stack slot that is promoted to registers, starting at this one.
     Slot(Register),
 }
 
@@ -76,12 +76,12 @@ pub(super) struct Stub {
     pub kind: StubKind,
 }
 
-/// Where the values of a stub come from.
+/// The source of a stub's values.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum StubKind {
-    /// From the edge.
+    /// The edge.
     Edge,
-    /// From the registers in which an indirect branch left them.
+    /// The registers in which an indirect branch left the values.
     Indirect { shadow: Register },
 }
 
@@ -236,7 +236,7 @@ impl<'a> Body<'a, '_> {
             .collect()
     }
 
-    /// Assigns registers to phis and promoted stack slots, because they are used before their
+    /// Assigns registers to phis and promoted stack slots, because these are used before their
     /// definition is reached.
     fn reserve(&mut self) {
         for at in 0..self.analysis.order.len() {
@@ -378,7 +378,7 @@ impl<'a> Body<'a, '_> {
         self.code.locations.push(self.location);
     }
 
-    /// Position of the next instruction.
+    /// Returns the position of the next instruction.
     pub fn pc(&self) -> Pc {
         self.code.instructions.len() as Pc
     }
@@ -388,7 +388,7 @@ impl<'a> Body<'a, '_> {
         self.labels[label.0 as usize] = self.pc();
     }
 
-    /// A label that is not bound yet.
+    /// Creates a label that is not bound yet.
     pub fn new_label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() as u32 - 1)
@@ -441,12 +441,12 @@ impl<'a> Body<'a, '_> {
         self.fresh(1)
     }
 
-    /// The constant as an operand.
+    /// Returns the constant as an operand.
     pub fn constant(&mut self, word: u64) -> Operand {
         intern(&mut self.constant_ids, &mut self.code.constants, word)
     }
 
-    /// Operands for consecutive registers.
+    /// Returns operands for consecutive registers.
     pub fn run(&mut self, first: Register, count: u32) -> Ops {
         let start = self.pool.len() as u32;
         self.pool
@@ -461,12 +461,12 @@ impl<'a> Body<'a, '_> {
         self.pooled(start)
     }
 
-    /// A value of one register.
+    /// Creates a value of one register.
     pub fn one(&mut self, operand: Operand) -> Ops {
         self.ops([operand])
     }
 
-    /// `count` zeros.
+    /// Returns `count` zeros.
     pub fn zeros(&mut self, count: u32) -> Ops {
         let zero = self.constant(0);
         self.ops(std::iter::repeat_n(zero, count as usize))
@@ -482,7 +482,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Operand `index` of a value; zero if a malformed program makes a value too short.
+    /// Returns the operand `index` of a value; zero if a malformed program makes a value too short.
     pub fn at(&mut self, ops: Ops, index: u32) -> Operand {
         if index < ops.len {
             self.pool[(ops.start + index) as usize]
@@ -491,24 +491,24 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// All operands of a value.
+    /// Returns all operands of a value.
     pub fn list(&self, ops: Ops) -> &[Operand] {
         &self.pool[ops.start as usize..(ops.start + ops.len) as usize]
     }
 
-    /// The value of a constant operand.
+    /// Returns the value of a constant operand.
     pub fn constant_value(&self, operand: Operand) -> Option<u64> {
         operand
             .as_constant()
             .map(|index| self.code.constants[index as usize])
     }
 
-    /// The register layout of a type.
+    /// Returns the register layout of a type.
     pub fn shape(&mut self, ty: TypeId) -> Option<Rc<Shape>> {
         self.cx.folder.shapes.get(ty)
     }
 
-    /// The register layout of an operand.
+    /// Returns the register layout of an operand.
     pub fn shape_of(&mut self, value: Value) -> Option<Rc<Shape>> {
         match self.cx.module.value_type(self.function, value) {
             Some(ty) => self.shape(ty),
@@ -516,7 +516,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// The operands of a value, exactly as many as its type has.
+    /// Returns the operands of a value, exactly as many as its type has registers.
     pub fn operands(&mut self, value: Value) -> Ops {
         match value {
             Value::Instruction(id) => match self.values[id.index()] {
@@ -573,7 +573,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// The only operand of a value of one register.
+    /// Returns the only operand of a value of one register.
     pub fn single(&mut self, value: Value) -> Operand {
         let ops = self.operands(value);
         self.at(ops, 0)
@@ -595,7 +595,7 @@ impl<'a> Body<'a, '_> {
         self.zeros(registers)
     }
 
-    /// Computes a constant where it is used.
+    /// Emits code that computes a constant where it is used.
     fn run_time_constant(&mut self, value: Value) -> Ops {
         let constant = match value {
             Value::Global(id) => {
@@ -671,7 +671,7 @@ impl<'a> Body<'a, '_> {
         self.pooled(start)
     }
 
-    /// The operands as consecutive registers or constants; returns the first.
+    /// Makes the operands consecutive registers or constants; returns the first.
     pub fn contiguous(&mut self, ops: Ops) -> Operand {
         if ops.len == 1 {
             return self.at(ops, 0);
@@ -708,8 +708,8 @@ impl<'a> Body<'a, '_> {
         Operand::register(dst)
     }
 
-    /// Operands of a value that needs exactly `count` registers, as
-    /// consecutive registers or constants.
+    /// Makes the operands of a value that needs exactly `count` registers consecutive registers or
+    /// constants; returns the first.
     pub fn contiguous_exact(&mut self, ops: Ops, count: u32) -> Operand {
         if ops.len == count {
             return self.contiguous(ops);
@@ -724,7 +724,7 @@ impl<'a> Body<'a, '_> {
         self.values[id.index()] = ValueHome::Ops(ops);
     }
 
-    /// `base + offset`.
+    /// Returns `base + offset`.
     pub fn add_offset(&mut self, base: Operand, offset: i64) -> Operand {
         if offset == 0 {
             return base;
@@ -752,7 +752,7 @@ impl<'a> Body<'a, '_> {
     }
 }
 
-/// The operand of a constant of the function; added if it is new.
+/// Returns the operand of a constant of the function; adds the constant if it is new.
 fn intern(ids: &mut HashMap<u64, u32>, constants: &mut Vec<u64>, word: u64) -> Operand {
     let index = *ids.entry(word).or_insert_with(|| {
         constants.push(word);

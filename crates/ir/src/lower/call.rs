@@ -10,7 +10,7 @@ use crate::code::{
 use crate::module::{self, BlockId, CallId, InstructionKind, Type, Value};
 
 impl Body<'_, '_> {
-    /// A call or, with a landing pad, an `invoke`.
+    /// Lowers a call or, with a landing pad, an `invoke`.
     pub fn call(&mut self, id: CallId, unwind: Option<u32>) -> Ops {
         let function = self.function;
         let call = &function.calls[id.index()];
@@ -32,7 +32,7 @@ impl Body<'_, '_> {
         ops
     }
 
-    /// Emits a call unchanged.
+    /// Emits a call without changes.
     pub fn emit_call(
         &mut self,
         callee: Callee,
@@ -110,10 +110,9 @@ impl Body<'_, '_> {
         self.run(dst, result.registers())
     }
 
-    /// Compilers differ in whether a long double is passed by value or as a pointer to a copy
-    /// (`byval`), which is the same in machine code. If the callee expects a copy and the caller
-    /// passes a value, the value is spilled to a stack slot. Returns those arguments with the
-    /// addresses of their slots.
+    /// Spills values to stack slots where the callee expects a pointer to a copy (`byval`).
+    /// Compilers differ in whether a long double is passed by value or as such a pointer, which is
+    /// the same in machine code. Returns those arguments with the addresses of their slots.
     fn copies(&mut self, callee: Callee, args: &[Value]) -> Vec<(usize, Operand)> {
         let Callee::Function(id) = callee else {
             return Vec::new();
@@ -160,7 +159,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Type of the result and number of fixed arguments, as the caller sees them.
+    /// Returns the type of the result and the number of fixed arguments, as the caller sees them.
     pub fn signature_of(&mut self, call: &module::Call, args: usize) -> (ValueType, u32) {
         let Type::Function {
             result,
@@ -210,7 +209,7 @@ impl Body<'_, '_> {
             .collect()
     }
 
-    /// The callee, looking through aliases and casts.
+    /// Resolves the callee, looking through aliases and casts.
     fn callee(&mut self, callee: Value) -> Resolved {
         let function = match callee {
             Value::InlineAsm(id) => return Resolved::Assembly(id),
@@ -249,7 +248,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// The landing pad of an unwind edge.
+    /// Creates the landing pad of an unwind edge, and returns its index.
     pub fn landing_pad(&mut self, unwind: BlockId) -> u32 {
         let function = self.function;
         let target = self.edge(unwind).0;
@@ -280,15 +279,15 @@ impl Body<'_, '_> {
     }
 }
 
-/// What is known about a callee.
+/// The result of resolving a callee.
 #[derive(Copy, Clone)]
 enum Resolved {
-    /// A callee that a call can name.
+    /// A callee that a call can name directly.
     Callee(Callee),
     /// An LLVM intrinsic.
     Intrinsic(ExternalId),
     /// Inline assembly.
     Assembly(module::InlineAsmId),
-    /// Unknown: whatever is at an address.
+    /// An unknown function at an address.
     Unknown,
 }

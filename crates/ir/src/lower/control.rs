@@ -197,8 +197,8 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// The label for an edge of a branch with several targets: the block itself, or a stub that
-    /// does the moves first.
+    /// Returns the label for an edge of a branch with several targets: the block itself, or a stub
+    /// that performs the moves first.
     pub fn edge(&mut self, target: BlockId) -> Label {
         if !self.has_phis(target) {
             return Label(target.index() as u32);
@@ -229,7 +229,7 @@ impl<'a> Body<'a, '_> {
         first.is_some_and(|(_, first)| matches!(first.kind, InstructionKind::Phi { .. }))
     }
 
-    /// The phis of `to` with their values when control comes from `from`.
+    /// Returns the phis of `to` with their values if control comes from `from`.
     fn edge_moves(&mut self, from: BlockId, to: BlockId) -> Vec<(Register, Operand)> {
         let mut moves = Vec::new();
         let function = self.function;
@@ -279,7 +279,8 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Whether a comparison is fused with the branch at the end of its block, its only user.
+    /// Returns whether a comparison is fused with the branch at the end of its block, its only
+    /// user.
     fn is_fused(&mut self, id: InstId, lhs: Value) -> bool {
         if self.analysis.uses[id.index()] != 1 {
             return false;
@@ -338,13 +339,13 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Adds the labels that a conditional branch goes to, and returns their index.
+    /// Adds the labels of a conditional branch, and returns their index.
     fn branch_targets(&mut self, then: u32, other: u32) -> u32 {
         self.code.branches.push(BranchTargets { then, other });
         self.code.branches.len() as u32 - 1
     }
 
-    /// Whether an instruction belongs to the current block.
+    /// Returns whether an instruction belongs to the current block.
     fn is_local(&self, id: InstId) -> bool {
         let block = self.function.blocks[self.block.index()];
         (block.start as usize..block.end as usize).contains(&id.index())
@@ -404,7 +405,7 @@ impl<'a> Body<'a, '_> {
         });
     }
 
-    /// The target of a computed goto is known only at run time, so the values of its phis are left
+    /// Lowers a computed goto. Its target is known only at run time, so the values of phis are left
     /// in separate registers, from which the entry stub of each block takes them.
     fn indirect_branch(&mut self, address: Value, targets: Span) {
         let address = self.single(address);
@@ -423,8 +424,8 @@ impl<'a> Body<'a, '_> {
         self.emit(Inst::IndirectBranch { address });
     }
 
-    /// First register in which indirect branches leave the phis of `target`; creates its entry
-    /// stub.
+    /// Returns the first register in which indirect branches leave the phis of `target`; creates
+    /// its entry stub.
     fn indirect_entry(&mut self, target: BlockId) -> Register {
         if let Some(known) = self.shadows.get(&target) {
             return *known;
@@ -494,7 +495,7 @@ impl EdgeCache {
     }
 }
 
-/// The table of a switch; dense if cases fill at least half of its range.
+/// Creates the table of a switch; dense if cases fill at least half of its range.
 fn switch_table(mut cases: Vec<(u64, u32)>, default: u32) -> SwitchTable {
     cases.sort_unstable_by_key(|case| case.0);
     cases.dedup_by_key(|case| case.0);

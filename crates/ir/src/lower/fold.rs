@@ -11,7 +11,8 @@ use crate::module::{
 /// Why a constant is not plain data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum NotPlain {
-    /// It must be computed at its use: the address of a thread-local, floating-point arithmetic.
+    /// It must be computed where it is used: the address of a thread-local, floating-point
+    /// arithmetic.
     AtRunTime,
     /// It is not supported.
     Unsupported(&'static str),
@@ -26,7 +27,7 @@ enum Memo {
     NotPlain(NotPlain),
 }
 
-/// Something whose value is memoised.
+/// An item whose value is memoised.
 #[derive(Copy, Clone)]
 enum FoldItem {
     Constant(ConstId),
@@ -35,13 +36,13 @@ enum FoldItem {
 
 /// Addresses that constants refer to.
 pub(super) struct Addresses {
-    /// Of the module's globals; `None` for thread-local ones.
+    /// Addresses of the module's globals; `None` for thread-local ones.
     pub globals: Vec<Option<u64>>,
-    /// Of the module's functions.
+    /// Addresses of the module's functions.
     pub functions: Vec<u64>,
-    /// Of aliases that are not just their target.
+    /// Addresses of aliases that are not just their target.
     pub aliases: Vec<Option<u64>>,
-    /// Of the module's ifuncs.
+    /// Addresses of the module's ifuncs.
     pub ifuncs: Vec<u64>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The registers of a constant, flattened.
+    /// Returns the registers of a constant, flattened.
     pub fn words(&mut self, value: Value) -> Result<&[u64], NotPlain> {
         let node = match value {
             Value::Constant(id) => FoldItem::Constant(id),
@@ -89,7 +90,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The value of a constant of one register.
+    /// Returns the value of a constant of one register.
     pub fn word(&mut self, value: Value) -> Result<u64, NotPlain> {
         match value {
             Value::Constant(_) | Value::Alias(_) => {
@@ -99,7 +100,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Operands that are not constants with operands of their own.
+    /// Returns the value of an operand that is not a constant with operands of its own.
     fn leaf(&self, value: Value) -> Result<u64, NotPlain> {
         match value {
             Value::Global(id) => self.addresses.globals[id.index()].ok_or(NotPlain::AtRunTime),
@@ -470,7 +471,7 @@ impl GepWalk {
         }
     }
 
-    /// The number of elements of the array that the next index selects from.
+    /// Returns the number of elements of the array that the next index selects from.
     pub fn array_length(&self, module: &Module) -> Option<u64> {
         match module.types[self.ty] {
             Type::Array { count, .. } if !self.first => Some(count),
@@ -521,7 +522,7 @@ fn extend(limbs: &[u64], from: u32, to: Lane, signed: bool, out: &mut Vec<u64>) 
     }
 }
 
-/// `width` bits (at most 64) at bit `low` of concatenated words.
+/// Returns `width` bits (at most 64) at bit `low` of concatenated words.
 fn gather_words(source: &[(u64, u32)], low: u32, width: u32) -> u64 {
     let mut result = 0;
     let mut start = 0;

@@ -9,11 +9,11 @@ use crate::address::{CLASS_COUNT, Slot, class_for, slots_in};
 use crate::code;
 use crate::module::{ConstantKind, Global, GlobalId, Linkage, Module, Type, TypeId, Value};
 
-/// Maximal extent of initial content.
+/// Maximum extent of initial content.
 const MAX_INITIAL_BYTES: u64 = 1 << 32;
-/// Maximal number of scalars that are written one by one: a bound for constants with shared parts.
+/// Maximum number of scalars that are written one by one: a bound for constants with shared parts.
 const MAX_SCALARS: u64 = 1 << 28;
-/// Priority of constructors without an explicit one.
+/// Default priority of constructors.
 const DEFAULT_PRIORITY: u64 = 65_535;
 
 /// The arrays of functions that run before and after `main`.
@@ -32,7 +32,7 @@ pub(super) struct Layout<'a> {
     pub slots_used: Vec<u32>,
     /// Address of each global of the module; `None` for thread-local ones.
     pub addresses: Vec<Option<u64>>,
-    /// The program's global for each global of the module that has its own.
+    /// The program's global for each global of the module, if it has one.
     pub ids: Vec<Option<code::GlobalId>>,
     /// Addresses of symbols.
     pub symbols: BTreeMap<String, u64>,
@@ -143,7 +143,7 @@ impl<'a> Layout<'a> {
         (types.size_of(global.ty), align.next_power_of_two())
     }
 
-    /// A symbol that the module only declares.
+    /// Places a symbol that the module only declares.
     fn place_undefined(&mut self, id: GlobalId, global: &Global) -> Result<(), LowerError> {
         if let Some(&address) = self.symbols.get(&*global.name) {
             self.bind(id, global, address, None);
@@ -153,13 +153,13 @@ impl<'a> Layout<'a> {
             self.bind(id, global, 0, None);
             return Ok(());
         }
-        // An object of size zero: its address can be taken, and any access is a finding.
+        // This is an object of size zero: its address can be taken, and any access is a finding.
         let (placed, address) = self.place(empty_object(&global.name, global.thread_local))?;
         self.bind(id, global, address, Some(placed));
         Ok(())
     }
 
-    /// The arrays of constructors and destructors, with their symbols.
+    /// Places the arrays of constructors and destructors, with their symbols.
     fn place_arrays(&mut self) -> Result<(), LowerError> {
         for (array, list) in ARRAYS {
             let mut entries = self.listed_functions(list);
@@ -209,7 +209,8 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// The functions that `llvm.global_ctors` or `llvm.global_dtors` lists, with their priorities.
+    /// Returns the functions that `llvm.global_ctors` or `llvm.global_dtors` lists, with their
+    /// priorities.
     fn listed_functions(&self, list: &str) -> Vec<(u64, InitArrayEntry)> {
         let constant = |value: Value| match value {
             Value::Constant(id) => Some(&self.module.constant(id).kind),
@@ -237,7 +238,7 @@ impl<'a> Layout<'a> {
         entries
     }
 
-    /// Variables in a section `.init_array` or `.init_array.PRIORITY`.
+    /// Adds the variables in a section `.init_array` or `.init_array.PRIORITY` to `entries`.
     fn find_section_entries(&self, array: &str, entries: &mut Vec<(u64, InitArrayEntry)>) {
         for (id, global) in self.module.globals() {
             let Some(section) = &global.section else {
@@ -260,7 +261,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Each section whose start or end the program refers to becomes one object.
+    /// Places each section whose start or end the program refers to as one object.
     fn place_sections(&mut self) -> Result<(), LowerError> {
         let mut members: BTreeMap<&str, Vec<GlobalId>> = BTreeMap::new();
         for (_, global) in self.module.globals() {
@@ -327,7 +328,7 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// Whether the bounds of an empty section may be null.
+    /// Returns whether the bounds of an empty section may be null.
     fn is_weak_bound(&self, section: &str) -> bool {
         [format!("__start_{section}"), format!("__stop_{section}")]
             .iter()
@@ -359,12 +360,12 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Metadata for the compiler and the linker, not part of the program.
+/// Returns whether a global is metadata for the compiler or the linker, not part of the program.
 fn is_special(global: &Global) -> bool {
     global.linkage == Linkage::Appending || global.section.as_deref() == Some("llvm.metadata")
 }
 
-/// The section of `__start_SECTION` or `__stop_SECTION`.
+/// Returns the section of `__start_SECTION` or `__stop_SECTION`.
 fn section_of_bound(name: &str) -> Option<&str> {
     let section = name
         .strip_prefix("__start_")
@@ -443,7 +444,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// A scalar or vector.
+    /// Writes a scalar or vector.
     fn scalar(&mut self, value: Value, ty: TypeId, offset: u64) -> Result<(), &'static str> {
         let shape = self.folder.shapes.get(ty).ok_or("type")?;
         let words = self.folder.words(value).map_err(reason)?.to_vec();

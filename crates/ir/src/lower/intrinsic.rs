@@ -1,5 +1,5 @@
-//! LLVM intrinsics: those that need no code, those that are plain instructions, and those that work
-//! lane by lane. All others are built-in operations of the vm.
+//! LLVM intrinsics: those without code, those that are plain instructions, and those that work lane
+//! by lane. All others are built-in operations of the vm.
 
 use super::body::{Body, Ops};
 use super::shape::{Shape, mask};
@@ -11,13 +11,13 @@ use crate::module::{self, BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value}
 pub(super) enum Intrinsic {
     /// An annotation without effect; it is not even counted.
     Marker,
-    /// The scope of a stack slot begins or ends there; not counted, either.
+    /// The begin or end of the scope of a stack slot; it is not counted, either.
     Scope { begins: bool },
     /// No effect.
     Nothing,
-    /// Its result is its first argument.
+    /// The result is the first argument.
     First,
-    /// Its result is zero.
+    /// The result is zero.
     Zero,
     /// `llvm.objectsize`: unknown.
     ObjectSize,
@@ -31,7 +31,7 @@ pub(super) enum Intrinsic {
     Cast(CastOp),
     /// A constrained comparison.
     FloatCompare { signals: bool },
-    /// Works on each lane separately.
+    /// An operation that works on each lane separately.
     Elementwise,
     /// A built-in operation on the whole value.
     Whole,
@@ -117,7 +117,7 @@ const ELEMENTWISE: &[&str] = &[
 ];
 
 impl Intrinsic {
-    /// How the intrinsic of this full name is lowered.
+    /// Returns how the intrinsic of this full name is lowered.
     pub fn of(name: &str) -> Intrinsic {
         let rest = name.strip_prefix("llvm.").unwrap_or(name);
         if rest.starts_with("dbg.") {
@@ -181,7 +181,7 @@ fn constrained_operation(name: &str) -> Intrinsic {
     }
 }
 
-/// A name without its type suffixes.
+/// Returns a name without its type suffixes.
 fn base_name(name: &str) -> &str {
     let mut base = name;
     while let Some((front, last)) = base.rsplit_once('.') {
@@ -193,8 +193,8 @@ fn base_name(name: &str) -> &str {
     base
 }
 
-/// Whether a component of a name stands for a type: `i32`, `p0`,
-/// `f64`, `v4i32`, `nxv4i32`, `sl_...`.
+/// Returns whether a component of a name denotes a type: `i32`, `p0`, `f64`, `v4i32`, `nxv4i32`,
+/// `sl_...`.
 fn is_type(component: &str) -> bool {
     let scalar = lane_name(component).unwrap_or(component);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -204,14 +204,14 @@ fn is_type(component: &str) -> bool {
     numbered || scalar.starts_with("sl_") || scalar.starts_with("s_") || scalar.starts_with("nxv")
 }
 
-/// The lane's name in a vector's name: `i32` of `v4i32`.
+/// Returns the lane's name in a vector's name: `i32` of `v4i32`.
 fn lane_name(component: &str) -> Option<&str> {
     let rest = component.strip_prefix('v')?;
     let lane = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
     (lane.len() < rest.len() && !lane.is_empty()).then_some(lane)
 }
 
-/// The name of the same operation on one lane.
+/// Returns the name of the same operation on one lane.
 fn scalar_name(name: &str) -> String {
     let plain = name.replace("llvm.experimental.constrained.", "llvm.");
     let components: Vec<&str> = plain
@@ -222,8 +222,8 @@ fn scalar_name(name: &str) -> String {
 }
 
 impl Body<'_, '_> {
-    /// The scope of a stack slot begins or ends. Optimised code may read slots outside of
-    /// their scope where it does not use what it reads.
+    /// Emits the begin or end of the scope of a stack slot. Optimised code has none: it may read
+    /// slots outside of their scope if it does not use the value.
     fn scope(&mut self, begins: bool, slot: Option<Value>) {
         let Some(slot @ Value::Instruction(id)) = slot else {
             return;
@@ -235,7 +235,7 @@ impl Body<'_, '_> {
         self.emit(Inst::Scope { begins, slot });
     }
 
-    /// A call of an LLVM intrinsic.
+    /// Lowers a call of an LLVM intrinsic.
     pub fn intrinsic(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
         let kind = self.cx.intrinsics[id.0 as usize];
         let result = match self.cx.module.types[call.signature] {
@@ -296,7 +296,7 @@ impl Body<'_, '_> {
         self.emit_call(Callee::External(id), call, args, &[], None)
     }
 
-    /// A metadata argument that is a string.
+    /// Returns a metadata argument that is a string.
     fn metadata_string(&self, value: Value) -> Option<&str> {
         let Value::Metadata(index) = value else {
             return None;
@@ -305,9 +305,9 @@ impl Body<'_, '_> {
         Some(string)
     }
 
-    /// The rounding mode that an argument requests, unless it is to nearest or the one that
-    /// the program has set (`round.dynamic`). An operation that says to nearest is in a
-    /// program that does not change the mode.
+    /// Returns the rounding mode that an argument requests, unless it is to nearest or the current
+    /// mode of the program (`round.dynamic`). Operations to nearest occur in programs that do not
+    /// change the mode.
     fn other_rounding(&self, args: &[Value]) -> Option<String> {
         let strings = args.iter().filter_map(|&arg| self.metadata_string(arg));
         let mut modes = strings.filter(|string| string.starts_with("round."));
@@ -316,7 +316,7 @@ impl Body<'_, '_> {
             .map(str::to_owned)
     }
 
-    /// Whether an operation gives the same result in every rounding mode.
+    /// Returns whether an operation gives the same result in every rounding mode.
     fn is_exact(&mut self, kind: Intrinsic, value: Option<Value>, result: TypeId) -> bool {
         let signed = match kind {
             Intrinsic::Binary(BinaryOp::FRem) => return true,
@@ -334,7 +334,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The predicate of a constrained comparison, which is a string.
+    /// Returns the predicate of a constrained comparison, which is a string.
     fn predicate(&self, value: Option<Value>) -> Option<FloatPredicate> {
         Some(match self.metadata_string(value?)? {
             "oeq" => FloatPredicate::Oeq,
@@ -355,7 +355,8 @@ impl Body<'_, '_> {
         })
     }
 
-    /// `llvm.experimental.cttz.elts` of conditions: one select per lane, the last lane first.
+    /// Lowers `llvm.experimental.cttz.elts` of conditions: one select per lane, the last lane
+    /// first.
     fn first_lane(&mut self, vector: Value, result: TypeId) -> Option<Ops> {
         let (_, lanes) = self.lanes_of(vector).filter(|(lane, _)| lane.bits() == 1)?;
         let (number, _) = self.lanes_of_type(result)?;
@@ -372,7 +373,7 @@ impl Body<'_, '_> {
         Some(self.one(first))
     }
 
-    /// `llvm.smax` and similar: a comparison and a select per lane.
+    /// Lowers `llvm.smax` and similar: a comparison and a select per lane.
     fn lesser_or_greater(
         &mut self,
         id: ExternalId,
@@ -405,7 +406,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// One call of the scalar operation per lane.
+    /// Emits one call of the scalar operation per lane.
     fn elementwise(
         &mut self,
         id: ExternalId,
@@ -457,7 +458,7 @@ impl Body<'_, '_> {
         self.concat(&results)
     }
 
-    /// The lanes of the vectors that a result consists of.
+    /// Returns the lanes of the vectors of which a result consists.
     fn result_lanes(&mut self, result: TypeId, shape: &Shape, lanes: u32) -> Option<Vec<Lane>> {
         if let Some(lane) = shape.lane {
             return (shape.lanes == lanes).then(|| vec![lane]);

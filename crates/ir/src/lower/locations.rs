@@ -10,7 +10,7 @@ pub(super) struct Locations {
     pub locations: Vec<Location>,
     /// Names of files and functions.
     pub strings: Vec<String>,
-    /// Where each function of the module is defined.
+    /// The location of the definition of each function of the module.
     pub functions: Vec<Option<LocationId>>,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn convert(module: &Module) -> Locations {
     }
 }
 
-/// The path of a file.
+/// Returns the path of a file.
 fn join(file: &SourceFile) -> String {
     if file.name.starts_with('/') || file.directory.is_empty() {
         file.name.to_string()

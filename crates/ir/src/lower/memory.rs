@@ -7,11 +7,11 @@ use super::shape::{Part, PartKind, Shape, limb_widths, sign_extend};
 use crate::code::{AtomicOp, Inst, IntOp, Lane, Operand, ValueType};
 use crate::module::{self, Access, InstId, Ordering, TypeId, Value};
 
-/// The operation that checks an index: of this width, below a limit.
+/// The operation that checks that an index of a width is below a limit.
 const CHECK_INDEX: &str = "everett.check_index";
 
 impl Body<'_, '_> {
-    /// `alloca`.
+    /// Lowers `alloca`.
     pub fn alloca(&mut self, id: InstId, allocated: TypeId, count: Value, align: u64) {
         if self.analysis.promoted[id.index()] {
             return;
@@ -46,7 +46,7 @@ impl Body<'_, '_> {
         self.define(id, ops);
     }
 
-    /// `load`.
+    /// Lowers `load`.
     pub fn load(&mut self, id: InstId, pointer: Value, access: Access, ty: TypeId) {
         if let Some(slot) = self.promoted_slot(pointer) {
             let count = register_lane(self.cx, ty).map_or(1, |lane| lane.registers());
@@ -131,7 +131,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `store`.
+    /// Lowers `store`.
     pub fn store(&mut self, pointer: Value, value: Value, access: Access) {
         let ops = self.operands(value);
         if let Some(slot) = self.promoted_slot(pointer) {
@@ -218,7 +218,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The registers of a stack slot, if the address is that of a promoted one.
+    /// Returns the registers of a stack slot, if the address is that of a promoted one.
     fn promoted_slot(&self, pointer: Value) -> Option<u32> {
         match pointer {
             Value::Instruction(id) => match self.values[id.index()] {
@@ -229,7 +229,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An address as a base and a constant offset.
+    /// Returns an address as a base and a constant offset.
     fn address(&mut self, pointer: Value) -> (Operand, i64) {
         if let Value::Instruction(id) = pointer
             && let ValueHome::Address { base, offset } = self.values[id.index()]
@@ -239,7 +239,7 @@ impl Body<'_, '_> {
         (self.single(pointer), 0)
     }
 
-    /// Base and offset in the range that instructions can encode.
+    /// Returns a base and an offset in the range that instructions can encode.
     fn reach(&mut self, base: Operand, offset: i64) -> (Operand, i32) {
         match i32::try_from(offset) {
             Ok(offset) => (base, offset),
@@ -247,7 +247,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `getelementptr`. If only loads and stores use the address, they add the constant part.
+    /// Lowers `getelementptr`. If only loads and stores use the address, they add the constant
+    /// part.
     pub fn gep(&mut self, id: InstId, source: TypeId, base: Value, indices: &[Value], ty: TypeId) {
         let plain = matches!(self.lanes_of_type(ty), Some((Lane::Pointer, 1)))
             && !self.shape(ty).is_some_and(|shape| shape.is_vector());
@@ -276,9 +277,9 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Emits checks that indices stay in the arrays that they index. One behind the last
-    /// element is an address, too, but not one to load from or store to. An array of one
-    /// element may stand for one of any length.
+    /// Emits checks that indices stay in the arrays that they index. The index behind the last
+    /// element is allowed for an address, but not for a load or store. An array of one element may
+    /// represent an array of any length.
     fn check_indices(&mut self, source: TypeId, indices: &[Value], accessed: bool) {
         let mut walk = GepWalk::new(source);
         for &value in indices {
@@ -302,7 +303,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `getelementptr` as a value, also of vectors.
+    /// Lowers `getelementptr` as a value, also of vectors.
     pub fn gep_value(&mut self, source: TypeId, base: Value, indices: &[Value], ty: TypeId) -> Ops {
         let Some((_, lanes)) = self.lanes_of_type(ty) else {
             return self.no_lanes("getelementptr", ty);
@@ -319,7 +320,8 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// Address arithmetic of one lane: a base plus all variable parts, and the constant part.
+    /// Emits the address arithmetic of one lane: a base plus all variable parts, and the constant
+    /// part.
     fn gep_lane(
         &mut self,
         source: TypeId,
@@ -347,7 +349,7 @@ impl Body<'_, '_> {
         Some((base, offset))
     }
 
-    /// An index of address arithmetic and its width.
+    /// Returns an index of address arithmetic and its width.
     fn gep_index(&mut self, value: Value, lane: u32) -> Option<(Operand, u32)> {
         if let Value::Instruction(id) = value
             && let ValueHome::Extended { source, width } = self.values[id.index()]
@@ -365,6 +367,7 @@ impl Body<'_, '_> {
     }
 
     /// Defers the sign extension of an index to the address arithmetic that is its only user.
+    /// Returns whether that is possible.
     pub fn extend_at_use(&mut self, id: InstId, value: Value, ty: TypeId) -> bool {
         let index = id.index();
         let scalar = |lanes: Option<(Lane, u32)>| match lanes {
@@ -412,7 +415,7 @@ impl Body<'_, '_> {
         self.int(IntOp::Add, 64, base, product)
     }
 
-    /// `atomicrmw`.
+    /// Lowers `atomicrmw`.
     pub fn atomic_update(&mut self, op: module::AtomicOp, pointer: Value, value: Value) -> Ops {
         let ptr = self.single(pointer);
         let ops = self.operands(value);
@@ -435,7 +438,7 @@ impl Body<'_, '_> {
         self.run(dst, 1)
     }
 
-    /// `cmpxchg`.
+    /// Lowers `cmpxchg`.
     pub fn compare_exchange(&mut self, pointer: Value, expected: Value, new: Value) -> Ops {
         let ptr = self.single(pointer);
         let (expected_ops, new_ops) = (self.operands(expected), self.operands(new));

@@ -1,4 +1,4 @@
-//! Sequentialises parallel moves, so that none overwrites what another still reads.
+//! Sequentialises parallel moves, so that none overwrites a register that another still reads.
 
 use crate::code::{Operand, Register};
 
@@ -61,7 +61,7 @@ impl Moves {
         }
     }
 
-    /// Emits moves whose destination is no longer read, and those that become ready by that.
+    /// Emits moves whose destination is no longer read, and those that become ready thereby.
     fn drain(&mut self, moves: &[(Register, Operand)], emit: &mut impl FnMut(Register, Operand)) {
         while let Some(index) = self.ready.pop() {
             let (dst, src) = moves[index as usize];

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::code::{Body, Callee, Code, FunctionId, Inst, Operand, Program};
 
-/// The code of a function, one instruction per line.
+/// Returns the code of a function, one instruction per line.
 pub fn print(program: &Program, id: FunctionId) -> String {
     let mut out = String::new();
     let Some(function) = program.functions.get(id.0 as usize) else {

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use crate::code::{FloatKind, Lane, ValueType};
 use crate::module::{Type, TypeId, TypeTable};
 
-/// Values with more registers are not executed: they would be arrays passed by value.
+/// Maximum number of registers of a value; larger ones would be arrays passed by value, and are not
+/// executed.
 const MAX_REGISTERS: u64 = 65_535;
-/// More deeply nested types are not executed.
+/// Maximum nesting depth of a type; deeper ones are not executed.
 const MAX_DEPTH: u32 = 200;
 
 /// The registers of a type and their offsets in memory.
@@ -15,9 +16,9 @@ const MAX_DEPTH: u32 = 200;
 pub(super) struct Shape {
     /// The parts that are loaded and stored one by one.
     pub parts: Vec<Part>,
-    /// Registers that a value takes.
+    /// Number of registers of a value.
     pub registers: u32,
-    /// The type at calls.
+    /// The type in calls.
     pub value: ValueType,
     /// The lane type: the type itself for scalars, `None` for aggregates and void.
     pub lane: Option<Lane>,
@@ -30,14 +31,14 @@ pub(super) struct Shape {
 pub(super) struct Part {
     /// Bytes from the start of the value.
     pub offset: u64,
-    /// First register.
+    /// First register of the part.
     pub register: u32,
     /// The content.
     pub kind: PartKind,
 }
 
 impl Part {
-    /// Bytes that it takes in memory.
+    /// Returns the number of bytes of the part in memory.
     pub fn bytes(&self) -> u64 {
         let bits = match self.kind {
             PartKind::Scalar(lane) => u64::from(lane.bits()),
@@ -57,7 +58,7 @@ pub(super) enum PartKind {
 }
 
 impl Shape {
-    /// Whether it is a scalar or a vector.
+    /// Returns whether the shape is that of a vector.
     pub fn is_vector(&self) -> bool {
         matches!(self.value, ValueType::Vector { .. })
     }
@@ -77,7 +78,7 @@ impl<'a> Shapes<'a> {
         }
     }
 
-    /// The shape of a type; `None` if its values cannot be held in registers.
+    /// Returns the shape of a type; `None` if its values cannot be held in registers.
     pub fn get(&mut self, ty: TypeId) -> Option<Rc<Shape>> {
         self.get_at(ty, 0)
     }
@@ -249,13 +250,13 @@ fn scalar(ty: &Type) -> Option<Lane> {
     })
 }
 
-/// The limbs of a lane: width in bits of each of its registers.
+/// Returns the widths of a lane's limbs: the width in bits of each of its registers.
 pub(super) fn limb_widths(lane: Lane) -> impl Iterator<Item = u32> + Clone {
     let bits = lane.bits();
     (0..lane.registers()).map(move |index| (bits - index * 64).min(64))
 }
 
-/// The low `width` bits set.
+/// Returns a mask of the low `width` bits.
 pub(super) fn mask(width: u32) -> u64 {
     if width >= 64 {
         u64::MAX

@@ -5,7 +5,7 @@ use crate::code::{Inst, IntPredicate, Operand};
 use crate::module::{TypeId, Value};
 
 impl Body<'_, '_> {
-    /// `extractelement`.
+    /// Lowers `extractelement`.
     pub fn extract_element(&mut self, vector: Value, index: Value, ty: TypeId) -> Ops {
         let ops = self.operands(vector);
         let (Some((lane, lanes)), Some(_)) = (self.lanes_of(vector), self.shape(ty)) else {
@@ -36,7 +36,7 @@ impl Body<'_, '_> {
         self.ops(chosen)
     }
 
-    /// `insertelement`.
+    /// Lowers `insertelement`.
     pub fn insert_element(
         &mut self,
         vector: Value,
@@ -91,7 +91,7 @@ impl Body<'_, '_> {
         Operand::register(dst)
     }
 
-    /// `if cond { a } else { b }`.
+    /// Returns `if cond { a } else { b }`.
     pub fn choose(&mut self, cond: Operand, width: u32, a: Operand, b: Operand) -> Operand {
         let dst = self.register();
         self.emit(Inst::Select {
@@ -104,7 +104,7 @@ impl Body<'_, '_> {
         Operand::register(dst)
     }
 
-    /// `shufflevector`.
+    /// Lowers `shufflevector`.
     pub fn shuffle(&mut self, lhs: Value, rhs: Value, mask: &[i32]) -> Ops {
         let (a, b) = (self.operands(lhs), self.operands(rhs));
         let Some((lane, lanes)) = self.lanes_of(lhs) else {
@@ -126,7 +126,7 @@ impl Body<'_, '_> {
         self.ops(result)
     }
 
-    /// `extractvalue`.
+    /// Lowers `extractvalue`.
     pub fn extract_value(&mut self, aggregate: Value, path: &[u32], ty: TypeId) -> Ops {
         let ops = self.operands(aggregate);
         match self.member(aggregate, path) {
@@ -135,7 +135,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `insertvalue`.
+    /// Lowers `insertvalue`.
     pub fn insert_value(
         &mut self,
         aggregate: Value,
@@ -159,7 +159,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// First register and number of registers of a member of an aggregate.
+    /// Returns the first register and the number of registers of a member of an aggregate.
     fn member(&mut self, aggregate: Value, path: &[u32]) -> Option<(u32, u32)> {
         let mut ty = self.cx.module.value_type(self.function, aggregate)?;
         let mut first = 0;

@@ -3,7 +3,7 @@
 use super::ids::*;
 use super::instruction::{BinaryOp, CastOp, FloatPredicate, GepFlags, IntPredicate, Value};
 
-/// A constant with its type. The graph of constants is acyclic (the reader checks that). References
+/// A constant with its type. The graph of constants is acyclic, which the reader checks. References
 /// to globals and functions are addresses, and are not followed.
 #[derive(Clone, Debug)]
 pub struct Constant {
@@ -17,7 +17,7 @@ pub struct Constant {
 /// `Ifunc`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstantKind {
-    /// All bits zero, of whatever type: the null pointer, `zeroinitializer`, 0.
+    /// All bits zero, of any type: the null pointer, `zeroinitializer`, 0.
     Null,
     /// Any value.
     Undef,
@@ -37,7 +37,7 @@ pub enum ConstantKind {
     /// The bytes of an array or vector of integers or floats, elements little-endian and without
     /// padding; as long as the type.
     Data(Box<[u8]>),
-    /// Conversion to the constant's type.
+    /// A conversion to the constant's type.
     Cast {
         /// The operation.
         op: CastOp,
@@ -91,7 +91,7 @@ pub enum ConstantKind {
     Select {
         /// The condition.
         condition: Value,
-        /// The value if it holds.
+        /// The value if the condition holds.
         then: Value,
         /// The value otherwise.
         otherwise: Value,
@@ -128,7 +128,7 @@ pub enum ConstantKind {
         /// The block.
         block: BlockId,
     },
-    /// A function, or something equivalent to it.
+    /// A function, or an equivalent function.
     DsoLocalEquivalent(Value),
     /// A function, without indirection through control-flow integrity.
     NoCfi(Value),
@@ -191,12 +191,12 @@ pub struct InlineAsm {
     pub text: Box<str>,
     /// LLVM's constraint string.
     pub constraints: Box<str>,
-    /// Must not be removed.
+    /// Whether the assembly must not be removed.
     pub side_effects: bool,
-    /// Needs the stack aligned.
+    /// Whether the stack must be aligned.
     pub align_stack: bool,
-    /// Intel instead of AT&T syntax.
+    /// Whether the syntax is Intel instead of AT&T.
     pub intel_dialect: bool,
-    /// May raise an exception.
+    /// Whether the assembly may raise an exception.
     pub can_throw: bool,
 }

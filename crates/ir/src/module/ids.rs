@@ -10,7 +10,7 @@ macro_rules! id {
         pub struct $name(NonZeroU32);
 
         impl $name {
-            /// The id of the entry at `index`. The reader keeps tables far below `u32::MAX`
+            /// Returns the id of the entry at `index`. The reader keeps tables far below `u32::MAX`
             /// entries, so saturating here never makes two ids equal.
             #[inline]
             pub fn new(index: usize) -> Self {
@@ -18,7 +18,7 @@ macro_rules! id {
                 Self(NonZeroU32::new(plus_one).unwrap_or(NonZeroU32::MIN))
             }
 
-            /// Index in the table that this id belongs to.
+            /// Returns the index in the table to which this id belongs.
             #[inline]
             pub fn index(self) -> usize {
                 (self.0.get() - 1) as usize

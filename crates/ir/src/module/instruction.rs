@@ -23,9 +23,9 @@ pub enum Value {
     Block(BlockId),
     /// Inline assembly as the callee of a call.
     InlineAsm(InlineAsmId),
-    /// Metadata as an argument of an intrinsic. Strings (rounding modes and the like) are kept
-    /// in [`Module::metadata_strings`](super::Module::metadata_strings) by this index;
-    /// [`NO_METADATA`] stands for all other metadata.
+    /// Metadata as an argument of an intrinsic. Strings, such as rounding modes, are kept in
+    /// [`Module::metadata_strings`](super::Module::metadata_strings) by this index; [`NO_METADATA`]
+    /// denotes all other metadata.
     Metadata(u32),
 }
 
@@ -42,13 +42,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// The entries as a range of the pool.
+    /// Returns the entries as a range of the pool.
     #[inline]
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
 
-    /// Whether there is no entry.
+    /// Returns whether there is no entry.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -58,9 +58,9 @@ impl Span {
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// Type of the result; void where there is none.
+    /// Type of the result; void if there is none.
     pub ty: TypeId,
-    /// Its source location.
+    /// The source location of the instruction.
     pub loc: Option<LocId>,
     /// The operation and its operands.
     pub kind: InstructionKind,
@@ -118,11 +118,11 @@ pub enum InstructionKind {
         /// LLVM's fast-math flags.
         fast_math: u8,
     },
-    /// `condition ? then : otherwise`, lane by lane where the condition is a vector.
+    /// `condition ? then : otherwise`, lane by lane if the condition is a vector.
     Select {
         /// The condition.
         condition: Value,
-        /// The value if it holds.
+        /// The value if the condition holds.
         then: Value,
         /// The value otherwise.
         otherwise: Value,
@@ -140,7 +140,7 @@ pub enum InstructionKind {
         count: Value,
         /// Alignment in bytes.
         align: u64,
-        /// Whether it is an `inalloca` argument slot.
+        /// Whether the slot is an `inalloca` argument.
         inalloca: bool,
     },
     /// Read of the instruction's type.
@@ -175,7 +175,7 @@ pub enum InstructionKind {
         /// Index of the call site.
         call: CallId,
     },
-    /// Call that goes on at `normal` or, on an exception, at `unwind`.
+    /// A call that continues at `normal` or, on an exception, at `unwind`.
     Invoke {
         /// The call.
         call: CallId,
@@ -207,7 +207,7 @@ pub enum InstructionKind {
     CondBranch {
         /// The condition.
         condition: Value,
-        /// Target if it is set.
+        /// Target if the condition holds.
         then: BlockId,
         /// Target otherwise.
         otherwise: BlockId,
@@ -228,16 +228,16 @@ pub enum InstructionKind {
         /// The possible targets.
         targets: Span,
     },
-    /// Control never gets here.
+    /// Code that is never reached.
     Unreachable,
-    /// Goes on raising an exception.
+    /// Continues unwinding with an exception.
     Resume {
         /// The operand.
         value: Value,
     },
     /// Start of an exception handler; a span of [`Function::clauses`](super::Function).
     LandingPad {
-        /// Whether it is entered for cleanup, too.
+        /// Whether the pad is entered for cleanup, too.
         cleanup: bool,
         /// The clauses.
         clauses: Span,
@@ -258,7 +258,7 @@ pub enum InstructionKind {
         /// The index.
         index: Value,
     },
-    /// Lanes of two vectors picked by a constant mask, a span of
+    /// Lanes of two vectors selected by a constant mask, a span of
     /// [`Function::masks`](super::Function); -1 leaves the lane undefined.
     ShuffleVector {
         /// Left operand.
@@ -284,7 +284,7 @@ pub enum InstructionKind {
         /// The member path.
         path: Span,
     },
-    /// Stops undef and poison.
+    /// A value with undef and poison replaced by an arbitrary value.
     Freeze {
         /// The operand.
         value: Value,
@@ -308,7 +308,7 @@ pub enum InstructionKind {
         access: Access,
         /// The ordering on failure.
         failure: Ordering,
-        /// Whether it may fail spuriously.
+        /// Whether the exchange may fail spuriously.
         weak: bool,
     },
     /// Atomic read-modify-write; yields the old value.
@@ -322,7 +322,7 @@ pub enum InstructionKind {
         /// How memory is accessed.
         access: Access,
     },
-    /// Next variadic argument, of the instruction's type, from the list at `list`.
+    /// The next variadic argument, of the instruction's type, from the list at `list`.
     VaArg {
         /// The `va_list`.
         list: Value,
@@ -335,7 +335,7 @@ pub enum InstructionKind {
 }
 
 impl InstructionKind {
-    /// Whether it ends its block.
+    /// Returns whether the instruction ends its block.
     pub fn is_terminator(&self) -> bool {
         use InstructionKind::*;
         match self {
@@ -352,13 +352,13 @@ impl InstructionKind {
 /// How memory is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Known alignment in bytes, a power of two; 0 where the record names none.
+    /// Known alignment in bytes, a power of two; 0 if the record contains none.
     pub align: u64,
-    /// May not be removed or repeated.
+    /// Whether the access must not be removed or repeated.
     pub volatile: bool,
     /// Atomic ordering.
     pub ordering: Ordering,
-    /// Which threads the ordering regards.
+    /// The threads to which the ordering applies.
     pub scope: SyncScope,
 }
 
@@ -381,7 +381,7 @@ pub enum Ordering {
     SequentiallyConsistent,
 }
 
-/// Which threads an atomic operation regards.
+/// The threads to which an atomic operation's ordering applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncScope {
     /// Only signal handlers of the same thread.
@@ -392,7 +392,7 @@ pub enum SyncScope {
     Other,
 }
 
-/// Flags of arithmetic and of casts. Which bits mean something depends on the operation.
+/// Flags of arithmetic and of casts. The meaningful bits depend on the operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ArithmeticFlags {
     /// No unsigned wrap (add, sub, mul, shl, trunc).
@@ -412,7 +412,7 @@ pub struct ArithmeticFlags {
 /// Flags of address arithmetic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GepFlags {
-    /// The result stays within the object.
+    /// Whether the result stays within the object.
     pub inbounds: bool,
     /// No signed-unsigned wrap of the address (implied by `inbounds`).
     pub nusw: bool,
@@ -502,7 +502,7 @@ pub enum FloatPredicate {
     True,
 }
 
-/// What an `atomicrmw` does with the old and the given value.
+/// The operation of an `atomicrmw` on the old and the given value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // Named exactly as in LLVM.
 pub enum AtomicOp {
@@ -531,39 +531,39 @@ pub enum AtomicOp {
     FMinimumNum,
 }
 
-/// One way into a phi.
+/// An incoming edge of a phi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhiEdge {
     /// The predecessor.
     pub block: BlockId,
-    /// The value that comes from there.
+    /// The value of the phi if control comes from there.
     pub value: Value,
 }
 
 /// One case of a switch; the constant has the type of the switched value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchCase {
-    /// The value compared with.
+    /// The value of the case.
     pub value: ConstId,
-    /// Where to go on.
+    /// The target of the case.
     pub target: BlockId,
 }
 
 /// One clause of a landing pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// A filter (exception specification) instead of a catch.
+    /// Whether the clause is a filter (exception specification) instead of a catch.
     pub filter: bool,
     /// Type info, or an array of type infos for a filter.
     pub value: Value,
 }
 
-/// A call, whichever instruction makes it.
+/// A call, of any instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// What is called.
+    /// The callee.
     pub callee: Value,
-    /// Signature that it is called with.
+    /// The signature of the call.
     pub signature: TypeId,
     /// Arguments, fixed then variadic; a span of [`Function::operands`](super::Function).
     pub args: Span,
@@ -592,8 +592,8 @@ pub enum TailKind {
 /// An operand bundle of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundle {
-    /// Index of its tag in [`Module::bundle_tags`](super::Module::bundle_tags).
+    /// Index of the bundle's tag in [`Module::bundle_tags`](super::Module::bundle_tags).
     pub tag: u32,
-    /// Its operands; a span of [`Function::operands`](super::Function).
+    /// The bundle's operands; a span of [`Function::operands`](super::Function).
     pub operands: Span,
 }

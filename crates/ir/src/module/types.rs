@@ -47,7 +47,7 @@ pub enum Type {
     Vector {
         /// Type of a lane.
         element: TypeId,
-        /// Number of lanes (the minimum where scalable).
+        /// Number of lanes (the minimum if scalable).
         count: u32,
         /// Whether the number of lanes is a multiple known only at run time; not executable.
         scalable: bool,
@@ -60,10 +60,10 @@ pub enum Type {
         result: TypeId,
         /// Types of the fixed parameters.
         params: Box<[TypeId]>,
-        /// More arguments may follow.
+        /// Whether more arguments may follow.
         varargs: bool,
     },
-    /// A type that no x86-64 C, C++ or Rust program uses; the name says which.
+    /// A type that no x86-64 C, C++ or Rust program uses, by its name.
     Other(Box<str>),
 }
 
@@ -74,26 +74,26 @@ pub struct StructType {
     pub name: Option<Box<str>>,
     /// Types of the fields.
     pub fields: Box<[TypeId]>,
-    /// No padding between the fields.
+    /// Whether there is no padding between the fields.
     pub packed: bool,
-    /// Declared without a body.
+    /// Whether the struct was declared without a body.
     pub opaque: bool,
 }
 
 /// Size and alignment of a type, in bytes.
 #[derive(Clone, Debug, Default)]
 struct Layout {
-    /// Bytes that a store touches.
+    /// Number of bytes that a store accesses.
     store_size: u64,
     /// ABI alignment, a power of two.
     align: u64,
     /// Byte offset of each field of a struct.
     offsets: Box<[u64]>,
-    /// Nesting depth of aggregates in it.
+    /// Nesting depth of aggregates in the type.
     depth: u32,
 }
 
-/// Maximal nesting depth, more than any program uses.
+/// Maximum nesting depth, more than any program uses.
 const MAX_DEPTH: u32 = 512;
 
 /// Why the layout of a type cannot be computed.
@@ -132,7 +132,7 @@ impl Default for DataLayout {
 }
 
 impl DataLayout {
-    /// Reads the relevant parts of an LLVM data layout string; the rest is as on x86-64.
+    /// Parses the relevant parts of an LLVM data layout string; the rest is as on x86-64.
     pub fn parse(text: &str) -> Self {
         let mut layout = Self::default();
         for part in text.split('-') {
@@ -179,22 +179,22 @@ impl std::ops::Index<TypeId> for TypeTable {
 }
 
 impl TypeTable {
-    /// Number of types.
+    /// Returns the number of types.
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Whether there are no types.
+    /// Returns whether there are no types.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
 
-    /// All ids, in order.
+    /// Returns all ids, in order.
     pub fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
         (0..self.types.len()).map(TypeId::new)
     }
 
-    /// The id of `ty`, added if it is new. Named structs are always added. Call
+    /// Returns the id of `ty`, and adds `ty` if it is new. Named structs are always added. Call
     /// [`compute_layouts`](Self::compute_layouts) before asking for the size of a new type.
     pub fn intern(&mut self, ty: Type) -> TypeId {
         let named = matches!(&ty, Type::Struct(body) if body.name.is_some());
@@ -263,7 +263,7 @@ impl TypeTable {
         Ok(())
     }
 
-    /// The types that the layout of `id` depends on.
+    /// Returns the types that the layout of `id` depends on.
     fn contained(&self, id: TypeId) -> &[TypeId] {
         match &self.types[id.index()] {
             Type::Array { element, .. } | Type::Vector { element, .. } => {
@@ -345,7 +345,7 @@ impl TypeTable {
         })
     }
 
-    /// Width in bits of a scalar or vector of scalars, `None` on overflow.
+    /// Returns the width in bits of a scalar or vector of scalars, `None` on overflow.
     fn bits_of(&self, id: TypeId) -> Option<u64> {
         match &self.types[id.index()] {
             Type::Integer(width) => Some(u64::from(*width)),
@@ -354,7 +354,8 @@ impl TypeTable {
         }
     }
 
-    /// Allocation size in bytes: the distance between two array elements of this type (`sizeof`).
+    /// Returns the allocation size in bytes: the distance between two array elements of this type
+    /// (`sizeof`).
     #[inline]
     pub fn size_of(&self, id: TypeId) -> u64 {
         let layout = &self.layouts[id.index()];
@@ -364,25 +365,26 @@ impl TypeTable {
             .unwrap_or(u64::MAX)
     }
 
-    /// Number of bytes that a load or store of this type accesses.
+    /// Returns the number of bytes that a load or store of this type accesses.
     #[inline]
     pub fn store_size(&self, id: TypeId) -> u64 {
         self.layouts[id.index()].store_size
     }
 
-    /// ABI alignment in bytes.
+    /// Returns the ABI alignment in bytes.
     #[inline]
     pub fn abi_align(&self, id: TypeId) -> u64 {
         self.layouts[id.index()].align.max(1)
     }
 
-    /// Byte offset of field `field` of struct `id`; `None` where there is no such field.
+    /// Returns the byte offset of field `field` of struct `id`; `None` if there is no such field.
     #[inline]
     pub fn field_offset(&self, id: TypeId, field: usize) -> Option<u64> {
         self.layouts[id.index()].offsets.get(field).copied()
     }
 
-    /// Width in bits of an integer, float, pointer or vector; 0 for types without a width.
+    /// Returns the width in bits of an integer, float, pointer or vector; 0 for types without a
+    /// width.
     pub fn bit_width(&self, id: TypeId) -> u64 {
         match &self.types[id.index()] {
             Type::Vector { element, count, .. } => self
@@ -393,7 +395,7 @@ impl TypeTable {
         }
     }
 
-    /// The type of element `index` of an aggregate or vector.
+    /// Returns the type of element `index` of an aggregate or vector.
     pub fn element(&self, id: TypeId, index: u64) -> Option<TypeId> {
         match &self.types[id.index()] {
             // A GEP index is not bounded by the length of the array.
@@ -403,7 +405,7 @@ impl TypeTable {
         }
     }
 
-    /// Number of elements of an aggregate or vector.
+    /// Returns the number of elements of an aggregate or vector.
     pub fn element_count(&self, id: TypeId) -> Option<u64> {
         match &self.types[id.index()] {
             Type::Array { count, .. } => Some(*count),
@@ -413,17 +415,17 @@ impl TypeTable {
         }
     }
 
-    /// The pointer type of an address space, if the module uses it.
+    /// Returns the pointer type of an address space, if the module uses it.
     pub fn pointer(&self, address_space: u32) -> Option<TypeId> {
         self.interned.get(&Type::Pointer { address_space }).copied()
     }
 
-    /// Whether the type is a pointer.
+    /// Returns whether the type is a pointer.
     pub fn is_pointer(&self, id: TypeId) -> bool {
         matches!(self.types[id.index()], Type::Pointer { .. })
     }
 
-    /// Whether the type is a floating-point scalar.
+    /// Returns whether the type is a floating-point scalar.
     pub fn is_float(&self, id: TypeId) -> bool {
         matches!(
             self.types[id.index()],
@@ -437,7 +439,7 @@ impl TypeTable {
         )
     }
 
-    /// The lane type of a vector, or the type itself.
+    /// Returns the lane type of a vector, or the type itself.
     pub fn scalar(&self, id: TypeId) -> TypeId {
         match self.types[id.index()] {
             Type::Vector { element, .. } => element,

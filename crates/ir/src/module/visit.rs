@@ -21,7 +21,7 @@ impl Function {
             .for_each(|clause| visit(&mut clause.value));
     }
 
-    /// Whether the function has a body that takes part in the program.
+    /// Returns whether the function has a body that takes part in the program.
     pub fn is_definition(&self) -> bool {
         !self.is_declaration() && self.linkage != Linkage::AvailableExternally
     }

@@ -5,17 +5,18 @@ use super::codes::attributes as kind;
 use crate::bitstream::ReadError;
 use crate::module::{AttributeList, AttributesId, FunctionAttributes, ParamAttributes};
 
-/// An attribute group: what it applies to, and its attributes.
+/// An attribute group: its subject and its attributes.
 #[derive(Clone, Default)]
 pub(super) struct Group {
-    /// 0 for the result, [`FUNCTION_INDEX`] for the function, else parameter number plus one.
+    /// The subject: 0 for the result, [`FUNCTION_INDEX`] for the function, else parameter number
+    /// plus one.
     index: u64,
     function: FunctionAttributes,
     param: ParamAttributes,
 }
 
 const FUNCTION_INDEX: u64 = 0xFFFF_FFFF;
-/// Bounds a parameter list that a short record could otherwise make huge.
+/// Maximum length of a parameter list, which a short record could otherwise make huge.
 const MAX_PARAMS: u64 = 1 << 16;
 
 impl Reader<'_> {
@@ -39,7 +40,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the attribute at `at` into `group`; returns where the next one starts.
+    /// Reads the attribute at `at` into `group`; returns the position of the next one.
     fn read_attribute(&self, group: &mut Group, at: usize) -> Result<usize, ReadError> {
         match self.op(at)? {
             0 => {
@@ -89,7 +90,7 @@ impl Reader<'_> {
         }
     }
 
-    /// End of the zero-terminated string at `at`.
+    /// Returns the end of the zero-terminated string at `at`.
     fn after_string(&self, at: usize) -> Result<usize, ReadError> {
         let rest = self.bits.ops.get(at..).unwrap_or(&[]);
         match rest.iter().position(|&op| op == 0) {
@@ -98,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    /// End of the pair of bounds of `width` bits at `at`.
+    /// Returns the end of the pair of bounds of `width` bits at `at`.
     pub(super) fn after_range(&self, at: usize, width: u64) -> Result<usize, ReadError> {
         if width <= 64 {
             return Ok(at + 2);
@@ -145,7 +146,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The attribute list that a record names; 0 is none.
+    /// Returns the attribute list with this number; 0 means none.
     pub(super) fn attributes_at(&self, number: u64) -> Result<Option<AttributesId>, ReadError> {
         if number == 0 {
             return Ok(None);

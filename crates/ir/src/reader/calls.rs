@@ -12,12 +12,12 @@ struct CallHead {
     calling_convention: u32,
     tail: TailKind,
     fast_math: u8,
-    /// The record names the signature before the callee.
+    /// Whether the record contains the signature before the callee.
     explicit_type: bool,
 }
 
 impl Reader<'_> {
-    /// `[attributes, flags, fast-math?, signature, callee, arguments…]`
+    /// Reads `[attributes, flags, fast-math?, signature, callee, arguments…]`.
     pub(super) fn read_call(&mut self, body: &mut Body) -> Decoded {
         let flags = self.op(1)?;
         let has_fast_math = flags & (1 << 17) != 0;
@@ -43,7 +43,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Call { call }, ty))
     }
 
-    /// `[attributes, flags, normal, unwind, signature, callee, arguments…]`
+    /// Reads `[attributes, flags, normal, unwind, signature, callee, arguments…]`.
     pub(super) fn read_invoke(&mut self, body: &mut Body) -> Decoded {
         let flags = self.op(1)?;
         let head = CallHead {
@@ -66,7 +66,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[attributes, flags, fallthrough, count, blocks…, signature, callee, arguments…]`
+    /// Reads `[attributes, flags, fallthrough, count, blocks…, signature, callee, arguments…]`.
     pub(super) fn read_call_branch(&mut self, body: &mut Body) -> Decoded {
         let flags = self.op(1)?;
         let head = CallHead {
@@ -127,7 +127,7 @@ impl Reader<'_> {
         if let Value::Function(id) = callee
             && self.debug_intrinsics[id.index()]
         {
-            // It describes a variable and computes nothing.
+            // The call describes a variable and computes nothing.
             body.dropped = true;
             body.function.bundles.truncate(body.bundle_start);
             return Ok((CallId::new(0), result));

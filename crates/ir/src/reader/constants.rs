@@ -27,13 +27,13 @@ enum SmallConstant {
     Integer(u64),
 }
 
-/// Maximal nesting depth, more than any program uses; allows recursion over constants.
+/// Maximum nesting depth, more than any program uses; it allows recursion over constants.
 const MAX_DEPTH: u32 = 2048;
 
 impl Reader<'_> {
     /// Reads a constants block, which has been entered.
     pub(super) fn read_constants(&mut self) -> Result<(), ReadError> {
-        // The type of what follows; LLVM's initial type is i32, but files always set it.
+        // The type of the following constants; LLVM's initial type is i32, but files always set it.
         let mut ty = self.common().bit;
         let mut file_type = 0;
         while let Some(record) = self.bits.next_record()? {
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Ok(usize::try_from(self.at(ops, index)?).unwrap_or(usize::MAX))
     }
 
-    /// The constant `small` of type `ty`; added if it is new.
+    /// Returns the constant `small` of type `ty`, and adds it if it is new.
     fn intern_constant(&mut self, ty: TypeId, small: SmallConstant) -> ConstId {
         let kind = match small {
             SmallConstant::Null => ConstantKind::Null,
@@ -165,7 +165,7 @@ impl Reader<'_> {
         self.push_value(Value::Constant(id), ty);
     }
 
-    /// The constant that operand `index` refers to, with its type if already known.
+    /// Returns the constant that operand `index` refers to, with its type if already known.
     fn operand(&mut self, ops: &[u64], index: usize) -> Result<(Value, Option<TypeId>), ReadError> {
         let number = self.index_of(ops, index)?;
         if let Some(&value) = self.values.get(number) {
@@ -201,7 +201,7 @@ impl Reader<'_> {
         Ok(self.operand(ops, index)?.0)
     }
 
-    /// An integer of at most 64 bits; other types that the record can have are not small.
+    /// Returns an integer of at most 64 bits; the record can have other types, which are not small.
     fn small_integer(&self, ty: TypeId, ops: &[u64]) -> Result<Option<SmallConstant>, ReadError> {
         match self.module.types[ty] {
             Type::Integer(width @ 1..=64) => {
@@ -300,7 +300,7 @@ impl Reader<'_> {
         if scalar == ty {
             return Ok(kind);
         }
-        // One integer for all lanes of a vector.
+        // One integer is given for all lanes of a vector.
         let count = self.module.types.element_count(ty).unwrap_or(0) as usize;
         self.charge(count)?;
         self.module.constants.push(Constant { ty: scalar, kind });
@@ -335,7 +335,7 @@ impl Reader<'_> {
         Ok(ConstantKind::Aggregate(members?))
     }
 
-    /// Arrays and vectors whose elements are in the record.
+    /// Decodes arrays and vectors whose elements are in the record.
     fn data(&mut self, record: u32, ops: &[u64], ty: TypeId) -> Result<ConstantKind, ReadError> {
         let types = &self.module.types;
         let (Some(element), Some(count)) = (types.element(ty, 0), types.element_count(ty)) else {
@@ -365,7 +365,7 @@ impl Reader<'_> {
         Ok(ConstantKind::Data(bytes.into()))
     }
 
-    /// `[type?, flags or range?, (type, value)…]`, depending on the code.
+    /// Reads `[type?, flags or range?, (type, value)…]`, depending on the code.
     fn constant_gep(&mut self, record: u32, ops: &[u64]) -> Result<ConstantKind, ReadError> {
         let explicit = !matches!(record, code::GEP_OLD | code::GEP_INBOUNDS) || ops.len() % 2 == 1;
         if !explicit {
@@ -446,7 +446,7 @@ impl Reader<'_> {
         Ok(ConstantKind::BlockAddress { function, block })
     }
 
-    /// `[flags, size of text, text…, size of constraints, constraints…]`
+    /// Reads `[flags, size of text, text…, size of constraints, constraints…]`.
     fn read_inline_asm(
         &mut self,
         ops: &[u64],

@@ -28,7 +28,7 @@ const FLAG_FORWARD_DECLARATION: u64 = 1 << 2;
 const FLAG_STATIC_MEMBER: u64 = 1 << 12;
 const OP_PLUS_UCONST: u64 = 0x23;
 const OP_LLVM_FRAGMENT: u64 = 0x1000;
-/// Namespaces and functions around a variable.
+/// Maximum number of namespaces and functions around a variable.
 const MAX_SCOPES: usize = 64;
 
 /// Maps node numbers to types.
@@ -40,7 +40,7 @@ struct TypeBuilder {
     definitions: Option<HashMap<Box<str>, u64>>,
 }
 
-/// What a debug expression says about the location of a variable.
+/// The location of a variable, as described by a debug expression.
 #[derive(Default)]
 struct VariableLocation {
     offset: u64,
@@ -86,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    /// From `DIGlobalVariableExpression` `[distinct, variable, expression]`.
+    /// Adds the variable of `DIGlobalVariableExpression` `[distinct, variable, expression]`.
     fn variable(
         &mut self,
         builder: &mut TypeBuilder,
@@ -123,7 +123,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Names of the namespaces and functions around a variable, joined by `::`.
+    /// Returns the names of the namespaces and functions around a variable, joined by `::`.
     fn scope_path(&self, mut reference: u64) -> Box<str> {
         let mut names = Vec::new();
         while let Some(node) = reference.checked_sub(1)
@@ -161,7 +161,7 @@ impl Reader<'_> {
         names.join("::").into()
     }
 
-    /// The type that a reference (number plus one) denotes; built later.
+    /// Returns the type that a reference (number plus one) denotes; the type is built later.
     fn type_reference(&mut self, builder: &mut TypeBuilder, reference: u64) -> Option<DebugTypeId> {
         let node = reference.checked_sub(1)?;
         let (found, _) = self.metadata.record(node)?;
@@ -187,7 +187,7 @@ impl Reader<'_> {
         Some(id)
     }
 
-    /// A size or offset, which newer versions store as a constant node.
+    /// Returns a size or offset, which newer versions store as a constant node.
     fn size(&self, op: u64, is_node: bool) -> u64 {
         match (is_node, op.checked_sub(1)) {
             (false, _) => op,
@@ -240,7 +240,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `[flags, tag, name, file, line, scope, base, size, align, offset, flags, elements, …]`
+    /// Reads `[flags, tag, name, file, line, scope, base, size, align, offset, flags, elements,
+    /// …]`.
     fn composite(
         &mut self,
         builder: &mut TypeBuilder,
@@ -298,7 +299,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Numbers of the nodes in a list.
+    /// Returns the numbers of the nodes in a list.
     fn elements(&self, reference: u64) -> Vec<u64> {
         let list = reference
             .checked_sub(1)
@@ -361,7 +362,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Number of elements of one dimension: `[version << 1, count, …]`
+    /// Returns the number of elements of one dimension: `[version << 1, count, …]`
     fn subrange(&self, node: u64) -> Option<u64> {
         let ops = self.metadata.record_of(node, code::SUBRANGE)?;
         let &[version, count, ..] = ops else {
@@ -375,7 +376,7 @@ impl Reader<'_> {
         (count <= i64::MAX as u64).then_some(count)
     }
 
-    /// `[flags, value, name]`, or `[flags, width, name, words…]` with bit 2 of the flags.
+    /// Reads `[flags, value, name]`, or `[flags, width, name, words…]` with bit 2 of the flags.
     fn enumerator(&self, node: u64) -> Option<(Box<str>, i64)> {
         let ops = self.metadata.record_of(node, code::ENUMERATOR)?;
         let &[flags, first, name, ref words @ ..] = ops else {
@@ -389,7 +390,7 @@ impl Reader<'_> {
         Some((self.metadata.text_or_empty(name), decode_signed(value)))
     }
 
-    /// The definition of a record that is only declared here.
+    /// Returns the definition of a record of which this is only a declaration.
     fn definition(&self, builder: &mut TypeBuilder, name: &str, declaration: u64) -> Option<u64> {
         if name.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! Function bodies: blocks, value numbers, forward references and debug locations. The files beside
-//! this one decode the instructions.
+//! Function bodies: blocks, value numbers, forward references and debug locations. The other files
+//! of this folder decode the instructions.
 
 use super::Reader;
 use super::codes::{blocks, function as code, metadata as metadata_code};
@@ -17,12 +17,12 @@ pub(super) struct Body {
     last_location: Option<LocId>,
     /// Whether the last call was dropped because it only carries debug information.
     pub dropped: bool,
-    /// Operand bundles that belong to the next call: first bundle.
+    /// The first of the operand bundles that belong to the next call.
     pub bundle_start: usize,
 }
 
-/// References to undefined values carry their value number plus this as instruction id until the
-/// body is read.
+/// Until the body is read, references to undefined values have their value number plus this as
+/// instruction id.
 const FORWARD: usize = 1 << 31;
 
 impl Reader<'_> {
@@ -154,7 +154,7 @@ impl Reader<'_> {
     /// Reads the metadata attachments of the function; only its subprogram matters.
     fn read_attachments(&mut self, body: &mut Body) -> Result<(), ReadError> {
         while let Some(record) = self.bits.next_record()? {
-            // An odd length means that it belongs to an instruction.
+            // An odd length means that the attachment belongs to an instruction.
             if record == metadata_code::ATTACHMENT && self.bits.ops.len().is_multiple_of(2) {
                 self.attach_subprogram(&mut body.function, 0);
             }
@@ -209,7 +209,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The block with this number.
+    /// Returns the block with this number.
     pub(super) fn block_at(&self, body: &Body, number: u64) -> Result<BlockId, ReadError> {
         match usize::try_from(number) {
             Ok(index) if index < body.block_count => Ok(BlockId::new(index)),
@@ -217,7 +217,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value with this absolute number, expected to have type `ty`.
+    /// Returns the value with this absolute number, expected to have type `ty`.
     pub(super) fn value_at(
         &mut self,
         body: &mut Body,
@@ -240,13 +240,14 @@ impl Reader<'_> {
         Ok(Value::Instruction(InstId::new(FORWARD + number)))
     }
 
-    /// Absolute number of the value that a relative number denotes. Differences wrap at 32 bits.
+    /// Returns the absolute number of the value that a relative number denotes. Differences wrap at
+    /// 32 bits.
     #[inline]
     pub(super) fn absolute(&self, relative: u64) -> usize {
         (self.values.len() as u32).wrapping_sub(relative as u32) as usize
     }
 
-    /// The operand at `at`, whose type is known from elsewhere.
+    /// Returns the operand at `at`, whose type is known from the context.
     pub(super) fn typed_operand(
         &mut self,
         body: &mut Body,
@@ -260,7 +261,8 @@ impl Reader<'_> {
         self.value_at(body, self.absolute(relative), ty)
     }
 
-    /// The operand at `at`, followed by its type if it is a forward reference; advances `at`.
+    /// Returns the operand at `at`, followed by its type if it is a forward reference; advances
+    /// `at`.
     #[inline]
     pub(super) fn operand_and_type(
         &mut self,
@@ -277,7 +279,7 @@ impl Reader<'_> {
         Ok((self.value_at(body, number, ty)?, ty))
     }
 
-    /// `[tag, operands…]`
+    /// Reads `[tag, operands…]`.
     fn read_bundle(&mut self, body: &mut Body) -> Result<(), ReadError> {
         /// Marks a metadata operand.
         const METADATA_MARKER: u64 = 0x8000_0000;
@@ -314,7 +316,7 @@ fn set_location(body: &mut Body, location: Option<LocId>) {
     }
 }
 
-/// The entries of a pool from `start` to `end`.
+/// Returns the span of the entries of a pool from `start` to `end`.
 pub(super) fn span(start: usize, end: usize) -> Span {
     Span {
         start: start as u32,

@@ -38,8 +38,8 @@ impl Reader<'_> {
         Ok(String::from_utf8_lossy(bytes).into())
     }
 
-    /// Records what a name refers to. Two symbols can have the same name if only one of them has
-    /// the prefix against mangling: then the defined one counts, else the first.
+    /// Records the symbol of a name. Two symbols can have the same name if only one of them has the
+    /// prefix against mangling; the defined one counts then, else the first.
     fn define_symbol(&mut self, name: &str, symbol: Symbol, defined: bool) {
         if name.is_empty() {
             return;
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[name, selection]`
+    /// Reads `[name, selection]`.
     pub(super) fn read_comdat(&mut self) -> Result<(), ReadError> {
         let name = self.take_name()?;
         let selection = match self.op(0)? {
@@ -117,8 +117,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[name, type, isconst | explicit << 1 | addrspace << 2, initid, linkage, alignment,
-    /// section, visibility, threadlocal, unnamed_addr, externally_initialized, dllstorage, comdat]`
+    /// Reads `[name, type, isconst | explicit << 1 | addrspace << 2, initid, linkage, alignment,
+    /// section, visibility, threadlocal, unnamed_addr, externally_initialized, dllstorage,
+    /// comdat]`.
     pub(super) fn read_global(&mut self) -> Result<(), ReadError> {
         let name = self.take_name()?;
         let flags = self.op(1)?;
@@ -155,8 +156,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[name, type, callingconv, isproto, linkage, paramattr, alignment, section, visibility, gc,
-    /// unnamed_addr, prologue, dllstorage, comdat, prefix, personality, dso_local, addrspace]`
+    /// Reads `[name, type, callingconv, isproto, linkage, paramattr, alignment, section,
+    /// visibility, gc, unnamed_addr, prologue, dllstorage, comdat, prefix, personality, dso_local,
+    /// addrspace]`.
     pub(super) fn read_function(&mut self) -> Result<(), ReadError> {
         let name = self.take_name()?;
         let ty = self.pointee_or_self(self.op(0)?)?;
@@ -199,7 +201,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[name, type, addrspace, aliasee, linkage, visibility, dllstorage, threadlocal]`
+    /// Reads `[name, type, addrspace, aliasee, linkage, visibility, dllstorage, threadlocal]`.
     pub(super) fn read_alias(&mut self) -> Result<(), ReadError> {
         let name = self.take_name()?;
         let ty = self.type_at(self.op(0)?)?;
@@ -222,7 +224,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[name, type, addrspace, resolver, linkage, visibility]`
+    /// Reads `[name, type, addrspace, resolver, linkage, visibility]`.
     pub(super) fn read_ifunc(&mut self) -> Result<(), ReadError> {
         let name = self.take_name()?;
         let ty = self.type_at(self.op(0)?)?;
@@ -244,7 +246,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Fills in what was not known when the records were read.
+    /// Sets the values that were not known when the records were read.
     pub(super) fn finish_globals(&mut self) -> Result<(), ReadError> {
         let late = std::mem::take(&mut self.late);
         for (id, number) in late.initializers {

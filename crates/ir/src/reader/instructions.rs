@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Windows exception handling: skipped, not executable.
+    /// Decodes an instruction of Windows exception handling, which is skipped and not executable.
     fn unsupported(&mut self, name: &'static str) -> Decoded {
         let common = self.common();
         let pad = matches!(name, "catchpad" | "cleanuppad" | "catchswitch");
@@ -69,7 +69,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Unsupported { name }, ty))
     }
 
-    /// The operation with number `number` on operands of type `ty`.
+    /// Returns the operation with number `number` on operands of type `ty`.
     pub(super) fn binary_op(&self, number: u64, ty: TypeId) -> Result<BinaryOp, ReadError> {
         let float = self.module.types.is_float(self.module.types.scalar(ty));
         let op = match (number, float) {
@@ -96,7 +96,7 @@ impl Reader<'_> {
         Ok(op)
     }
 
-    /// `[lhs, rhs, operation, flags?]`
+    /// Reads `[lhs, rhs, operation, flags?]`.
     fn read_binary(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let (lhs, ty) = self.operand_and_type(body, &mut at)?;
@@ -129,7 +129,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[value, operation, flags?]`
+    /// Reads `[value, operation, flags?]`.
     fn read_unary(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let (value, ty) = self.operand_and_type(body, &mut at)?;
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Ok((InstructionKind::FNeg { value, fast_math }, ty))
     }
 
-    /// `[value, type, operation, flags?]`
+    /// Reads `[value, type, operation, flags?]`.
     fn read_cast(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let (value, _) = self.operand_and_type(body, &mut at)?;
@@ -165,7 +165,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Cast { op, value, flags }, ty))
     }
 
-    /// `i1`, or a vector of as many lanes as `ty` has.
+    /// Returns `i1`, or a vector of as many lanes as `ty` has.
     fn comparison_type(&mut self, ty: TypeId) -> TypeId {
         let bit = self.common().bit;
         match self.module.types[ty] {
@@ -180,7 +180,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[lhs, rhs, predicate, flags?]`
+    /// Reads `[lhs, rhs, predicate, flags?]`.
     fn read_compare(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let (lhs, ty) = self.operand_and_type(body, &mut at)?;
@@ -218,7 +218,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[then, otherwise, condition]`
+    /// Reads `[then, otherwise, condition]`.
     fn read_select(&mut self, body: &mut Body, record: u32) -> Decoded {
         let mut at = 0;
         let (then, ty) = self.operand_and_type(body, &mut at)?;
@@ -384,7 +384,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[type, (signed relative value, block)…, flags?]`
+    /// Reads `[type, (signed relative value, block)…, flags?]`.
     fn read_phi(&mut self, body: &mut Body) -> Decoded {
         let ty = self.type_at(self.op(0)?)?;
         let start = body.function.phi_edges.len();
@@ -419,7 +419,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Return { value }, void))
     }
 
-    /// `[then, otherwise, condition]` or `[target]`
+    /// Reads `[then, otherwise, condition]` or `[target]`.
     fn read_branch(&mut self, body: &mut Body) -> Decoded {
         let common = self.common();
         let then = self.block_at(body, self.op(0)?)?;
@@ -438,7 +438,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[type, value, default, (absolute constant, block)…]`
+    /// Reads `[type, value, default, (absolute constant, block)…]`.
     fn read_switch(&mut self, body: &mut Body) -> Decoded {
         /// Marks a form that one old LLVM version wrote.
         const OLD_FORM: u64 = 0x4B5;
@@ -475,7 +475,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[type, address, blocks…]`
+    /// Reads `[type, address, blocks…]`.
     fn read_indirect_branch(&mut self, body: &mut Body) -> Decoded {
         let ty = self.type_at(self.op(0)?)?;
         let address = self.typed_operand(body, 1, ty)?;
@@ -491,7 +491,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[type, cleanup, count, (kind, value)…]`
+    /// Reads `[type, cleanup, count, (kind, value)…]`.
     fn read_landing_pad(&mut self, body: &mut Body) -> Decoded {
         let ty = self.type_at(self.op(0)?)?;
         let cleanup = self.op(1)? != 0;
@@ -509,7 +509,7 @@ impl Reader<'_> {
     }
 }
 
-/// The conversion with this number.
+/// Returns the conversion with this number.
 pub(super) fn cast_op(number: u64) -> Option<CastOp> {
     const CASTS: [CastOp; 14] = [
         CastOp::Trunc,
@@ -530,7 +530,7 @@ pub(super) fn cast_op(number: u64) -> Option<CastOp> {
     CASTS.get(usize::try_from(number).ok()?).copied()
 }
 
-/// The float comparison with this number.
+/// Returns the float comparison with this number.
 pub(super) fn float_predicate(number: u64) -> Option<FloatPredicate> {
     use FloatPredicate::*;
     const PREDICATES: [FloatPredicate; 16] = [
@@ -539,7 +539,7 @@ pub(super) fn float_predicate(number: u64) -> Option<FloatPredicate> {
     PREDICATES.get(usize::try_from(number).ok()?).copied()
 }
 
-/// The integer comparison with this number.
+/// Returns the integer comparison with this number.
 pub(super) fn int_predicate(number: u64) -> Option<IntPredicate> {
     use IntPredicate::*;
     const PREDICATES: [IntPredicate; 10] = [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle];
@@ -548,7 +548,7 @@ pub(super) fn int_predicate(number: u64) -> Option<IntPredicate> {
         .copied()
 }
 
-/// Flags of address arithmetic from their bits.
+/// Returns the flags of address arithmetic from their bits.
 pub(super) fn gep_flags(bits: u64) -> GepFlags {
     let inbounds = bits & 1 != 0;
     GepFlags {

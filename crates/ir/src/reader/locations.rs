@@ -6,12 +6,12 @@ use super::metadata::Scope;
 use crate::debug::{FileId, Location, SourceFile, Subprogram, SubprogramId};
 use crate::module::LocId;
 
-/// Maximal nesting of blocks or inlined calls, more than any program uses; terminates malformed
+/// Maximum nesting of blocks or inlined calls, more than any program uses; it terminates malformed
 /// chains.
 const MAX_CHAIN: u32 = 512;
 
 impl Reader<'_> {
-    /// The location of a DEBUG_LOC record; scope and inlined-at are numbers plus one.
+    /// Returns the location of a DEBUG_LOC record; scope and inlined-at are numbers plus one.
     pub(super) fn location(
         &mut self,
         line: u64,
@@ -52,7 +52,7 @@ impl Reader<'_> {
             })
     }
 
-    /// `DILocation`: `[distinct, line, column, scope, inlined-at + 1]`
+    /// Reads `DILocation`: `[distinct, line, column, scope, inlined-at + 1]`.
     fn location_node(&mut self, node: u64, depth: u32) -> Option<LocId> {
         let index = usize::try_from(node).ok()?;
         if let Some(Some(known)) = self.metadata.locations.get(index) {
@@ -80,7 +80,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The file and function that a scope belongs to.
+    /// Returns the file and function to which a scope belongs.
     fn scope(&mut self, node: u64, depth: u32) -> Scope {
         let Ok(index) = usize::try_from(node) else {
             return Scope::default();
@@ -134,12 +134,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The function of the source that a node describes.
+    /// Returns the function of the source that a node describes.
     pub(super) fn subprogram(&mut self, node: u64) -> Option<SubprogramId> {
         self.scope(node, 0).subprogram
     }
 
-    /// The file that a reference (number plus one) denotes.
+    /// Returns the file that a reference (number plus one) denotes.
     pub(super) fn file(&mut self, reference: u64) -> Option<FileId> {
         let node = reference.checked_sub(1)?;
         let index = usize::try_from(node).ok()?;

@@ -38,7 +38,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// `[type, size type, absolute size, alignment and flags, addrspace?]`
+    /// Reads `[type, size type, absolute size, alignment and flags, addrspace?]`.
     pub(super) fn read_alloca(&mut self, body: &mut Body) -> Decoded {
         let bits = self.op(3)?;
         let allocated = if bits & (1 << 6) != 0 {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[pointer, type, alignment, volatile, ordering?, scope?]`
+    /// Reads `[pointer, type, alignment, volatile, ordering?, scope?]`.
     pub(super) fn read_load(&mut self, body: &mut Body, record: u32) -> Decoded {
         let mut at = 0;
         let pointer = self.pointer_operand(body, &mut at)?;
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Load { pointer, access }, ty))
     }
 
-    /// `[pointer, value, alignment, volatile, ordering?, scope?]`
+    /// Reads `[pointer, value, alignment, volatile, ordering?, scope?]`.
     pub(super) fn read_store(&mut self, body: &mut Body, record: u32) -> Decoded {
         let mut at = 0;
         let pointer = self.pointer_operand(body, &mut at)?;
@@ -94,7 +94,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `alignment, volatile` and, where atomic, `ordering, scope` from operand `at` on.
+    /// Decodes `alignment, volatile` and, if atomic, `ordering, scope` from operand `at` on.
     fn access(&self, at: usize, atomic: bool) -> Result<Access, ReadError> {
         let (ordering, scope) = if atomic {
             (
@@ -113,7 +113,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `[flags, type, base, indices…]`
+    /// Reads `[flags, type, base, indices…]`.
     pub(super) fn read_gep(&mut self, body: &mut Body) -> Decoded {
         let flags = gep_flags(self.op(0)?);
         let source = self.type_at(self.op(1)?)?;
@@ -160,7 +160,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[pointer, expected, new, volatile, success, scope, failure, weak, alignment?]`
+    /// Reads `[pointer, expected, new, volatile, success, scope, failure, weak, alignment?]`.
     pub(super) fn read_cmpxchg(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let pointer = self.pointer_operand(body, &mut at)?;
@@ -193,7 +193,7 @@ impl Reader<'_> {
         Ok((kind, result))
     }
 
-    /// `[pointer, value, operation, volatile, ordering, scope, alignment?]`
+    /// Reads `[pointer, value, operation, volatile, ordering, scope, alignment?]`.
     pub(super) fn read_atomic_rmw(&mut self, body: &mut Body) -> Decoded {
         let mut at = 0;
         let pointer = self.pointer_operand(body, &mut at)?;
@@ -221,7 +221,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[ordering, scope]`
+    /// Reads `[ordering, scope]`.
     pub(super) fn read_fence(&mut self) -> Decoded {
         let ordering = self.ordering(self.op(0)?)?;
         let scope = self.sync_scope(self.op(1)?);
@@ -231,7 +231,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// `[list type, list, type]`
+    /// Reads `[list type, list, type]`.
     pub(super) fn read_va_arg(&mut self, body: &mut Body) -> Decoded {
         let list_ty = self.type_at(self.op(0)?)?;
         let list = self.typed_operand(body, 1, list_ty)?;

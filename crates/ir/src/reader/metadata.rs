@@ -15,7 +15,7 @@ pub(super) enum MetadataNode<'a> {
     Constant(u32),
     /// A relevant record: code and operands in the pool.
     Record { code: u32, start: u32, len: u32 },
-    /// Something that is never used.
+    /// A node that is never used.
     Other,
 }
 
@@ -23,8 +23,8 @@ pub(super) enum MetadataNode<'a> {
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
     pub nodes: Vec<MetadataNode<'a>>,
-    /// How many bytes of names may still be copied. Bounds what many references to one long string
-    /// can make of a small file. Further names are left empty.
+    /// Number of bytes of names that may still be copied. It bounds the expansion of a small file
+    /// with many references to one long string. Further names are left empty.
     text_left: std::cell::Cell<usize>,
     pool: Vec<u64>,
     /// Resolved scopes, by node number; truncated with the nodes.
@@ -35,20 +35,20 @@ pub(super) struct Metadata<'a> {
     pub interned_locations: std::collections::HashMap<crate::debug::Location, LocId>,
     pub interned_files: std::collections::HashMap<crate::debug::SourceFile, FileId>,
     pub interned_strings: std::collections::HashMap<Box<str>, u32>,
-    /// References to the files of compile units, and whether those were optimised.
+    /// References to the files of compile units, and whether these units were optimised.
     units: Vec<(u64, bool)>,
     /// Global variables and the nodes that describe them.
     pub global_attachments: Vec<(GlobalId, u64)>,
 }
 
-/// What a scope resolves to.
+/// The file and function of a scope.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Scope {
     pub subprogram: Option<SubprogramId>,
     pub file: Option<FileId>,
 }
 
-/// The amount of metadata before a function.
+/// A position in the metadata, taken before a function is read.
 #[derive(Clone, Copy)]
 pub(super) struct MetadataMark {
     nodes: usize,
@@ -56,7 +56,7 @@ pub(super) struct MetadataMark {
 }
 
 impl<'a> Metadata<'a> {
-    /// No metadata yet; at most `text_left` bytes of names will be copied.
+    /// Creates empty metadata; at most `text_left` bytes of names will be copied.
     pub fn new(text_left: usize) -> Self {
         Self {
             text_left: std::cell::Cell::new(text_left),
@@ -84,7 +84,7 @@ impl<'a> Metadata<'a> {
         self.nodes.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Code and operands of a record.
+    /// Returns code and operands of a record.
     pub fn record(&self, number: u64) -> Option<(u32, &[u64])> {
         match self.node(number)? {
             MetadataNode::Record { code, start, len } => {
@@ -94,14 +94,14 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// Operands of a record that must have this code.
+    /// Returns the operands of a record that must have this code.
     pub fn record_of(&self, number: u64, code: u32) -> Option<&[u64]> {
         self.record(number)
             .filter(|(found, _)| *found == code)
             .map(|(_, ops)| ops)
     }
 
-    /// A string referred to by its number plus one; empty if there is none.
+    /// Returns the string with this number plus one; empty if there is none.
     pub fn text_or_empty(&self, reference: u64) -> Box<str> {
         match reference
             .checked_sub(1)
@@ -184,7 +184,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[count, offset of the characters]`, with lengths and characters in the blob.
+    /// Reads `[count, offset of the characters]`, with lengths and characters in the blob.
     fn read_strings(&mut self) -> Result<(), ReadError> {
         let (count, offset) = (self.op(0)?, self.op(1)?);
         let blob = self.bits.blob;
@@ -210,7 +210,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `[value, (kind, node)…]`
+    /// Reads `[value, (kind, node)…]`.
     fn read_global_attachment(&mut self) -> Result<(), ReadError> {
         let number = usize::try_from(self.op(0)?).unwrap_or(usize::MAX);
         match self.values.get(number) {
@@ -236,7 +236,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Metadata as an argument of a call: strings are kept, also those wrapped in a node.
+    /// Returns metadata as an argument of a call: strings are kept, also those wrapped in a node.
     pub(super) fn metadata_operand(&mut self, number: usize) -> Value {
         let number = number as u64;
         let string: Option<Box<str>> = match self.metadata.node(number) {
@@ -264,7 +264,7 @@ impl Reader<'_> {
         Value::Metadata(index)
     }
 
-    /// The integer that a node holds.
+    /// Returns the integer in a node.
     pub(super) fn metadata_integer(&self, number: u64) -> Option<u64> {
         let MetadataNode::Constant(value) = self.metadata.node(number)? else {
             return None;

@@ -1,5 +1,5 @@
-//! The bitcode reader: the container of the file and the order of its blocks. The files beside this
-//! one read one kind of block each.
+//! The bitcode reader: the container of the file and the order of its blocks. The other files of
+//! this folder read one kind of block each.
 
 mod attributes;
 mod calls;
@@ -36,7 +36,7 @@ pub(crate) fn read_module(bytes: &[u8]) -> Result<Module, ReadError> {
     }
 }
 
-/// Reads all modules of a file; most files hold one.
+/// Reads all modules of a file; most files contain one.
 pub fn read_modules(bytes: &[u8]) -> Result<Vec<Module>, ReadError> {
     let container = Container::scan(bytes)?;
     let mut modules = Vec::new();
@@ -123,7 +123,7 @@ struct Unwrapped<'a> {
     end: usize,
 }
 
-/// Strips the wrapper of Apple's tools, and diagnoses other file types.
+/// Strips the wrapper of Apple's tools, and reports other file types.
 fn unwrapped(bytes: &[u8]) -> Result<Unwrapped<'_>, ReadError> {
     let word = |at: usize| {
         let bytes = bytes.get(at..at + 4)?;
@@ -174,7 +174,7 @@ fn unwrapped(bytes: &[u8]) -> Result<Unwrapped<'_>, ReadError> {
     }
 }
 
-/// Characters of a record as text.
+/// Converts the characters of a record to text.
 fn text(ops: &[u64]) -> Box<str> {
     let bytes: Vec<u8> = ops.iter().map(|&op| op as u8).collect();
     String::from_utf8_lossy(&bytes).into()
@@ -188,7 +188,7 @@ struct Reader<'a> {
     types: types::FileTypes,
     /// Values by number: the module's, then those of the current function.
     values: Vec<Value>,
-    /// Their types.
+    /// The types of the values.
     value_types: Vec<TypeId>,
     /// References that can be resolved only when all constants are known.
     late: globals::LateReferences,
@@ -196,15 +196,15 @@ struct Reader<'a> {
     sections: Vec<Box<str>>,
     gc_names: Vec<Box<str>>,
     sync_scopes: Vec<Box<str>>,
-    /// Functions whose bodies are still to come, the next one last.
+    /// Functions whose bodies are still to come, the next one first.
     bodies: std::collections::VecDeque<FunctionId>,
     metadata: metadata::Metadata<'a>,
     constants: constants::ConstantPool,
     common: Option<CommonTypes>,
-    /// How many entries (mask lanes, words of wide integers) may still come from records that are
-    /// shorter than what they represent: bounds what a small file can expand to.
+    /// Number of entries (mask lanes, words of wide integers) that records may still represent
+    /// beyond their own length. It bounds the expansion of a small file.
     expansion_budget: usize,
-    /// Whether functions are `llvm.dbg.*` intrinsics, by id.
+    /// Whether each function, by id, is an `llvm.dbg.*` intrinsic.
     debug_intrinsics: Vec<bool>,
 }
 
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Operand `index` of the current record.
+    /// Returns operand `index` of the current record.
     #[inline]
     fn op(&self, index: usize) -> Result<u64, ReadError> {
         match self.bits.ops.get(index) {
@@ -251,13 +251,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Operand `index`, or 0 if the record ends before it.
+    /// Returns operand `index`, or 0 if the record ends before it.
     #[inline]
     fn op_or_zero(&self, index: usize) -> u64 {
         self.bits.ops.get(index).copied().unwrap_or(0)
     }
 
-    /// Accounts for `count` entries that are not spelled out in the file.
+    /// Accounts for `count` entries that the file does not contain explicitly.
     fn charge(&mut self, count: usize) -> Result<(), ReadError> {
         match self.expansion_budget.checked_sub(count) {
             Some(left) => {

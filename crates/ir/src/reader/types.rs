@@ -42,16 +42,16 @@ pub(super) struct FileTypes {
     pointees: Vec<Option<u32>>,
 }
 
-/// Maximal number of lanes, more than x86-64 code has; bounds what a shuffle can make of a short
-/// record.
+/// Maximum number of lanes, more than x86-64 code has; it bounds the expansion of a shuffle in a
+/// short record.
 const MAX_LANES: u64 = 4096;
 /// LLVM's own limit of integer widths.
 const MAX_INTEGER_WIDTH: u64 = 1 << 23;
-/// Maximal nesting depth, more than any program uses.
+/// Maximum nesting depth, more than any program uses.
 const MAX_DEPTH: u32 = 256;
 
 impl Reader<'_> {
-    /// The type with number `id` in the file.
+    /// Returns the type with number `id` in the file.
     pub(super) fn type_at(&self, id: u64) -> Result<TypeId, ReadError> {
         let found = usize::try_from(id)
             .ok()
@@ -61,7 +61,7 @@ impl Reader<'_> {
             .ok_or_else(|| self.bits.error(format!("type {id} does not exist")))
     }
 
-    /// The pointee of typed pointer `id` of the file, else `id` itself.
+    /// Returns the pointee of typed pointer `id` of the file, else `id` itself.
     pub(super) fn pointee_or_self(&self, id: u64) -> Result<TypeId, ReadError> {
         let index = usize::try_from(id).unwrap_or(usize::MAX);
         match self.types.pointees.get(index) {

@@ -4,7 +4,7 @@ use super::printer::{Numbered, Printer, binary_name, cast_name, gep_flag_text};
 use everett_ir::module::*;
 use std::fmt::Write;
 
-/// The lines of a function, each with the location of its instruction.
+/// Returns the lines of a function, each with the location of its instruction.
 pub fn function_lines(printer: &Printer, function: &Function) -> Vec<(String, Option<LocId>)> {
     let scope = printer.number(function);
     function

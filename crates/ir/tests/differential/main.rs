@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use text::{TextFunction, TextModule, tokens, without_inrange};
 
-/// Whether the file is old enough for `llvm-dis` to auto-upgrade its intrinsics.
+/// Whether `llvm-dis` upgrades the intrinsics of a file, because the file is old enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intrinsics {
     Same,
@@ -308,7 +308,7 @@ fn linking_is_what_llvm_does() {
     }
 }
 
-/// Lines of all functions, without the numeric suffixes of local symbols.
+/// Returns the lines of all functions, without the numeric suffixes of local symbols.
 fn bodies(module: &Module) -> Vec<(String, Vec<String>)> {
     let printer = Printer::new(module);
     let plain = |text: &str| {

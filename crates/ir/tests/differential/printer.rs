@@ -117,7 +117,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A value without its type.
+    /// Returns a value without its type.
     pub fn value(&self, scope: Option<&Numbered>, value: Value) -> String {
         let symbol = |name: &str| match self.unnamed.get(&value) {
             Some(number) => format!("@{number}"),
@@ -156,7 +156,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A value with its type in front.
+    /// Returns a value with its type in front.
     pub fn typed(&self, scope: Option<&Numbered>, value: Value) -> String {
         let ty = match (value, scope) {
             (Value::Block(_), _) => "label".into(),
@@ -344,7 +344,7 @@ fn integer_text(ty: &Type, value: u64) -> String {
     }
 }
 
-/// Signed decimal of an integer of any width.
+/// Returns the signed decimal of an integer of any width.
 fn wide_integer_text(width: u32, words: &[u64]) -> String {
     let top = (width - 1) % 64;
     let mut words = words.to_vec();

@@ -48,7 +48,7 @@ impl TextModule {
         module
     }
 
-    /// Value of a field of a metadata node.
+    /// Returns the value of a field of a metadata node.
     pub fn field<'a>(&'a self, node: u64, name: &str) -> Option<&'a str> {
         let text = self.metadata.get(&node)?;
         let mut from = 0;
@@ -71,7 +71,7 @@ impl TextModule {
         self.field(node, name)?.strip_prefix('!')?.parse().ok()
     }
 
-    /// Line, column, function and file, innermost inlined call first.
+    /// Returns line, column, function and file, innermost inlined call first.
     pub fn location(&self, node: u64) -> Vec<(u32, u32, String, String)> {
         let mut chain = Vec::new();
         let mut next = Some(node);
@@ -322,7 +322,7 @@ const FAST_MATH: &[&str] = &[
     "fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn",
 ];
 
-/// Tokens of an instruction without what the printer omits, and its `!dbg` node.
+/// Returns the tokens of an instruction without those that the printer omits, and its `!dbg` node.
 fn instruction(line: &str, names: &Names) -> (Vec<String>, Option<u64>) {
     let all = without_inrange(&tokens(line));
     let opcode_at = if all.get(1).is_some_and(|token| token == "=") {

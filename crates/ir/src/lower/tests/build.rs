@@ -220,7 +220,7 @@ impl Body {
         )
     }
 
-    /// A phi; [`edges`](Self::edges) sets its edges when the values exist.
+    /// Returns a phi; [`edges`](Self::edges) sets its edges when the values exist.
     pub fn phi(&mut self, ty: TypeId) -> Value {
         self.push(
             ty,

@@ -4,7 +4,8 @@ use super::build::Build;
 use crate::code::Body;
 use crate::module::*;
 
-/// The unsupported instructions in a call of a constrained intrinsic on arguments of this type.
+/// Returns the unsupported instructions in a call of a constrained intrinsic on arguments of this
+/// type.
 fn unsupported(name: &str, mode: &str, from: Type, to: Type, operands: u32) -> Vec<String> {
     let mut build = Build::new();
     let (from, to) = (build.ty(from), build.ty(to));
