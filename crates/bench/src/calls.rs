@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Bench, RUNS, seconds_of, succeed};
 
-/// Round trips of the ping-pong; each side reads and writes once.
+/// Number of round trips of the ping-pong; each side reads and writes once.
 const ROUNDS: u32 = 100_000;
 const CALLS_A_ROUND: u32 = 4;
 const MIB: usize = 256;
@@ -43,7 +43,8 @@ impl Bench {
         Ok(f64::from(ROUNDS * CALLS_A_ROUND) / best.max(1e-9))
     }
 
-    /// Throughput in MiB/s of a program that reads a file of the disk in pieces of 4 KiB.
+    /// Returns the throughput in MiB/s of a program that reads a file of the disk in pieces of 4
+    /// KiB.
     pub fn reading(&self) -> Result<f64> {
         self.build("read_file", "-O2")?;
         let program = self.work.join("read_file");

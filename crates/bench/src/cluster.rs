@@ -1,4 +1,4 @@
-//! Clusters: what operations of a broker cost on this machine, two workers over NATS against one, and
+//! Clusters: the cost of broker operations on this machine, two workers over NATS against one, and
 //! a simulation of up to thousands of workers with these costs.
 
 mod plot;
@@ -20,19 +20,19 @@ use self::sim::{Config, Course, simulate};
 use self::traffic::Costs;
 use crate::{Bench, succeed};
 
-/// Programs with their sizes: a run takes several seconds.
+/// Programs with sizes for which a run takes several seconds.
 const PROGRAMS: [(&str, &str); 2] = [
     ("02_branch_tree", "-DBITS=18"),
     ("07_expr_parser", "-DSIZE=9"),
 ];
-/// How often a run is measured.
+/// Number of measurements of a run.
 const RUNS: usize = 2;
 const OPERATIONS: u32 = 1000;
 const SIZES: [usize; 8] = [1, 10, 100, 200, 500, 1000, 2000, 4000];
 /// Clock ticks of the kernel in a second.
 const TICKS: f64 = 100.0;
 
-/// A server and a worker, interrupted at their end.
+/// A server or a worker, which is interrupted when this value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -43,7 +43,7 @@ impl Drop for Process {
     }
 }
 
-/// Processor time of a process, in seconds.
+/// Returns the CPU time of a process, in seconds.
 fn processor_time(id: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -52,17 +52,17 @@ fn processor_time(id: u32) -> f64 {
     (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS
 }
 
-/// The server that `everett cluster up` has started.
+/// Returns the process id of the server that `everett cluster up` has started.
 fn child_of(id: u32) -> Result<u32> {
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
     let child = children.split_whitespace().next().context("no server")?;
     Ok(child.parse()?)
 }
 
-/// Two workers, or one, on a run.
+/// The measurements of a run with one or two workers.
 struct Explored {
     seconds: f64,
-    /// Processor seconds of all workers, and of the one that needed most.
+    /// CPU time of all workers, and of the one that needed most, in seconds.
     processor: f64,
     longest: f64,
     status: Status,
@@ -88,7 +88,8 @@ impl Bench {
         Ok((up, url.trim().to_owned()))
     }
 
-    /// What operations of a broker on NATS cost: how long they take, and how long the server works.
+    /// Measures the cost of operations of a broker on NATS: the time that they take, and the CPU
+    /// time of the server.
     fn broker_costs(&self, text: &mut String) -> Result<Costs> {
         let (up, url) = self.server("costs")?;
         let server = child_of(up.0.id())?;
@@ -255,8 +256,8 @@ impl Bench {
     fn simulated(&self, text: &mut String, costs: Costs) -> Result<()> {
         let all = |workers: usize| Config {
             workers,
-            // As many as 74,503 paths of half a second each on memcached (Cloud9), and more: 1,000
-            // workers have about two minutes to do.
+            // More than the 74,503 paths of half a second each on memcached (Cloud9): 1,000 workers
+            // need about two minutes.
             paths: 1_000_000,
             step_seconds: 0.05,
             look_seconds: 0.5,
@@ -286,7 +287,7 @@ impl Bench {
             }
         }
         let thousand = thousand.context("a thousand workers")?;
-        // Fewer workers and paths: what is left to a few workers takes long.
+        // With fewer workers and paths, a rest that few workers explore takes long.
         let few = Config {
             paths: 200_000,
             ..all(FEW)
@@ -330,9 +331,9 @@ impl Bench {
     }
 }
 
-/// Workers with which balancing is switched off.
+/// Number of workers of the simulations in which balancing is switched off.
 const FEW: usize = 200;
-/// The part of the time from which on a cluster counts as used, and a broker as busy.
+/// The fraction of the time above which a cluster counts as used, and a broker as busy.
 const GOOD: f64 = 0.8;
 
 const HEAD: &str = "| workers | seconds | times faster than one | useful work | waiting for the broker | replay | transfers | \

@@ -96,7 +96,7 @@ struct Measured {
     seconds: f64,
     summary: Value,
     peak_kib: u64,
-    /// The folder that it wrote.
+    /// The folder that the run wrote.
     out: PathBuf,
 }
 
@@ -104,14 +104,14 @@ struct Bench {
     everett: PathBuf,
     root: PathBuf,
     work: PathBuf,
-    /// Runs so far.
+    /// Number of runs so far.
     runs: Cell<u32>,
 }
 
-/// Writes a table.
+/// A function that measures and writes a table.
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
-/// Parts with a file of their own.
+/// Parts of the benchmark with a file of their own.
 const PARTS: [(&str, Measure); 6] = [
     ("solver", Bench::solver),
     ("worlds", Bench::worlds),
@@ -189,8 +189,8 @@ impl Bench {
             let klee = row.klee_seconds * scale;
             let klee_without = row.klee_without_tests.unwrap_or(row.klee_seconds) * scale;
             let instructions = without.summary["instructions"].as_u64().unwrap_or(0);
-            // Depth first keeps few states, the default searchers keep many: the
-            // difference is the memory of the states.
+            // Depth first keeps few states, the default searchers keep many: the difference is the
+            // memory of the states.
             let wide = self.explore(row.program, &["--no-tests"])?;
             let states = wide.summary["states_peak"].as_u64().unwrap_or(1).max(1);
             let few = without.summary["states_peak"].as_u64().unwrap_or(1);
@@ -228,8 +228,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Size of the bitcode of a large generated program, and the time from start
-    /// to end of `everett exec` on it.
+    /// Returns the size of the bitcode of a large generated program, and the time from start to end
+    /// of `everett exec` on it.
     fn large(&self) -> Result<(f64, f64)> {
         let mut source = String::from("#include <stdio.h>\nint table[64];\n");
         for number in 0..9000 {
@@ -316,7 +316,8 @@ impl Bench {
     }
 
     fn explore(&self, name: &str, options: &[&str]) -> Result<Measured> {
-        // Remove nothing before the end: after many deletions ext4 searches long for free inodes.
+        // Nothing is removed before the end: after many deletions, ext4 searches long for free
+        // inodes.
         let out = self.work.join(format!("out-{}", self.number()));
         let mut run = Command::new(&self.everett);
         run.args(["run", "--quiet", "--out"]).arg(&out);
@@ -324,7 +325,7 @@ impl Bench {
         self.measure(&mut run, &out)
     }
 
-    /// The next unused folder number.
+    /// Returns the next unused folder number.
     fn number(&self) -> u32 {
         self.runs.replace(self.runs.get() + 1)
     }
@@ -368,7 +369,7 @@ impl Bench {
     }
 }
 
-/// Seconds that a command takes; it must succeed.
+/// Returns the time that a command takes, in seconds; the command must succeed.
 fn seconds_of(command: &mut Command) -> Result<f64> {
     let start = Instant::now();
     succeed(command)?;

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use crate::{Bench, RUNS, seconds_of, succeed};
 
-/// System calls of one run.
+/// Number of system calls of one run.
 const CALLS: u32 = 100_000;
-/// Runs of a client and a server.
+/// Number of runs of a client and a server.
 const PAIRS: u32 = 500;
-/// System calls of the trace that is replayed.
+/// Number of system calls of the replayed trace.
 const EVENTS: u32 = 10_000;
 
 impl Bench {

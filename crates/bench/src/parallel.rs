@@ -1,5 +1,5 @@
-//! Two workers against one. Two processors of a machine may be threads of one core, which
-//! two processes that know nothing of each other show: that is the bound.
+//! Two workers against one. Two processors of a machine may be threads of one core. Two independent
+//! processes show that, so their time is the bound.
 
 use anyhow::{Result, bail};
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::{Bench, RUNS};
 
-/// Programs that fork much.
+/// Programs with many forks.
 const PROGRAMS: [&str; 2] = ["02_branch_tree", "07_expr_parser"];
 
 impl Bench {
@@ -46,7 +46,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Seconds of two runs with one worker each, at the same time.
+    /// Returns the time of two concurrent runs with one worker each, in seconds.
     fn two_at_once(&self, program: &str) -> Result<f64> {
         let start = std::time::Instant::now();
         let mut runs = Vec::new();

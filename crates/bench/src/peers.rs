@@ -1,5 +1,5 @@
-//! Live peers: how long a program takes to send much to a peer whose communication is recorded,
-//! beside the same peer as a host of the world.
+//! Live peers: the time that a program takes to send much to a peer whose communication is
+//! recorded, beside the same peer as a host of the world.
 
 use anyhow::{Result, bail};
 use std::fmt::Write;
@@ -8,7 +8,8 @@ use std::process::Command;
 use crate::{Bench, RUNS, succeed};
 
 const BYTES: u32 = 100_000_000;
-/// Bytes an operation, and by how much the cache of the paper slowed the plain virtual machine.
+/// Number of bytes per operation, and the slowdown by the cache of the paper over the plain virtual
+/// machine.
 const ROWS: [(u32, f64); 3] = [(100, 6.7), (1000, 2.2), (10_000, 1.6)];
 
 impl Bench {

@@ -108,7 +108,7 @@ impl Bench {
                 summary["coverage"]["lines"],
                 exploration.wanted,
             );
-            // Each takes long, so show the row at once.
+            // Each exploration takes long, so the row is printed at once.
             eprintln!("{row}");
             writeln!(text, "{row}")?;
         }
@@ -155,7 +155,7 @@ impl Bench {
         Ok(work)
     }
 
-    /// The folder with a target's programs; builds them if necessary.
+    /// Returns the folder with a target's programs; builds them if necessary.
     pub fn target(&self, name: &str) -> Result<PathBuf> {
         let make = self.root.join("tests/targets/make");
         let output = Command::new(&make)
@@ -182,7 +182,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Seconds for starting memcached, storing a value, getting it back and stopping.
+    /// Returns the time of starting memcached, storing a value, getting it back and stopping, in
+    /// seconds.
     fn set_and_get(&self) -> Result<f64> {
         let script = "memcached-set-get.script";
         let work = self.prepare("memcached", Some(script))?;
@@ -196,7 +197,7 @@ impl Bench {
         Ok(best)
     }
 
-    /// KiB per state forked from memcached while it waits for commands.
+    /// Returns the memory per state forked from memcached while it waits for commands, in KiB.
     fn idle_state(&self) -> Result<f64> {
         let peak = |worlds: u64| {
             let script = "memcached-idle.script";

@@ -1,5 +1,5 @@
-//! The second set of programs, which lean on the solver, and the queries that they ask: which layer
-//! answers what in which time, beside CaDiCaL alone and the SMT solvers that are installed.
+//! The second set of programs, which need the solver most, and their queries: which layer answers
+//! what in which time, beside CaDiCaL alone and the installed SMT solvers.
 
 use anyhow::{Context, Result, bail};
 use everett_expr::{Arena, ExprId, codec};
@@ -42,19 +42,19 @@ const PROGRAMS: &[(&str, u64)] = &[
     ("45_square_word", 2),
     ("46_divisors", 7),
 ];
-/// Queries of one program that are measured.
+/// Maximum number of queries of one program that are measured.
 const MOST_QUERIES: usize = 15;
-/// Conflicts of CaDiCaL alone, and seconds of an SMT solver, in one query.
+/// Limit of conflicts of CaDiCaL alone, and of seconds of an SMT solver, for one query.
 const CONFLICTS: u32 = 20_000;
 const SMT_SECONDS: u64 = 5;
-/// SMT solvers that are looked for, with arguments before the name of the file.
+/// SMT solvers that are used if installed, with the arguments before the name of the file.
 const SOLVERS: &[(&str, &[&str])] = &[("bitwuzla", &[]), ("z3", &[]), ("cvc5", &["--lang=smt2"])];
 
 /// A query of the corpus.
 struct Case {
     script: PathBuf,
     terms: Vec<u8>,
-    /// The layer that answered it in the run.
+    /// The layer that answered the query in the run.
     layer: String,
     taken: Duration,
     status: String,
@@ -86,7 +86,7 @@ impl Total {
 }
 
 impl Bench {
-    /// Runs the second set and its queries.
+    /// Measures the second set of programs and its queries.
     pub(crate) fn solver(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
@@ -122,7 +122,7 @@ impl Bench {
     }
 }
 
-/// Each layer and each solver on all queries.
+/// Writes the table of each layer and each solver on all queries.
 fn corpus_table(corpus: &[Case], text: &mut String) -> Result<()> {
     let mut layers: BTreeMap<&str, Total> = BTreeMap::new();
     for case in corpus {
@@ -157,7 +157,7 @@ fn corpus_table(corpus: &[Case], text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Counts an answer; one that contradicts the run is an error.
+/// Counts an answer; an answer that contradicts the run is an error.
 fn check(
     case: &Case,
     who: &str,
@@ -179,7 +179,7 @@ fn check(
     Ok(())
 }
 
-/// The queries that a run wrote.
+/// Returns the queries that a run wrote.
 fn cases(folder: &Path) -> Result<Vec<Case>> {
     let mut scripts: Vec<PathBuf> = std::fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
@@ -215,7 +215,7 @@ fn decoded(case: &Case) -> Result<(Arena, Vec<ExprId>)> {
     Ok((arena, terms))
 }
 
-/// The chain on the last term, under the others.
+/// Measures the chain on the last term, under the others.
 fn chain_alone(case: &Case) -> Result<(Option<bool>, Duration)> {
     let (mut arena, mut terms) = decoded(case)?;
     let condition = terms.pop().context("a query has a condition")?;
@@ -251,7 +251,7 @@ fn plain_alone(case: &Case) -> Result<(Option<bool>, Duration)> {
     Ok((answer, start.elapsed()))
 }
 
-/// An SMT solver on the script, its start included.
+/// Measures an SMT solver on the script, including its start.
 fn process(name: &str, arguments: &[&str], case: &Case) -> Result<(Option<bool>, Duration)> {
     let start = Instant::now();
     let output = Command::new("timeout")

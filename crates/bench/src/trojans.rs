@@ -1,6 +1,6 @@
-//! Trojan messages of `examples/fsp`, beside the figures of Achilles for FSP: classes over time, what
-//! the baselines find, what random messages would find, and how the predicates of clients dwindle
-//! along the paths of the server.
+//! Trojan messages of `examples/fsp`, beside the figures of Achilles for FSP: classes over time,
+//! the results of the baselines, the results of random messages, and the decrease of the number of
+//! client predicates along the paths of the server.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 
 use crate::{Bench, Measured, succeed};
 
-/// Classes of mismatched lengths in FSP, and the minutes that Achilles took to find the first and
-/// the last of them on the server.
+/// Number of classes of mismatched lengths in FSP, and the minutes that Achilles took to find the
+/// first and the last of them on the server.
 const PAPER_CLASSES: f64 = 80.0;
 const PAPER_MINUTES: (f64, f64) = (20.0, 43.0);
 /// Minutes of Achilles and of differencing a posteriori, all phases.
 const PAPER_WHOLE: (f64, f64) = (63.0, 135.0);
-/// Messages a minute that the server of the paper could be sent.
+/// Messages per minute that the server of the paper received.
 const PAPER_FUZZED: f64 = 75_000.0;
 /// The port of the server.
 const PORT: u16 = 2100;
-/// Messages between two that the server answers, when it is measured how many it takes.
+/// Number of messages between two that the server answers, when its throughput is measured.
 const BURST: u32 = 100;
 
-/// Ways to search, with their options.
+/// Search methods, with their options.
 const WAYS: [(&str, &[&str]); 3] = [
     ("exact, incremental", &[]),
     ("negation of the paper, incremental", &["--negate-values"]),
@@ -72,7 +72,7 @@ impl Bench {
         self.measure(&mut command, &out)
     }
 
-    /// What each way of searching finds, and how long it takes.
+    /// Writes what each search method finds, and how long it takes.
     fn ways(&self, ways: &[Measured], text: &mut String) -> Result<()> {
         text.push_str(
             "`examples/fsp`: seconds without native confirmation, classes, and those whose ",
@@ -116,7 +116,7 @@ impl Bench {
     }
 }
 
-/// Table 4.1: what remains to be looked at where clients are not taken into account.
+/// Writes table 4.1: the remaining messages if clients are not taken into account.
 fn classic(ways: &[Measured], text: &mut String) -> Result<()> {
     let [exact, _, posteriori] = ways else {
         bail!("not all was measured");
@@ -149,7 +149,7 @@ fn classic(ways: &[Measured], text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// A paragraph, in lines of at most 118 columns.
+/// Writes a paragraph, in lines of at most 118 columns.
 fn paragraph(words: &str, text: &mut String) {
     let mut columns = 0;
     text.push('\n');
@@ -181,7 +181,7 @@ fn number(summary: &Value, pointer: &str) -> f64 {
     value.unwrap_or_default()
 }
 
-/// Figure 4.10: the share of all classes that are known after some time.
+/// Writes figure 4.10: the share of all classes that are known after some time.
 fn classes_over_time(summary: &Value, text: &mut String) -> Result<()> {
     let found = summary.pointer("/phases/found").and_then(Value::as_array);
     let found = found.into_iter().flatten().filter_map(Value::as_f64);
@@ -208,7 +208,7 @@ fn classes_over_time(summary: &Value, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Figure 4.11: how many predicates paths keep.
+/// Writes figure 4.11: how many predicates paths keep.
 fn dwindling(summary: &Value, text: &mut String) -> Result<()> {
     let said = "Predicates of clients that paths of the server had to be compared with (Figure 4.11; in the paper, \
                 they dwindle along the paths as well, from thousands):";
@@ -230,7 +230,7 @@ fn dwindling(summary: &Value, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// What random messages would find in an hour.
+/// Writes what random messages would find in an hour.
 fn at_random(folder: &Path, summary: &Value, text: &mut String) -> Result<()> {
     let rate = messages_a_second(folder, summary)?;
     let (trojans, _, all) = counted_messages();
@@ -247,9 +247,10 @@ fn at_random(folder: &Path, summary: &Value, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Trojan messages, accepted ones, and all contents of command, length and path (5 bytes) of messages
-/// of 17 bytes. The length has to be 4. A path of n < 4 printable characters has a NUL behind them and anything up to the
-/// last byte; one of 4 has a `*` and is not that of a new folder.
+/// Returns the number of Trojan messages, of accepted ones, and of all contents of command, length
+/// and path (5 bytes) of messages of 17 bytes. The length has to be 4. A path of n < 4 printable
+/// characters has a NUL behind them and anything up to the last byte; one of 4 has a `*` and is not
+/// that of a new folder.
 fn counted_messages() -> (f64, f64, f64) {
     let (commands, sources, printable) = (8.0, 7.0, 94f64);
     let mismatched: f64 = (0..4)
@@ -261,10 +262,10 @@ fn counted_messages() -> (f64, f64, f64) {
     (trojans, accepted, 256f64.powi(8))
 }
 
-/// How many messages the native server takes a second: bursts of ones that it rejects, each followed
-/// by one that it answers.
+/// Measures how many messages the native server takes per second: bursts of messages that it
+/// rejects, each followed by one that it answers.
 fn messages_a_second(folder: &Path, summary: &Value) -> Result<f64> {
-    /// The command that changes nothing.
+    /// The command without side effects.
     const STAT: &str = "48";
     let nearest = list(summary, "trojans").iter();
     let nearest = nearest.filter_map(|class| class.pointer("/nearest/message")?.as_str());

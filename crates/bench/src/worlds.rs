@@ -10,15 +10,15 @@ use std::process::Command;
 use crate::servers::copy;
 use crate::{Bench, Measured, RUNS, succeed};
 
-/// Runs that take longer than this are not repeated.
+/// Maximum duration of a run that is repeated.
 const SHORT_SECONDS: f64 = 3.0;
-/// Time limit of one run; those of the thesis took up to half an hour.
+/// Time limit of one run; runs of the thesis took up to half an hour.
 const LONGEST: &str = "120s";
 /// Time limit of a grid; SDE's was ten hours.
 const LONGEST_GRID: &str = "60s";
 const MOST_MEMORY: &str = "3G";
 
-/// Clients, seconds, MiB.
+/// Number of clients, and the thesis's seconds and MiB.
 const NETWORK_SIZES: [(u32, f64, f64); 8] = [
     (1, 4.5, 24.5),
     (2, 5.1, 24.8),
@@ -31,7 +31,7 @@ const NETWORK_SIZES: [(u32, f64, f64); 8] = [
 ];
 const PACKETS: u32 = 128;
 
-/// The figures of the thesis for a run.
+/// The thesis's figures for a run.
 struct Reported {
     processes: u32,
     seconds: f64,
@@ -52,7 +52,7 @@ impl Reported {
     }
 }
 
-/// Clients, and the thesis's figures for 0, 1, 2 and 3 lost packets.
+/// Number of clients, and the thesis's figures for 0, 1, 2 and 3 lost packets.
 const LOSSES: [(u32, [Reported; 4]); 4] = [
     (
         1,
@@ -92,10 +92,11 @@ const LOSSES: [(u32, [Reported; 4]); 4] = [
     ),
 ];
 
-/// More clients with 3 lost packets, and our target in seconds; the thesis has no figures.
+/// Number of further clients with 3 lost packets, and the target in seconds; the thesis has no
+/// figures.
 const MORE_LOSSES: [(u32, f64); 2] = [(6, 4.0), (7, 20.0)];
 
-/// Clients, and the thesis's figures with concrete and with symbolic packets.
+/// Number of clients, and the thesis's figures with concrete and with symbolic packets.
 const SYMBOLIC: [(u32, [Reported; 2]); 6] = [
     (1, [reported(2, 0.32, 23.5), reported(36, 2.0, 25.3)]),
     (2, [reported(3, 0.4, 23.7), reported(54, 4.1, 26.8)]),
@@ -105,20 +106,20 @@ const SYMBOLIC: [(u32, [Reported; 2]); 6] = [
     (50, [reported(51, 10.1, 29.7), reported(918, 123.9, 81.8)]),
 ];
 
-/// MiB, and KiB per second.
+/// Transferred MiB, and the thesis's KiB per second.
 const TRANSFERS: [(u32, f64); 3] = [(1, 7.3), (2, 7.2), (4, 7.6)];
 
-/// Processes and seconds for 0 to 3 symbolic characters.
+/// The thesis's processes and seconds for 0 to 3 symbolic characters.
 const CHARACTERS: [(u32, f64); 4] = [(2, 1.2), (35, 158.0), (442, 1658.0), (618, 1814.0)];
 
-/// Coverage, processes, seconds and MiB for 0 to 2 failing system calls.
+/// The thesis's coverage, processes, seconds and MiB for 0 to 2 failing system calls.
 const FAILURES: [(f64, u32, f64, u32); 3] = [
     (40.8, 2, 1.2, 31),
     (45.7, 177, 11.6, 38),
     (45.7, 2792, 733.0, 1144),
 ];
 
-/// Nodes per side of the largest grid, and our target in seconds for it under SDS.
+/// Nodes per side of the largest grid, and the target in seconds for it under SDS.
 const LARGEST_GRID: (u32, f64) = (14, 3.0);
 
 /// SDE's figures for 10x10 nodes: mapping, states, time, memory.
@@ -189,7 +190,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A row of the table of losses, including the cells that are not measured.
+    /// Writes a row of the table of losses, including the cells that are not measured.
     fn loss(
         &self,
         text: &mut String,
@@ -386,8 +387,8 @@ impl Bench {
              | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | wanted: s | SDE |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
         );
-        // With `all`, every node that hears a packet may miss it, not only those on
-        // the route and directly beside it.
+        // With `all`, every node that hears a packet may miss it, not only those on the route and
+        // directly beside it.
         let (largest, wanted) = LARGEST_GRID;
         for (size, who) in [(5, ""), (7, ""), (10, ""), (10, "all"), (largest, "")] {
             let name = format!("{size}x{size}{who}");
@@ -454,8 +455,8 @@ impl Bench {
         Ok(())
     }
 
-    /// A copy of an example with its programs, and the programs of the
-    /// servers that its scenarios need.
+    /// Returns a copy of an example with its programs, and the programs of the servers that its
+    /// scenarios need.
     fn example(&self, name: &str) -> Result<PathBuf> {
         let folder = self.work.join(format!("example-{name}"));
         if folder.exists() {

@@ -25,7 +25,7 @@ const COLOURS: [&str; 6] = [
     "#1f4e9c", "#c0392b", "#d68910", "#1e8449", "#7d3c98", "#566573",
 ];
 
-/// The panels, one below the other.
+/// Returns the panels, one below the other.
 pub fn svg(panels: &[Panel]) -> String {
     let height = HEIGHT * panels.len() as f64;
     let mut text = format!(
@@ -39,7 +39,7 @@ pub fn svg(panels: &[Panel]) -> String {
     text
 }
 
-/// A round number at or above this one.
+/// Returns a round number at or above this one.
 fn round_up(most: f64) -> f64 {
     let power = 10f64.powf(most.max(1e-9).log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter();

@@ -1,7 +1,7 @@
-//! A cluster in virtual time. The search tree and the costs are made up or measured; everything that
-//! decides is the code of real workers: balancer and requests (`Station`), looks (`Looks`), division
-//! of jobs and their outcomes (`hand_out`, `outcome_of`), queue and leases (`SharedMemory`), and the
-//! accounts (`status`). The same configuration gives the same course.
+//! A cluster in virtual time. The search tree and the costs are invented or measured; all decisions
+//! are made by the code of real workers: balancer and requests (`Station`), checks (`Looks`),
+//! division of jobs and their outcomes (`hand_out`, `outcome_of`), queue and leases
+//! (`SharedMemory`), and the status (`status`). Equal configurations give equal results.
 
 use anyhow::{Context, Result, ensure};
 use everett::{
@@ -18,57 +18,57 @@ use std::time::Duration;
 
 use super::traffic::{Costs, Line, SharedTraffic, Traffic};
 
-/// A lease lasts so long, and is extended three times in it.
+/// Duration of a lease, which is extended three times in that period.
 const LEASE_SECONDS: f64 = 30.0;
-/// How long a worker that found no job waits before it asks again, as real ones do.
+/// The time for which a worker without a job waits before it asks again, as real ones do.
 const PAUSE_SECONDS: f64 = 0.1;
-/// A step is one of so many newest states.
+/// A step explores one of this many newest states.
 const NEWEST: usize = 64;
-/// The clock of the broker.
+/// Resolution of the broker's clock.
 const TICKS_A_SECOND: f64 = 1000.0;
 
-/// What is simulated.
+/// The configuration of a simulation.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
-    /// Paths of the search.
+    /// Number of paths of the search.
     pub paths: u64,
-    /// Seconds that a step takes, in the mean: a path has one step of its own, and each fork is one.
+    /// Mean duration of a step in seconds: a path has one step of its own, and each fork is one.
     pub step_seconds: f64,
-    /// Seconds of exploration between two looks.
+    /// Time of exploration between two checks, in seconds.
     pub look_seconds: f64,
-    /// How many times faster steps are repeated, to rematerialise a state, than explored.
+    /// The ratio of the speed of rematerialising states to that of exploring them.
     pub replay_speed: f64,
     /// Costs of operations of the broker.
     pub costs: Costs,
-    /// From this time on nobody balances.
+    /// The time after which balancing is switched off, in seconds.
     pub balance_until: f64,
-    /// This part of the workers dies at this time.
+    /// The fraction of the workers that die, and the time at which they do.
     pub deaths: Option<(f64, f64)>,
-    /// What random numbers begin with.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
-/// How a simulation went.
+/// The course of a simulation.
 pub struct Course {
-    /// Seconds until all is explored.
+    /// Time until everything is explored, in seconds.
     pub seconds: f64,
-    /// Seconds of exploration of all workers together, and of rematerialising states.
+    /// Total time of exploration of all workers, and of rematerialising states, in seconds.
     pub useful: f64,
     pub replay: f64,
-    /// Seconds that workers waited for the broker.
+    /// Total time for which workers waited for the broker, in seconds.
     pub waiting: f64,
-    /// What was sent, in each second.
+    /// The traffic of each second.
     pub traffic: Vec<Line>,
-    /// Each second: seconds of exploration, states in all, states moved, mean and deviation of the
-    /// states of workers.
+    /// Samples of each second: time of exploration, number of states, states moved, mean and
+    /// deviation of the states of workers.
     pub samples: Vec<Sample>,
-    /// The accounts at the end.
+    /// The status at the end.
     pub status: Status,
 }
 
-/// A second of the course.
+/// A sample of one second.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Sample {
     pub useful: f64,
@@ -78,12 +78,13 @@ pub struct Sample {
 }
 
 impl Course {
-    /// Exploration as a part of all time of all workers.
+    /// Returns the time of exploration as a fraction of the total time of all workers.
     pub fn efficiency(&self, workers: usize) -> f64 {
         self.useful / (self.seconds * workers as f64)
     }
 
-    /// States that moved, as a part of all states, in a second, in the mean of seconds with states.
+    /// Returns the fraction of states that moved per second, as a mean over all seconds with
+    /// states.
     pub fn moved_share(&self) -> f64 {
         let shares = self.samples.iter().filter(|it| it.states > 0.0);
         let shares: Vec<f64> = shares.map(|it| it.moved as f64 / it.states).collect();
@@ -91,7 +92,7 @@ impl Course {
     }
 }
 
-/// Numbers that a seed determines.
+/// Returns a pseudo-random number that a seed determines.
 fn mix(mut number: u64) -> u64 {
     number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -103,7 +104,8 @@ fn unit(number: u64) -> f64 {
     (mix(number) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A state: the root of a subtree with this number of paths, which only exploring it shows.
+/// A state: the root of a subtree with this number of paths, which is known only after its
+/// exploration.
 #[derive(Copy, Clone)]
 struct Node {
     seed: u64,
@@ -112,12 +114,13 @@ struct Node {
 }
 
 impl Node {
-    /// Seconds of its step: exponentially distributed, as queries are.
+    /// Returns the duration of the state's step in seconds: exponentially distributed, like that of
+    /// queries.
     fn seconds(&self, config: &Config) -> f64 {
         -config.step_seconds * (1.0 - unit(self.seed ^ 1)).ln()
     }
 
-    /// A fork divides its paths unevenly.
+    /// Returns the children after a fork, which divides the paths unevenly.
     fn children(&self) -> [Node; 2] {
         let part = unit(self.seed ^ 2).powi(2);
         let first = 1 + ((self.paths - 2) as f64 * part) as u64;
@@ -135,7 +138,8 @@ impl Node {
         }
     }
 
-    /// As states travel. A real trace has inputs of the path; this one has what the tree needs.
+    /// Returns the state in the form in which it is sent. A real trace has inputs of the path; this
+    /// one has the data of the tree.
     fn trace(&self) -> Trace {
         let bytes = [self.seed.to_le_bytes(), self.paths.to_le_bytes()].concat();
         let name = "stdin".into();
@@ -170,9 +174,9 @@ impl Node {
     }
 }
 
-/// What a worker is doing.
+/// The current activity of a worker.
 enum Doing {
-    /// It has asked for a job so many times.
+    /// The worker waits, and has asked for a job this many times.
     Waits(u32),
     Explores(Box<Exploring>),
     Dead,
@@ -184,7 +188,7 @@ struct Exploring {
     looks: Looks,
     states: Vec<Node>,
     done: JobResult,
-    /// Seconds of exploration that are not recorded.
+    /// Time of exploration that is not recorded yet, in seconds.
     seconds: f64,
     random: u64,
 }
@@ -194,7 +198,7 @@ struct Simulated {
     doing: Doing,
 }
 
-/// The cluster.
+/// The simulated cluster.
 struct Cluster<'c> {
     config: &'c Config,
     run: RunId,
@@ -202,10 +206,10 @@ struct Cluster<'c> {
     traffic: SharedTraffic,
     broker: Box<dyn Broker>,
     workers: Vec<Simulated>,
-    /// When a worker does something next.
+    /// The time of the next action of each worker.
     events: BinaryHeap<Reverse<(u64, usize)>>,
     course: Course,
-    /// A job has ended since it was looked whether all have.
+    /// Whether a job has ended since the last check whether all have.
     has_ended: bool,
 }
 
@@ -259,7 +263,7 @@ pub fn simulate(config: &Config) -> Result<Course> {
         has_ended: false,
     };
     for worker in 0..config.workers {
-        // They come within a second.
+        // Workers join within a second.
         let at = unit(config.seed ^ (worker as u64) << 8);
         cluster.at(if worker == 0 { 0.0 } else { at }, worker);
     }
@@ -309,7 +313,8 @@ impl Cluster<'_> {
         Ok(self.course)
     }
 
-    /// Whether all is explored, by the accounts. They are looked at when nobody explores.
+    /// Returns whether everything is explored, by the status, which is checked when no worker
+    /// explores.
     fn is_over(&mut self) -> Result<bool> {
         let mut workers = self.workers.iter();
         let is_quiet = self.has_ended && workers.all(|it| !matches!(it.doing, Doing::Explores(_)));
@@ -343,7 +348,7 @@ impl Cluster<'_> {
 
     fn kill(&mut self, part: f64, when: f64) {
         let count = (self.workers.len() as f64 * part) as usize;
-        // What they did since they last recorded something is explored again by others.
+        // Work since the last record is explored again by others.
         for number in 0..count {
             let at = number * self.workers.len() / count.max(1);
             let worker = &mut self.workers[at];
@@ -355,7 +360,8 @@ impl Cluster<'_> {
         self.sample_of(when as usize);
     }
 
-    /// A worker without a job asks for one; now and then it is the balancer.
+    /// Lets a worker without a job ask for one; it balances the load periodically. Returns the time
+    /// until its next action.
     fn wait(&mut self, number: usize, idle: u32) -> Result<f64> {
         let now = self.traffic.get().now;
         let worker = &mut self.workers[number];
@@ -403,7 +409,7 @@ impl Cluster<'_> {
         Ok(replay + self.advance(number))
     }
 
-    /// Explores until the next look. Returns how long that takes.
+    /// Explores until the next check. Returns the time that this takes.
     fn advance(&mut self, number: usize) -> f64 {
         let (config, mut seconds) = (self.config, 0.0);
         let Doing::Explores(exploring) = &mut self.workers[number].doing else {
@@ -412,7 +418,8 @@ impl Cluster<'_> {
         let statistics = &mut exploring.done.part.statistics;
         while seconds < config.look_seconds && !exploring.states.is_empty() {
             exploring.random = mix(exploring.random);
-            // The newest states, as searchers that go deep do: the frontier stays small.
+            // The newest states are selected, as by searchers that go deep: the frontier stays
+            // small.
             let newest = exploring.states.len().min(NEWEST);
             let at = exploring.states.len() - 1 - exploring.random as usize % newest;
             let node = exploring.states.swap_remove(at);
@@ -429,7 +436,7 @@ impl Cluster<'_> {
         exploring.seconds += seconds;
         self.course.useful += seconds;
         let now = self.traffic.get().now;
-        // It may go on into the next seconds.
+        // The exploration may continue in the next seconds.
         let (mut at, end) = (now, now + seconds);
         while at < end {
             let part = (at.floor() + 1.0).min(end) - at;
@@ -439,7 +446,8 @@ impl Cluster<'_> {
         seconds
     }
 
-    /// A worker looks, after it has explored for a while.
+    /// Performs the check of a worker after it has explored for a while. Returns the time until its
+    /// next action.
     fn explore(&mut self, number: usize) -> Result<f64> {
         let worker = &mut self.workers[number];
         let Doing::Explores(exploring) = &mut worker.doing else {
@@ -488,7 +496,7 @@ impl Cluster<'_> {
         worker.station.gave(given.len() as u64);
         let is_ours = hand_out(&mut *self.broker, &mut exploring.lease, &explored)?;
         if !is_ours {
-            // Another worker has explored it, too.
+            // Another worker has explored the job, too.
             self.course.useful -= seconds;
             worker.doing = Doing::Waits(0);
             return Ok(());
@@ -550,8 +558,8 @@ mod tests {
         assert!(jobs > transfers && transfers > 20, "{jobs} {transfers}");
     }
 
-    /// All the work is done however many workers there are; twenty take far less time than one, and
-    /// that is the balancer's doing.
+    /// All work is done, whatever the number of workers. Twenty take far less time than one,
+    /// because of the balancer.
     #[test]
     fn balance_makes_it_faster() {
         let seconds = |config: &Config| simulate(config).unwrap().seconds;

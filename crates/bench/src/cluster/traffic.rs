@@ -1,5 +1,5 @@
-//! The broker of a simulated cluster: that of the process, with measured costs. It serves one request
-//! after another, so who asks waits for those before.
+//! The broker of a simulated cluster: the in-process broker with measured costs. It serves one
+//! request after another, so a request waits for earlier ones.
 
 use everett_cluster::{Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, RunId, Ticket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Seconds that operations take.
+/// The durations of operations in seconds.
 #[derive(Copy, Clone, Debug)]
 pub struct Costs {
-    /// From request to answer, where the broker has nothing else to do.
+    /// Time from request to answer, if the broker is idle.
     pub latency: f64,
-    /// Of that, what the broker is busy with: for what it reads and for what it stores.
+    /// The part of that time for which the broker is busy: for reading, and for storing.
     pub read: f64,
     pub write: f64,
-    /// The same for one of many records in a list.
+    /// The busy time for one of many records in a list.
     pub record: f64,
 }
 
-/// What was sent in a second.
+/// The traffic of one second.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Line {
     pub messages: u64,
     pub bytes: u64,
-    /// Seconds that the broker was busy.
+    /// Time for which the broker was busy, in seconds.
     pub busy: f64,
 }
 
-/// Seconds of a slot.
+/// Duration of a slot in seconds.
 const SLOT: f64 = 0.01;
 
 /// The load of the broker.
 pub struct Traffic {
     costs: Costs,
-    /// The time of who asks.
+    /// The current time of the client.
     pub now: f64,
-    /// How long the broker is busy in each slot. Requests of a worker are simulated at once, before
-    /// those that others make in between, so that there is no single queue.
+    /// The busy time of the broker in each slot. Requests of a worker are simulated at once, before
+    /// those that others make in between, so there is no single queue.
     slots: Vec<f64>,
     pub lines: Vec<Line>,
 }
@@ -52,7 +52,7 @@ impl Traffic {
         }
     }
 
-    /// A connection whose requests take their time.
+    /// Creates a connection whose requests take time.
     pub fn connect(traffic: &SharedTraffic, broker: MemoryBroker) -> Box<dyn Broker> {
         Box::new(Timed {
             broker,
@@ -60,7 +60,7 @@ impl Traffic {
         })
     }
 
-    /// Somebody begins to ask at this time.
+    /// Sets the time at which a client starts to send requests.
     pub fn begin(&mut self, now: f64) {
         self.now = now;
     }
@@ -123,10 +123,10 @@ struct Timed {
     traffic: SharedTraffic,
 }
 
-/// Requests are those that the broker on NATS makes.
+/// The requests are those that the broker on NATS makes.
 impl Broker for Timed {
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
-        // It looks first whether the object is there.
+        // NATS checks first whether the object exists.
         self.traffic.get().read(0);
         self.traffic.get().write(bytes.len());
         self.broker.put(hash, bytes)
@@ -153,7 +153,7 @@ impl Broker for Timed {
         let found = self.broker.list(kind, run)?;
         let bytes = found.iter().map(|(_, value)| value.len()).sum();
         let mut traffic = self.traffic.get();
-        // A consumer is made, and records come one after another.
+        // A consumer is created, and records arrive one after another.
         traffic.write(0);
         let seconds = traffic.costs.record * found.len() as f64;
         traffic.serve(found.len() as u64, bytes, seconds);
