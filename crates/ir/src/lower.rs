@@ -220,27 +220,6 @@ fn number_branches(program: &mut Program) {
     }
 }
 
-/// Returns a file of the user that the compiler optimised. Rust marks compile units as optimised. C
-/// marks everything that is linked as bitcode, but then marks the functions that are not optimised.
-fn optimised_file(module: &Module, library: &LibraryFolders) -> Option<String> {
-    let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
-    let units = module.debug.units.iter().filter(|unit| unit.optimised);
-    let units: Vec<String> = units.filter_map(|unit| path(unit.file)).collect();
-    let functions = module.functions.iter().filter(|function| {
-        let attributes = module.attributes(function.attributes);
-        !function.is_declaration() && !attributes.is_some_and(|list| list.function.optnone)
-    });
-    let files = functions.filter_map(|function| {
-        let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
-        path(subprogram.file)
-    });
-    // The name of a Rust unit is its file followed by a number.
-    let is_optimised = |file: &String| units.iter().any(|unit| unit.starts_with(file.as_str()));
-    files
-        .filter(|file| !library.contains(file))
-        .find(is_optimised)
-}
-
 /// Assigns every function its role and address; returns all names, those of the module first.
 fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
     let module = cx.module;
