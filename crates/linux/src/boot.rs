@@ -187,6 +187,7 @@ pub(crate) fn prepare(
             clock_ns: 0,
             uptime_ns: config.options.uptime_ns,
             start_time_ns: config.start_time_ns,
+            clock_rate: Arc::default(),
             instructions: 0,
             names: (Arc::new(b"host".to_vec()), Arc::new(b"(none)".to_vec())),
             files,

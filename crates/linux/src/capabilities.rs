@@ -22,6 +22,7 @@ pub const KILL: u32 = 5;
 pub const SETGID: u32 = 6;
 pub const SETUID: u32 = 7;
 pub const SETPCAP: u32 = 8;
+pub const NET_ADMIN: u32 = 12;
 pub const NET_RAW: u32 = 13;
 pub const IPC_LOCK: u32 = 14;
 pub const SYS_CHROOT: u32 = 18;

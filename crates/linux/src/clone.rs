@@ -3,8 +3,10 @@
 use everett_vm::{Bug, BugKind, Memory, OnReturn, Thread, Value, Vm};
 use triomphe::Arc;
 
+use crate::capabilities::{SYS_ADMIN, SYS_RESOURCE};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::limits::{PROCESSES, UNLIMITED};
 use crate::process::{ExitState, NewTask, ProcessState};
 use crate::signals::SIGCHLD;
 
@@ -57,6 +59,26 @@ impl CloneArgs {
 }
 
 impl Kernel<'_, '_> {
+    /// `RLIMIT_NPROC`: `EAGAIN` if the user has as many processes and threads already. Root is
+    /// not bound by it.
+    fn check_process_limit(&self) -> Result<(), Errno> {
+        let own = self.process();
+        let (user, most) = (own.uid[0], own.limits.soft(PROCESSES));
+        let is_exempt = user == 0 || self.is_capable(SYS_RESOURCE) || self.is_capable(SYS_ADMIN);
+        if most == UNLIMITED || is_exempt {
+            return Ok(());
+        }
+        let of_user = self.host.processes.iter().filter(|one| one.uid[0] == user);
+        // A process that has ended counts until it is waited for.
+        let all: usize = of_user
+            .map(|one| self.host.tasks_of(one.pid).count().max(1))
+            .sum();
+        if all as u64 >= most {
+            return Err(Errno::EAGAIN);
+        }
+        Ok(())
+    }
+
     /// Creates a thread or a process.
     pub fn clone_task(&mut self, args: CloneArgs) -> Answer {
         let is_thread = args.flags & CLONE_THREAD != 0;
@@ -65,6 +87,7 @@ impl Kernel<'_, '_> {
         if is_thread && (args.flags & CLONE_VM == 0 || !has_start) {
             return Err(Errno::EINVAL.into());
         }
+        self.check_process_limit()?;
         let live = self.host.tasks_of(self.process().pid).count();
         let most = self.host.options.limits.tasks;
         if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= most {

@@ -100,6 +100,8 @@ pub struct RouteSpec {
     pub prefix_len: u8,
     /// Source address of sockets that are not bound to one.
     pub source: IpAddr,
+    /// The router that leads there; `None` for a network of the host itself.
+    pub gateway: Option<IpAddr>,
 }
 
 impl RouteSpec {

@@ -104,7 +104,7 @@ impl HostState {
         file: InodeId,
         pages: impl IntoIterator<Item = u64>,
     ) {
-        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let now_ns = self.wall_clock_ns();
         let writer = self.tasks.get(self.schedule.running).map(|task| task.pid);
         let new = writer.is_some_and(|pid| self.files.dirty_pages.add(pid, file, pages));
         if new {
@@ -212,7 +212,7 @@ impl HostState {
     pub(crate) fn anonymous_file(&mut self, size: u64) -> InodeId {
         let mut bytes = Bytes::default();
         bytes.set_len(size);
-        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let now_ns = self.wall_clock_ns();
         let inode = Inode::new(InodeKind::Regular(bytes), 0o600, now_ns);
         self.files.tree.add_unlinked(inode)
     }

@@ -6,6 +6,7 @@ use everett_vm::{CallSite, Memory, Thread};
 use triomphe::Arc;
 
 use crate::bytes::Output;
+use crate::clock_rate::ClockRate;
 use crate::config::HostOptions;
 use crate::faults::FaultState;
 use crate::files::Files;
@@ -42,6 +43,8 @@ pub struct HostState {
     pub uptime_ns: u64,
     /// Wall-clock time at boot, in nanoseconds since 1970.
     pub start_time_ns: u64,
+    /// How fast the wall clock goes, and what else keeps it right.
+    pub clock_rate: Arc<ClockRate>,
     /// Instructions executed so far.
     pub instructions: u64,
     /// Options set by the user.
@@ -140,7 +143,19 @@ pub struct Origin {
 impl HostState {
     /// Wall-clock time in seconds.
     pub(crate) fn wall_seconds(&self) -> u64 {
-        self.start_time_ns.saturating_add(self.clock_ns) / 1_000_000_000
+        self.wall_clock_ns() / 1_000_000_000
+    }
+
+    /// Wall-clock time, in nanoseconds since 1970.
+    pub(crate) fn wall_clock_ns(&self) -> u64 {
+        let right = self.start_time_ns.saturating_add(self.clock_ns);
+        right.saturating_add_signed(self.clock_rate.ahead_ns(self.clock_ns))
+    }
+
+    /// The virtual time at which the wall clock shows this time.
+    pub(crate) fn when_wall_clock_shows(&self, time_ns: u64) -> u64 {
+        self.clock_rate
+            .when(time_ns.saturating_sub(self.start_time_ns))
     }
 
     /// The next 8 random bytes, from SplitMix64: every run draws the same sequence.

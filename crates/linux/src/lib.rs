@@ -24,6 +24,7 @@
 mod boot;
 mod bytes;
 mod capabilities;
+mod clock_rate;
 mod clone;
 mod config;
 mod delivery;

@@ -7,6 +7,8 @@ pub const UNLIMITED: u64 = u64::MAX;
 pub const FILE_SIZE: usize = 1;
 const STACK: usize = 3;
 const CORE: usize = 4;
+/// `RLIMIT_NPROC`: processes and threads of the user.
+pub const PROCESSES: usize = 6;
 /// `RLIMIT_NOFILE`: one more than the highest descriptor.
 pub const DESCRIPTORS: usize = 7;
 /// `RLIMIT_MEMLOCK`: bytes of locked memory.

@@ -93,6 +93,7 @@ impl Subnet {
             network: self.address,
             prefix_len: self.prefix_len,
             source: self.address,
+            gateway: None,
         };
         route.leads_to(other)
     }

@@ -88,9 +88,9 @@ const SIBLINGS: [&str; 13] = [
 
 /// Functions with inexact results: an intrinsic of that name means what the program's own library
 /// computes. Exact ones (`ceil`, `fma`) need no library.
-const INEXACT: [&str; 17] = [
-    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10", "log2",
-    "pow", "sin", "sinh", "tan", "tanh",
+const INEXACT: [&str; 18] = [
+    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "ldexp", "log",
+    "log10", "log2", "pow", "sin", "sinh", "tan", "tanh",
 ];
 
 /// The names of all libm functions that are in the library of machine code.
@@ -202,8 +202,11 @@ mod tests {
     fn intrinsics_name_their_functions() {
         let text = b"\x00mainllvm.exp.f64llvm.sin.f32llvm.memcpy.p0.p0.i64printf\x00\
                      llvm.experimental.constrained.log.f80\x01llvm.sincos.f64\x00\
-                     llvm.pow.v4f32\x00llvm.tanh.f64llvm.ceil.f64\x00llvm.pow.f80frexpl\x00";
-        let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "powl", "tanh"];
+                     llvm.pow.v4f32\x00llvm.tanh.f64llvm.ceil.f64\x00llvm.pow.f80frexpl\x00\
+                     llvm.ldexp.f64.i32\x00";
+        let expected = [
+            "exp", "sinf", "logl", "sin", "cos", "powf", "powl", "tanh", "ldexp",
+        ];
         assert_eq!(from_intrinsics(text), set(&expected));
         assert_eq!(from_intrinsics(b"llvm."), set(&[]));
     }

@@ -280,7 +280,10 @@ fn config(
     options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
     options.peer_paths = Arc::new(peer_paths(scenario));
     HostSpec::of_scenario(&setup.options)?.apply_options(options)?;
-    options.waits_for_all |= !others.is_empty();
+    // A host is a machine: a daemon goes on after the process that started it has exited.
+    let mut given = setup.options.iter().filter(|given| given.value.is_some());
+    let is_given = given.any(|given| given.key.name == "wait_all");
+    options.waits_for_all |= !is_given || !others.is_empty();
     expect_feasible(&config)?;
     Ok(config)
 }
@@ -385,21 +388,22 @@ fn files(disk: &dyn Disk, setup: &HostSetup, session: &Session) -> Result<Vec<Fi
 fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
     let here = topology.host(host);
     let mut routes = Vec::new();
-    let mut add = |to: Prefix, source: IpAddr| {
+    let mut add = |to: Prefix, source: IpAddr, gateway: Option<IpAddr>| {
         routes.push(RouteSpec {
             network: to.address(),
             prefix_len: to.length(),
             source,
+            gateway,
         });
     };
     for interface in &here.interfaces {
         for address in &interface.addresses {
-            add(address.subnet(), address.address());
+            add(address.subnet(), address.address(), None);
         }
     }
     for route in &here.routes {
         if let Some(source) = topology.source_for(host, route.via) {
-            add(route.to, source);
+            add(route.to, source, Some(route.via));
         }
     }
     for many in [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 0)] {
@@ -410,7 +414,7 @@ fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
             .flat_map(|interface| &interface.addresses)
             .find(|address| address.address().is_ipv4());
         if let (Some(source), Some(to)) = (source, Prefix::new(many.into(), bits)) {
-            add(to, source.address());
+            add(to, source.address(), None);
         }
     }
     routes

@@ -99,7 +99,7 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
 impl HostState {
     /// Updates `/proc` as the thread `tid` of process `pid` sees it.
     pub fn refresh_proc(&mut self, pid: u32, tid: u32) {
-        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let now_ns = self.wall_clock_ns();
         let tree = &mut self.files.tree;
         set_link(tree, b"self", format!("{pid}"));
         set_link(tree, b"thread-self", format!("{pid}/task/{tid}"));

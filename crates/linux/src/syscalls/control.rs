@@ -30,7 +30,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 const ENFORCED: &str =
-    "only RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS and RLIMIT_MEMLOCK are enforced";
+    "only RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_MEMLOCK and RLIMIT_NPROC are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -91,9 +91,9 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, processes, pending signals, message
+        /// Processor time, data, stack, pending signals, message
         /// queues, real-time processor time.
-        const NOT_ENFORCED: [usize; 7] = [0, 2, 3, 6, 11, 12, 15];
+        const NOT_ENFORCED: [usize; 6] = [0, 2, 3, 11, 12, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;

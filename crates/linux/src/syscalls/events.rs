@@ -99,9 +99,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let at_ns = match flags & ABSOLUTE {
         0 => now.saturating_add(value_ns),
         // `CLOCK_REALTIME_ALARM` is number 8.
-        _ if is_wall_clock(clock) || clock == 8 => {
-            value_ns.saturating_sub(kernel.host.start_time_ns)
-        }
+        _ if is_wall_clock(clock) || clock == 8 => kernel.host.when_wall_clock_shows(value_ns),
         _ => kernel.host.base_time_of(TimeBase::Host, value_ns),
     };
     let is_wall = is_wall_clock(clock) || clock == 8;

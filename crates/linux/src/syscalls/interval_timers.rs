@@ -236,7 +236,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let now = kernel.host.time_of(base);
     let at_ns = match call.args[1] & ABSOLUTE {
         0 => now.saturating_add(value_ns),
-        _ if is_wall_clock(timer.clock) => value_ns.saturating_sub(kernel.host.start_time_ns),
+        _ if is_wall_clock(timer.clock) => kernel.host.when_wall_clock_shows(value_ns),
         _ => kernel.host.base_time_of(base, value_ns),
     };
     let old = kernel.setting_of(&timer);

@@ -4,6 +4,7 @@
 mod attributes;
 pub(crate) mod bootstrap;
 mod capabilities;
+mod clock_adjustment;
 mod control;
 mod copying;
 mod descriptors;
@@ -50,6 +51,7 @@ use crate::table::Row;
 pub const FAMILIES: &[&[Row]] = &[
     attributes::ROWS,
     capabilities::ROWS,
+    clock_adjustment::ROWS,
     copying::ROWS,
     descriptors::ROWS,
     extended::ROWS,

@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 
 use super::sockets::OpenSocket;
+use super::time::SECOND;
 use crate::errno::Errno;
 use crate::files::Descriptor;
 use crate::ids::DescriptionId;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
-    Ancillary, Credentials, Domain, ETHERNET, Received, level, message_flag,
+    Ancillary, Credentials, Domain, ETHERNET, Received, SO_TIMESTAMP, SO_TIMESTAMPNS, SocketType,
+    level, message_flag,
 };
 
 const SOL_SOCKET: u32 = 1;
@@ -216,8 +218,21 @@ impl Kernel<'_, '_> {
                     own.unwrap_or(to.ip())
                 }
             });
+        let now = self.wall_clock_ns();
         let socket = self.socket_of(socket.open())?;
         let mut control_messages = Vec::new();
+        if socket.kind != SocketType::Stream && socket.options.wants_times() {
+            // The kernel begins to note times when somebody wants them.
+            let arrived = received.arrived_ns.unwrap_or(now);
+            let in_ns = socket.options.other(level::SOCKET, SO_TIMESTAMPNS) == Some(1);
+            let (kind, unit) = if in_ns {
+                (SO_TIMESTAMPNS, 1)
+            } else {
+                (SO_TIMESTAMP, 1000)
+            };
+            let parts = [arrived / SECOND, arrived % SECOND / unit];
+            control_messages.push((SOL_SOCKET, kind, parts.map(u64::to_le_bytes).concat()));
+        }
         if socket.domain == Domain::Unix && socket.options.pass_credentials {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
             control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));

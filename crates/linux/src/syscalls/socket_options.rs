@@ -59,6 +59,9 @@ const HEADER_INCLUDED: u32 = 3;
 const ICMP_FILTER: u32 = 1;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
+/// `NETLINK_ADD_MEMBERSHIP` and `NETLINK_DROP_MEMBERSHIP`.
+const JOIN_NETLINK: u32 = 1;
+const LEAVE_NETLINK: u32 = 2;
 /// Read-only socket options.
 const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DOMAIN];
 /// The longest option that is read.
@@ -238,6 +241,10 @@ impl Kernel<'_, '_> {
     ) -> Result<(), Errno> {
         if let Some(done) = self.set_of_groups(object, level, name, bytes) {
             return done;
+        }
+        if level == level::NETLINK && matches!(name, JOIN_NETLINK | LEAVE_NETLINK) {
+            let group = number(bytes).ok_or(Errno::EINVAL)?;
+            return self.change_netlink_group(object, group, name == JOIN_NETLINK);
         }
         let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if (level, name) == (level::TCP, TCP_CONGESTION) {

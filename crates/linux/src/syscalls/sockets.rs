@@ -269,10 +269,12 @@ fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.socket_of(found.open())?.domain {
         Domain::Unix => kernel.bind_unix(found.object, &bytes),
         Domain::Netlink => {
-            // `nl_groups`: what changes is told to the groups of a socket.
-            if bytes.get(8..12).is_some_and(|groups| groups != [0; 4]) {
-                kernel.refuse("bind", "groups of a netlink socket");
-            }
+            let word = |at: usize| {
+                let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+                word.map(|word| u32::from_le_bytes(*word))
+                    .ok_or(Errno::EINVAL)
+            };
+            kernel.bind_netlink(found.object, word(4)?, word(8)?)?;
             Ok(Value::ZERO)
         }
         Domain::Packet => {
@@ -428,7 +430,8 @@ impl Kernel<'_, '_> {
         let ip = wanted.ip();
         let to_many = !socket.kind.has_connections()
             && (ip.is_multicast() || self.host.network.is_broadcast(ip));
-        if !ip.is_unspecified() && !to_many && !self.host.network.is_own(ip) {
+        let is_known = ip.is_unspecified() || to_many || self.host.network.is_own(ip);
+        if !is_known && !socket.options.binds_anywhere() {
             return Err(Errno::EADDRNOTAVAIL.into());
         }
         if socket.is_raw() && socket.state == SocketState::Idle {

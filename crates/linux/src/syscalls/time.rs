@@ -4,6 +4,7 @@ use everett_expr::{Arena, BinaryOp, CompareOp, ExprId};
 use everett_vm::{Buffer, Value};
 
 use crate::capabilities::SYS_TIME;
+use crate::clock_rate::ClockRate;
 use crate::dispatch::SYSTEM_CALL_NS;
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -39,7 +40,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 pub const SECOND: u64 = 1_000_000_000;
-const REALTIME: i32 = 0;
+pub const REALTIME: i32 = 0;
 const REALTIME_COARSE: i32 = 5;
 const TAI: i32 = 11;
 
@@ -198,14 +199,31 @@ impl Kernel<'_, '_> {
     }
 
     /// Sets the time of day. Deadlines and timers on the wall clock move with it.
-    fn set_wall_clock(&mut self, time_ns: u64) -> Answer {
+    pub fn set_wall_clock(&mut self, time_ns: u64) -> Answer {
         if !self.is_capable(SYS_TIME) {
             return Err(Errno::EPERM.into());
         }
-        let before = self.host.start_time_ns;
-        let after = time_ns.saturating_sub(self.host.clock_ns);
-        self.host.start_time_ns = after;
-        let moved = |at_ns: u64| at_ns.saturating_add(before).saturating_sub(after);
+        self.move_wall_clock(time_ns, *self.host.clock_rate);
+        self.host.cancel_descriptors();
+        Ok(Value::ZERO)
+    }
+
+    /// Changes the rate of the wall clock from now on.
+    pub fn change_clock_rate(&mut self, rate: ClockRate) {
+        self.move_wall_clock(self.wall_clock_ns(), rate);
+    }
+
+    /// Sets time of day and rate. Deadlines and timers on the wall clock move with them.
+    fn move_wall_clock(&mut self, time_ns: u64, mut rate: ClockRate) {
+        let (start_before, rate_before) = (self.host.start_time_ns, *self.host.clock_rate);
+        let start = time_ns.saturating_sub(self.host.clock_ns);
+        rate.begin(self.host.clock_ns);
+        self.host.start_time_ns = start;
+        self.host.clock_rate = triomphe::Arc::new(rate);
+        let moved = |at_ns: u64| {
+            let shown = at_ns.saturating_add_signed(rate_before.ahead_ns(at_ns));
+            rate.when(shown.saturating_add(start_before).saturating_sub(start))
+        };
         for task in &mut self.host.tasks {
             if !task.waits_for_wall_clock {
                 continue;
@@ -227,14 +245,12 @@ impl Kernel<'_, '_> {
                 timer.at_ns = moved(timer.at_ns);
             }
         }
-        self.host.cancel_descriptors();
-        Ok(Value::ZERO)
     }
 
     /// A deadline of the current call on the wall clock, as one on the virtual clock.
     pub fn wall_deadline(&mut self, at_ns: u64) -> u64 {
         self.task_mut().waits_for_wall_clock = true;
-        at_ns.saturating_sub(self.host.start_time_ns)
+        self.host.when_wall_clock_shows(at_ns)
     }
 
     /// Virtual time that the current system call takes. A thread that does nothing but look at
@@ -270,7 +286,7 @@ impl Kernel<'_, '_> {
 
     /// Wall-clock time, in nanoseconds since 1970.
     pub fn wall_clock_ns(&self) -> u64 {
-        self.host.start_time_ns.saturating_add(self.host.clock_ns)
+        self.host.wall_clock_ns()
     }
 
     /// Seconds and nanoseconds of the wall clock. Where it is symbolic, the host started at any

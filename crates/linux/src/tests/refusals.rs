@@ -20,16 +20,15 @@ fn calls_that_are_refused_or_ignored_are_told() {
     let little = put(&mut host, &[[1u8, 0, 0, 0, 0, 0, 0, 0]; 2].concat());
     let relative = put_path(&mut host, "program");
     let groups = put(&mut host, &[16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
-    let mut header = vec![20, 0, 0, 0, 26, 0, 1, 3];
+    let mut header = vec![20, 0, 0, 0, 30, 0, 1, 3];
     header.resize(20, 0);
-    let routes = put(&mut host, &header);
+    let neighbours = put(&mut host, &header);
     let netlink = bench.call(&mut host, "socket", &[16, 3]).unwrap();
     let tcp = bench.call(&mut host, "socket", &[2, 1]).unwrap();
     let pages = bench.call(&mut host, "mmap", &[0, 4096, 3, 0x22, u64::MAX]);
     let pages = pages.unwrap();
     let cases: &[(&str, &[u64], &str)] = &[
-        ("sendto", &[netlink, routes, 20], "netlink request 26"),
-        ("bind", &[netlink, groups, 12], "groups of a netlink socket"),
+        ("sendto", &[netlink, neighbours, 20], "netlink request 30"),
         (
             "connect",
             &[netlink, groups, 12],

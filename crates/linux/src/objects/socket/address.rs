@@ -76,6 +76,13 @@ pub enum Address {
     Abstract(Vec<u8>),
     /// An address of a packet socket.
     Link(LinkAddress),
+    /// An address of a netlink socket: its port, and the groups that it belongs to, as bits.
+    Netlink {
+        /// Its port.
+        port: u32,
+        /// Its groups.
+        groups: u32,
+    },
 }
 
 impl Address {
@@ -134,6 +141,11 @@ impl Address {
             (Address::Abstract(name), _) => {
                 bytes.push(0);
                 bytes.extend_from_slice(name);
+            }
+            (Address::Netlink { port, groups }, _) => {
+                bytes.extend_from_slice(&[0; 2]);
+                bytes.extend_from_slice(&port.to_le_bytes());
+                bytes.extend_from_slice(&groups.to_le_bytes());
             }
             (Address::Link(link), _) => bytes.extend_from_slice(&link.to_bytes()),
             (Address::Internet(address), Domain::Inet6) => {

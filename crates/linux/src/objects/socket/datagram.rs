@@ -91,6 +91,7 @@ impl Kernel<'_, '_> {
                 rights: message.rights,
                 credentials: message.credentials,
                 hops: (message.ttl, message.tos),
+                arrived_ns: message.arrived_ns,
                 flags: 0,
             });
         }
@@ -180,7 +181,8 @@ impl Kernel<'_, '_> {
 
     /// `connect` of UDP: restricts the socket to one peer address.
     pub fn connect_udp(&mut self, open: OpenObject<'_>, to: SocketAddr) -> Result<(), Stop> {
-        let (to, from) = match self.host.network.route(to.ip()) {
+        let own = self.host.socket(open.object).ok_or(Errno::ENOTSOCK)?;
+        let (to, from) = match self.host.route_of(own, to.ip()) {
             Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
             Destination::Remote { from } => (to, from),
             Destination::Nowhere(errno) => return Err(errno.into()),

@@ -49,6 +49,8 @@ pub struct ReceivedMessage {
     pub ttl: u8,
     /// Type of service, likewise.
     pub tos: u8,
+    /// What the wall clock showed when it arrived, if the socket wants to know.
+    pub arrived_ns: Option<u64>,
 }
 
 impl ReceivedMessage {
@@ -63,6 +65,7 @@ impl ReceivedMessage {
             credentials: None,
             ttl: crate::frames::USUAL_TTL,
             tos: 0,
+            arrived_ns: None,
         }
     }
 

@@ -4,6 +4,7 @@
 mod address;
 mod datagram;
 mod inbox;
+mod interfaces;
 mod netlink;
 mod network;
 mod options;
@@ -11,6 +12,7 @@ mod outgoing;
 mod packet;
 mod raw;
 mod remote;
+mod routes;
 mod stream;
 mod unix;
 mod urgent;
@@ -30,9 +32,9 @@ use crate::wait::{WaitCondition, WakeSource};
 pub use crate::objects::socket::address::LinkAddress;
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
-pub use netlink::{ETHERNET, LOOPBACK, NetworkInterface};
+pub use interfaces::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{Destination, Network};
-pub use options::{Options, has_missing_effect, level};
+pub use options::{Options, SO_TIMESTAMP, SO_TIMESTAMPNS, has_missing_effect, level};
 pub use remote::Link;
 pub use urgent::Urgent;
 
@@ -307,6 +309,8 @@ pub struct Received {
     pub credentials: Option<Credentials>,
     /// Hops that its packet had left, and its type of service.
     pub hops: (u8, u8),
+    /// What the wall clock showed when it arrived, if the socket wanted to know then.
+    pub arrived_ns: Option<u64>,
     /// Flags that `recvmsg` returns.
     pub flags: u32,
 }
@@ -322,6 +326,7 @@ impl Received {
             rights: Vec::new(),
             credentials: None,
             hops: (crate::frames::USUAL_TTL, 0),
+            arrived_ns: None,
             flags: 0,
         }
     }
@@ -371,11 +376,13 @@ impl HostState {
     }
 
     /// Appends a message to the receive queue of a socket.
-    pub(self) fn deliver(&mut self, to: ObjectId, message: ReceivedMessage) {
+    pub(self) fn deliver(&mut self, to: ObjectId, mut message: ReceivedMessage) {
+        let now = self.wall_clock_ns();
         if self.packets.is_some() {
             self.log_received(to, PacketKind::Data((*message.bytes).clone()));
         }
         if let Some(socket) = self.socket_mut(to) {
+            message.arrived_ns = socket.options.wants_times().then_some(now);
             socket.inbox.push(message);
             self.announce(to, event::READING);
         }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use triomphe::Arc;
 
+use super::routes::TableRoute;
 use super::{Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;
@@ -30,6 +31,8 @@ pub struct Network {
     pub waiting: u64,
     /// Routes to other hosts.
     pub(super) routes: Arc<Vec<RouteSpec>>,
+    /// Routes that programs have added.
+    pub(super) added: Arc<Vec<TableRoute>>,
 }
 
 /// A connection that was closed first at this end.
@@ -66,6 +69,7 @@ impl Network {
     pub fn new(addresses: Vec<IpAddr>, routes: Vec<RouteSpec>) -> Network {
         Network {
             routes: Arc::new(routes),
+            added: Arc::default(),
             addresses: Arc::new(addresses),
             next_port: *EPHEMERAL.start(),
             closed: Arc::default(),
@@ -96,9 +100,13 @@ impl Network {
         };
         if !self.is_own(to) {
             let matching = self.routes.iter().filter(|route| route.leads_to(to));
-            return match matching.max_by_key(|route| route.prefix_len) {
-                Some(route) => Destination::Remote { from: route.source },
-                None => Destination::Nowhere(Errno::ENETUNREACH),
+            let best = matching.max_by_key(|route| route.prefix_len);
+            let added = self.added_route(to, best.map(|route| route.prefix_len));
+            return match (added, best) {
+                (Some(Ok(from)), _) => Destination::Remote { from },
+                (Some(Err(errno)), _) => Destination::Nowhere(errno),
+                (None, Some(route)) => Destination::Remote { from: route.source },
+                (None, None) => Destination::Nowhere(Errno::ENETUNREACH),
             };
         }
         let from = match to {

@@ -136,7 +136,6 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::PACKET, 2, 0, AcceptedValues::Command), // PACKET_DROP_MEMBERSHIP
     (level::PACKET, 8, 0, AcceptedValues::Flag), // PACKET_AUXDATA
     (level::PACKET, 9, 0, AcceptedValues::Flag), // PACKET_ORIGDEV
-    (level::NETLINK, 1, 0, AcceptedValues::Command), // NETLINK_ADD_MEMBERSHIP
     (level::NETLINK, 10, 0, AcceptedValues::Flag), // NETLINK_CAP_ACK
     (level::NETLINK, 11, 0, AcceptedValues::Flag), // NETLINK_EXT_ACK
     (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
@@ -145,33 +144,27 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
 /// Options that are stored but whose effect a program would miss: some ancillary data of messages,
 /// foreign addresses, routes, hops and sizes of packets, connections that time out.
 const MISSED: &[(u32, u32)] = &[
-    (level::SOCKET, 5),  // SO_DONTROUTE
     (level::SOCKET, 9),  // SO_KEEPALIVE
     (level::SOCKET, 25), // SO_BINDTODEVICE
-    (level::SOCKET, 29), // SO_TIMESTAMP
     (level::SOCKET, 34), // SO_PASSSEC
-    (level::SOCKET, 35), // SO_TIMESTAMPNS
     (level::SOCKET, 36), // SO_MARK
     (level::SOCKET, 40), // SO_RXQ_OVFL
     (level::IP, 2),      // IP_TTL
     (level::IP, 6),      // IP_RECVOPTS
     (level::IP, 10),     // IP_MTU_DISCOVER
     (level::IP, 11),     // IP_RECVERR
-    (level::IP, 15),     // IP_FREEBIND
     (level::IP, 19),     // IP_TRANSPARENT
     (level::IPV6, 16),   // IPV6_UNICAST_HOPS
     (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
     (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
     (level::IPV6, 66),   // IPV6_RECVTCLASS
-    (level::IPV6, 78),   // IPV6_FREEBIND
     (level::TCP, 7),     // TCP_SYNCNT
     (level::TCP, 9),     // TCP_DEFER_ACCEPT
     (level::TCP, 18),    // TCP_USER_TIMEOUT
     (level::TCP, 30),    // TCP_FASTOPEN_CONNECT
     (level::UDP, 1),     // UDP_CORK
     (level::UDP, 104),   // UDP_GRO
-    (level::NETLINK, 1), // NETLINK_ADD_MEMBERSHIP
 ];
 
 /// Whether a program that sets this option waits for something that the model does not do.
@@ -182,6 +175,10 @@ pub fn has_missing_effect(level: u32, name: u32) -> bool {
 /// The type of service, which sets the priority.
 const IP_TOS: (u32, u32) = (level::IP, 1);
 const SO_PRIORITY: (u32, u32) = (level::SOCKET, 12);
+
+/// Times of arrival as `struct timeval` or `struct timespec`: only one of them is on.
+pub const SO_TIMESTAMP: u32 = 29;
+pub const SO_TIMESTAMPNS: u32 = 35;
 
 /// Bounds of buffer sizes.
 const MAX_BUFFER: u32 = 4_194_304;
@@ -222,6 +219,20 @@ impl Options {
         }
     }
 
+    /// Whether the program is told when messages arrived.
+    pub fn wants_times(&self) -> bool {
+        let wants = |name: u32| self.other(level::SOCKET, name) == Some(1);
+        wants(SO_TIMESTAMP) || wants(SO_TIMESTAMPNS)
+    }
+
+    /// Whether the socket can be bound to an address that the host does not have.
+    pub fn binds_anywhere(&self) -> bool {
+        const IP_FREEBIND: u32 = 15;
+        const IPV6_FREEBIND: u32 = 78;
+        self.other(level::IP, IP_FREEBIND) == Some(1)
+            || self.other(level::IPV6, IPV6_FREEBIND) == Some(1)
+    }
+
     /// The value of an option without effect; `None` if there is no such option.
     pub fn other(&self, level: u32, name: u32) -> Option<i32> {
         let (default, takes) = stored(level, name)?;
@@ -249,6 +260,11 @@ impl Options {
         let others = self.others.get_or_insert_with(Default::default);
         let others = Arc::make_mut(others);
         others.insert((level, name), value);
+        match (level, name) {
+            (level::SOCKET, SO_TIMESTAMP) => _ = others.insert((level, SO_TIMESTAMPNS), 0),
+            (level::SOCKET, SO_TIMESTAMPNS) => _ = others.insert((level, SO_TIMESTAMP), 0),
+            _ => {}
+        }
         if (level, name) == IP_TOS {
             /// Priorities of the types of service: normal, much at low cost, soon, both.
             const PRIORITIES: [i32; 4] = [0, 2, 6, 4];

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::netlink::{ETHERNET, LOOPBACK};
+use super::interfaces::{ETHERNET, LOOPBACK};
 use super::{Destination, Network, Socket, level};
 use crate::errno::Errno;
 use crate::host::HostState;
@@ -91,12 +91,24 @@ impl Socket {
 }
 
 impl HostState {
+    /// The route of a socket to an address: with `SO_DONTROUTE`, only to networks of the host.
+    pub(super) fn route_of(&self, socket: &Socket, to: IpAddr) -> Destination {
+        const DONT_ROUTE: u32 = 5;
+        let stays = socket.options.other(level::SOCKET, DONT_ROUTE) == Some(1);
+        match self.network.route(to) {
+            Destination::Remote { .. } if stays && !self.network.is_on_link(to) => {
+                Destination::Nowhere(Errno::ENETUNREACH)
+            }
+            destination => destination,
+        }
+    }
+
     /// The way of a packet from a socket.
     pub(super) fn way(&self, socket: &Socket, to: IpAddr) -> Result<Outgoing, Errno> {
         if to.is_multicast() {
             return self.way_to_group(socket, to);
         }
-        match self.network.route(to) {
+        match self.route_of(socket, to) {
             Destination::Local { to, from } => Ok(Outgoing {
                 to,
                 from,

@@ -2,7 +2,7 @@
 
 use everett_vm::Buffer;
 
-use super::netlink::{ETHERNET, LOOPBACK};
+use super::interfaces::{ETHERNET, LOOPBACK};
 use super::{Address, Domain, ReceivedMessage, Socket, SocketType};
 use crate::bytes::join;
 use crate::errno::Errno;

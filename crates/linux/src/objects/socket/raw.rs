@@ -5,7 +5,7 @@ use everett_expr::Arena;
 use everett_vm::Buffer;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::netlink::LOOPBACK;
+use super::interfaces::LOOPBACK;
 use super::outgoing::Outgoing;
 use super::{Address, ReceivedMessage, Socket, SocketType, level};
 use crate::bytes::join;

@@ -223,7 +223,9 @@ impl HostState {
     /// Starts a connection. When this returns it is established, waits for space in
     /// the accept queue, or was refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
-        let (to, from, is_remote) = match self.network.route(to.ip()) {
+        let (to, from, is_remote) = match self
+            .route_of(self.socket(id).ok_or(Errno::ENOTSOCK)?, to.ip())
+        {
             Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
             Destination::Remote { from } => (to, from, true),
             Destination::Nowhere(errno) => return Err(errno),
