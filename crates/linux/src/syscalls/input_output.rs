@@ -5,9 +5,10 @@ use everett_vm::{Buffer, Value};
 use crate::bytes::input_bytes;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Device, InodeKind, OpenFlags, Target};
-use crate::ids::DescriptionId;
+use crate::host::HostState;
+use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::objects::{OpenObject, Operations, event, happened, pipe};
+use crate::objects::{Object, OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Call, Row};
@@ -74,8 +75,23 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
     if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
         return false;
     }
+    if is_told(kernel.host, id) {
+        return errno == Errno::EINTR && !kernel.is_nonblocking(args[0] as i32);
+    }
     let has_disk = kernel.host.socket(id).is_none() && pipe(kernel.host, id).is_none();
     has_disk || !matches!(errno, Errno::EIO | Errno::ENOSPC)
+}
+
+/// Whether an object only tells what has happened, as counters and timers do: nothing can be
+/// wrong with it.
+fn is_told(host: &HostState, id: ObjectId) -> bool {
+    let counts = |object: &Object| {
+        matches!(
+            object,
+            Object::EventCounter(_) | Object::Timer(_) | Object::Signals(_) | Object::Inotify(_)
+        )
+    };
+    host.objects.get(id.0).is_some_and(counts)
 }
 
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
