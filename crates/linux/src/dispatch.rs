@@ -228,6 +228,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             let took_ns = kernel.time_taken(self.looks);
             // A program that slept for ever is at the end of time.
             kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(took_ns);
+            kernel.vm.clock_ns = kernel.host.clock_ns;
             let task = kernel.task_mut();
             task.cpu_ns += took_ns;
             task.calls += 1;
@@ -386,6 +387,7 @@ impl Host {
         let most = vm.max_heap;
         vm.max_heap = most.min(self.state.processes[process].max_heap);
         vm.max_address_space = self.state.processes[process].limits.address_space();
+        vm.clock_ns = self.state.clock_ns;
         let pid = self.state.processes[process].pid;
         // Who waits for a child of `vfork` does not run meanwhile.
         let runs = |task: &&TaskState| task.vforked.is_none();

@@ -313,6 +313,8 @@ pub struct Vm<'a> {
     pub thread: &'a mut Thread,
     /// Number of instructions executed so far.
     pub instructions: u64,
+    /// What the processor's time-stamp counter shows: the virtual clock, as it does natively.
+    pub clock_ns: u64,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
     /// They do so, too, when blocks and mappings take this much of the address space.
@@ -376,6 +378,7 @@ impl<'a> Vm<'a> {
             memory,
             thread,
             instructions: 0,
+            clock_ns: 0,
             max_heap: options.max_heap,
             max_address_space: u64::MAX,
             reached_max_heap: false,

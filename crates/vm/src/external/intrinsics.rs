@@ -117,7 +117,7 @@ fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 /// Time is the instruction count, so that it is deterministic.
 fn cycle_counter(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
-    Ok(Done::Value(Value::concrete(vm.instructions)))
+    Ok(Done::Value(Value::concrete(vm.clock_ns)))
 }
 
 fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {

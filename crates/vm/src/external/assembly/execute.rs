@@ -553,9 +553,9 @@ fn cpuid(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     write_words(m, [(0, a), (3, b), (1, c), (2, d)])
 }
 
-/// Time is the instruction count, so that it is deterministic.
+/// Time is virtual, so that it is deterministic.
 fn rdtsc(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
-    let time = m.vm.instructions;
+    let time = m.vm.clock_ns;
     let words = [(0, time & 0xffff_ffff), (2, time >> 32)];
     for (register, word) in words {
         let word = m.vm.arena.constant(32, word);

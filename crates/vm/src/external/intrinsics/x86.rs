@@ -617,11 +617,11 @@ fn subborrow(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn rdtsc(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
-    Ok(Done::Value(Value::concrete(vm.instructions)))
+    Ok(Done::Value(Value::concrete(vm.clock_ns)))
 }
 
 fn rdtscp(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let values = [Value::concrete(vm.instructions), Value::ZERO];
+    let values = [Value::concrete(vm.clock_ns), Value::ZERO];
     Ok(Done::Values(values.into_iter().collect()))
 }
 
