@@ -14,6 +14,7 @@ mod raw;
 mod remote;
 mod routes;
 mod stream;
+mod table_route;
 mod unix;
 mod urgent;
 

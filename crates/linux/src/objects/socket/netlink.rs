@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use everett_vm::Buffer;
 
 use super::interfaces::NetworkInterface;
-use super::routes::{self, IfPresent, TableRoute};
+use super::routes;
+use super::table_route::{IfPresent, TableRoute};
 use super::{Address, Domain, Network, ReceivedMessage};
 use crate::capabilities::NET_ADMIN;
 use crate::errno::Errno;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use triomphe::Arc;
 
-use super::routes::TableRoute;
+use super::table_route::TableRoute;
 use super::{Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;

@@ -6,22 +6,8 @@ use triomphe::Arc;
 
 use super::Network;
 use super::interfaces::{ETHERNET, LOOPBACK};
-use crate::config::RouteSpec;
+use super::table_route::{IfPresent, LOCAL, MAIN, TableRoute, route_type};
 use crate::errno::Errno;
-
-/// Tables.
-pub const MAIN: u32 = 254;
-pub const LOCAL: u32 = 255;
-
-/// `rtm_type`.
-pub mod route_type {
-    pub const UNICAST: u8 = 1;
-    pub const LOCAL: u8 = 2;
-    pub const BROADCAST: u8 = 3;
-    pub const BLACKHOLE: u8 = 6;
-    pub const UNREACHABLE: u8 = 7;
-    pub const PROHIBIT: u8 = 8;
-}
 
 /// `rtm_protocol`: who made a route.
 const BY_KERNEL: u8 = 2;
@@ -30,70 +16,6 @@ const BY_BOOT: u8 = 3;
 const EVERYWHERE: u8 = 0;
 const ON_LINK: u8 = 253;
 const ON_HOST: u8 = 254;
-
-/// A route of the table.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct TableRoute {
-    pub network: IpAddr,
-    pub prefix_len: u8,
-    pub table: u32,
-    /// Who made it (`RTPROT_`).
-    pub protocol: u8,
-    pub scope: u8,
-    /// What it does with packets ([`route_type`]).
-    pub kind: u8,
-    pub tos: u8,
-    pub priority: u32,
-    pub gateway: Option<IpAddr>,
-    /// Index of its interface; 0 for none.
-    pub interface: u32,
-    /// Source address of sockets that are not bound to one.
-    pub source: Option<IpAddr>,
-}
-
-impl TableRoute {
-    fn leads_to(&self, to: IpAddr) -> bool {
-        let network = RouteSpec {
-            network: self.network,
-            prefix_len: self.prefix_len,
-            source: self.network,
-            gateway: None,
-        };
-        network.leads_to(to)
-    }
-
-    /// Whether another one would take its place.
-    fn has_place_of(&self, other: &TableRoute) -> bool {
-        let place = |one: &TableRoute| {
-            let network = (one.network, one.prefix_len);
-            (network, one.table, one.tos, one.priority)
-        };
-        place(self) == place(other)
-    }
-
-    /// Whether a request to delete names it: what the request leaves out does not count.
-    fn is_meant_by(&self, request: &TableRoute) -> bool {
-        const ANYWHERE: u8 = 255;
-        let network = (self.network, self.prefix_len, self.table);
-        network == (request.network, request.prefix_len, request.table)
-            && (request.tos == 0 || request.tos == self.tos)
-            && (request.kind == 0 || request.kind == self.kind)
-            && (request.scope == ANYWHERE || request.scope == self.scope)
-            && (request.protocol == 0 || request.protocol == self.protocol)
-            && (request.priority == 0 || request.priority == self.priority)
-            && (request.gateway.is_none() || request.gateway == self.gateway)
-            && (request.interface == 0 || request.interface == self.interface)
-    }
-}
-
-/// What a request to add a route wants if there is one in its place.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct IfPresent {
-    pub replaces: bool,
-    pub fails: bool,
-    pub creates: bool,
-    pub appends: bool,
-}
 
 impl Network {
     /// Whether an address belongs to a network of the host.
@@ -266,6 +188,7 @@ pub fn any(is_v4: bool) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RouteSpec;
     use crate::objects::socket::Destination;
 
     fn network() -> Network {
