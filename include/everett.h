@@ -88,6 +88,8 @@ void everett_set_scheduler(int kind, uint64_t number);
 /* This path accepts the message (with accept = "mark"), or rejects it. */
 static inline void everett_mark_accept(void) { everett_expose("trojans", "accept", "", 1); }
 static inline void everett_mark_reject(void) { everett_expose("trojans", "reject", "", 1); }
+/* The message is sent when a host has got here (with state = { mark = "NAME" }). */
+static inline void everett_mark_state(const char *name) { everett_expose("trojans at", name, "", 1); }
 
 /* Stands for a function, at its beginning, where only what it may return matters, like a checksum or a signature:
  *

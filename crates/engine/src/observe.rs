@@ -78,8 +78,21 @@ impl<'v, 'a> StateView<'v, 'a> {
         net.into_iter().flat_map(|net| net.sent.iter())
     }
 
-    /// Returns the packets with payload that were delivered to the host so far.
+    /// How many packets with payload it had sent each time when it waited for others after it had
+    /// sent some, if the listener wants waits ([`crate::Listener::wants_waits`]).
+    pub fn waits(&self) -> &[usize] {
+        let net = self.state.net.as_ref();
+        net.map_or(&[], |net| &net.waits)
+    }
+
+    /// The packets with payload that were delivered to it so far.
     pub fn received(&self) -> impl Iterator<Item = &Packet> {
+        let all = self.delivered();
+        all.filter(|packet| packet.payload().is_some())
+    }
+
+    /// The packets that were delivered to it so far, also those that only open or end a stream.
+    pub fn delivered(&self) -> impl Iterator<Item = &Packet> {
         let net = self.state.net.as_ref();
         net.into_iter().flat_map(|net| {
             let coming = net.sim.inbox.arrivals();
@@ -90,19 +103,17 @@ impl<'v, 'a> StateView<'v, 'a> {
             net.received
                 .iter()
                 .filter_map(move |received| match &received.what {
-                    Incoming::Packet(one) if one.packet.payload().is_some() && !is_coming(one) => {
-                        Some(&*one.packet)
-                    }
+                    Incoming::Packet(one) if !is_coming(one) => Some(&*one.packet),
                     _ => None,
                 })
         })
     }
 
-    /// Returns whether the host exposes data under this state and key.
-    pub fn is_exposed(&self, state: &str, key: &str) -> bool {
-        let data = self.state.sim().exposed(self.state.host.as_ref());
-        let mut keys = data.keys();
-        keys.any(|(of, name)| of == state && name == key)
+    /// Whether it has just exposed data under this state and key: for when listeners hear of exposed
+    /// data.
+    pub fn has_just_exposed(&self, state: &str, key: &str) -> bool {
+        let host = self.state.host.as_ref();
+        host.is_some_and(|host| host.has_just_exposed(state, key))
     }
 
     /// Returns the array and the name of each input, in the order of creation.

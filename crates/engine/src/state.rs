@@ -47,9 +47,19 @@ pub struct NetState {
     pub received: ReceivedLog,
     /// The packets that the host sent, if the listener keeps them. A spilled state loses them.
     pub sent: SharedList<Packet>,
+    /// How many these were when it waited for others, if the listener wants waits.
+    pub waits: Vec<usize>,
 }
 
 impl NetState {
+    /// Notes that it waits for others.
+    pub fn note_wait(&mut self) {
+        let sent = self.sent.len();
+        if sent > self.waits.last().copied().unwrap_or(0) {
+            self.waits.push(sent);
+        }
+    }
+
     /// Receives an item from another host; `event` is its entry in the history.
     pub fn receive(&mut self, incoming: Incoming, event: &impl Hash, faults: &Faults) {
         self.sim.receive(&incoming, faults);

@@ -17,10 +17,14 @@ impl NativeWorld {
         if let Some(why) = &seen.unanswered {
             return Verdict::NotReproduced(why.clone());
         }
-        match (&trace.finding, trace.end(), seen.hosts.get(HOST)) {
+        let verdict = match (&trace.finding, trace.end(), seen.hosts.get(HOST)) {
             (_, Some(end), Some(run)) if trace.is_program => compare(end, run),
             (Some(wrong), ..) => self.compare_finding(wrong, &trace.hosts, seen),
             (None, ..) => compare_ends(&trace.hosts, seen),
+        };
+        match &self.acceptance {
+            Some(acceptance) => acceptance.judge(trace, seen, verdict),
+            None => verdict,
         }
     }
 

@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod acceptance;
 mod against;
 mod bootstrap;
 mod budget;

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::acceptance::Acceptance;
 use crate::compare::{checks_for, diverged};
 use crate::config::{add_libraries, expect_native, explorer_config, native_config, program_host};
 use crate::disk::RealDisk;
@@ -89,6 +90,8 @@ pub(crate) struct NativeWorld {
     pub context: Option<WorldContext>,
     /// The limits of checked builds.
     pub builds: BuildLimits,
+    /// When the server has accepted the message of a sender, if there is one.
+    pub acceptance: Option<Acceptance>,
     points: PointFinder,
     notices: Notices,
 }
@@ -148,13 +151,20 @@ impl NativeWorld {
             let checked = checked_builds(programs, Checks::Memory, builds, &session.notices)?;
             host.config.programs = checked;
         }
-        Ok(NativeWorld {
+        let mut world = NativeWorld {
             builds,
             hosts,
             context,
+            acceptance: None,
             points: PointFinder::of(spec, session),
             notices: session.notices.clone(),
-        })
+        };
+        let acceptance = Acceptance::of(spec);
+        if let Some(acceptance) = &acceptance {
+            acceptance.watch(&mut world);
+        }
+        world.acceptance = acceptance;
+        Ok(world)
     }
 
     /// Makes live peers answer instead of the recording.
@@ -496,6 +506,7 @@ fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<Na
         expects: alone.expects,
         begin: alone.begin,
         peer: None,
+        logs_waits: false,
     })
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::acceptance::REJECTED;
 use crate::compare::diverged;
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
@@ -248,8 +249,10 @@ impl Replayed {
             return Outcome::Error(why());
         }
         let was_confirmed = suite.was_confirmed(self);
-        if fixed && self.trace.is_finding() {
+        let is_message = suite.native.acceptance.is_some();
+        if fixed && (self.trace.is_finding() || is_message) {
             return match &self.verdict {
+                Verdict::NotReproduced(why) if is_message && why == REJECTED => Outcome::Passed,
                 Verdict::Confirmed => Outcome::Failed("it still happens".to_owned()),
                 Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
                 Verdict::NotReproduced(why) => match self.happens_in_model(suite, session) {

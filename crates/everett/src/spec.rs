@@ -406,6 +406,35 @@ pub struct Sender {
     pub idle: Vec<String>,
     /// Whether the client runs, too: the message is sent later, from the same host.
     pub beside: bool,
+    /// When the server accepts the message; unknown in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptedBy>,
+}
+
+/// When a server accepts the message of a sender.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AcceptedBy {
+    /// The server.
+    pub server: String,
+    /// The port that the message comes from.
+    pub port: u16,
+    /// What accepts it.
+    pub rule: AcceptedRule,
+}
+
+/// What accepts a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum AcceptedRule {
+    /// Any answer.
+    Answer,
+    /// An answer that matches this pattern.
+    Matching(String),
+    /// An answer that does not match this pattern.
+    Other(String),
+    /// One of these system calls.
+    Calls(Vec<String>),
+    /// A mark in the code.
+    Mark,
 }
 
 /// Parses `KEY=VALUE`, where the key may have quoted parts.

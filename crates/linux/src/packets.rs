@@ -141,6 +141,10 @@ pub struct Wire {
     pub(crate) sent: Vec<Packet>,
     /// Exposed data has changed, and the driver does not know yet.
     pub(crate) exposed: bool,
+    /// The states and keys that programs have exposed data under, of which the driver does not know.
+    pub(crate) shown: Vec<(String, String)>,
+    /// Those of which it has last learned.
+    pub(crate) just_shown: Vec<(String, String)>,
     /// The system call that is about to be made, and that the driver does not know of yet.
     pub(crate) call: Option<&'static str>,
     /// Connection requests that found the listen queue full, and when they are retried.
@@ -160,6 +164,8 @@ impl Wire {
             waits_left: u64::MAX,
             sent: Vec::new(),
             exposed: false,
+            shown: Vec::new(),
+            just_shown: Vec::new(),
             call: None,
             retries: Vec::new(),
         }

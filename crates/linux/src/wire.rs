@@ -129,8 +129,17 @@ impl Host {
 
     /// The exposed data, which then counts as seen.
     pub fn take_exposed(&mut self) -> ExposedData {
-        self.state.wire.exposed = false;
+        let wire = &mut self.state.wire;
+        wire.exposed = false;
+        wire.just_shown = std::mem::take(&mut wire.shown);
         self.state.exposed.clone()
+    }
+
+    /// Whether programs have exposed data under this state and key between the last two times when
+    /// the exposed data was taken, changed or not.
+    pub fn has_just_exposed(&self, state: &str, key: &str) -> bool {
+        let mut shown = self.state.wire.just_shown.iter();
+        shown.any(|(of, name)| of == state && name == key)
     }
 
     /// Data that the programs of the host expose to invariants.

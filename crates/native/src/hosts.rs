@@ -21,6 +21,10 @@ use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
 use crate::watch::Watcher;
 
+/// What the marks of `everett trojans` are exposed as, and their names.
+const MARKS: &str = "trojans";
+const MARK_NAMES: [&str; 2] = ["accept", "reject"];
+
 /// A host of a world.
 #[derive(Clone)]
 pub struct NativeHost {
@@ -36,6 +40,8 @@ pub struct NativeHost {
     pub begin: Option<Arc<Trace>>,
     /// Set if the host is a live peer, which has no programs.
     pub peer: Option<Arc<PeerConfig>>,
+    /// It is recorded when it waits for others.
+    pub logs_waits: bool,
 }
 
 /// The environment that the hosts of a world share, and when the world is cut off.
@@ -69,7 +75,12 @@ pub struct WorldRun {
     pub histories: Vec<(String, History)>,
     /// The message log.
     pub messages: Vec<Message>,
-    /// Limits that the world reached, by the names of their options.
+    /// When hosts have waited for others that record it: how many messages of the log each of them
+    /// had sent by then.
+    pub waits: BTreeMap<String, Vec<usize>>,
+    /// What hosts did, and when on their clocks, in the order of each host.
+    pub deeds: Vec<(String, u64, Deed)>,
+    /// Limits of the world that it reached, by their options.
     pub limits_hit: BTreeSet<&'static str>,
     /// Number of packets that hosts sent.
     pub packets: u64,
@@ -85,6 +96,15 @@ pub struct WorldRun {
     pub unevaluated: BTreeSet<String>,
     /// The reason why a live peer did not answer, if one did not.
     pub unanswered: Option<String>,
+}
+
+/// Something that the programs of a host did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// They were about to make this system call; recorded for hosts that stop at calls.
+    Call(&'static str),
+    /// They exposed data; the marks of `everett trojans` that this was.
+    Mark(&'static str),
 }
 
 /// When invariants are evaluated.
@@ -237,11 +257,28 @@ struct Running<'c> {
     end: Option<NativeEnd>,
     /// How the host's first process must end.
     expects: Option<Expects>,
+    /// Messages that it has sent.
+    sent: usize,
+    /// How many these were when it waited for others, if that is recorded.
+    waits: Option<Vec<usize>>,
 }
 
 impl Running<'_> {
     fn next_ns(&self) -> u64 {
         self.sim.next_ns(self.machine.host())
+    }
+
+    /// Records that the host waits for others, if it does.
+    fn log_wait(&mut self) {
+        let waits_for = |host: &Host| host.awaits_others() && !host.has_sent();
+        let is_waiting = matches!(self.sim.run_state, RunState::Waiting(_))
+            && self.sim.unsent.is_empty()
+            && self.machine.host().is_some_and(waits_for);
+        if let Some(waits) = self.waits.as_mut().filter(|_| is_waiting)
+            && waits.last() != Some(&self.sent)
+        {
+            waits.push(self.sent);
+        }
     }
 }
 
@@ -254,6 +291,7 @@ struct Loop<'c, 'n, 'l> {
     max_virtual_ns: Option<u64>,
     lookahead_ns: u64,
     messages: MessageLog,
+    deeds: Vec<(String, u64, Deed)>,
     limits_hit: BTreeSet<&'static str>,
     packets: u64,
     fired: BTreeSet<String>,
@@ -277,6 +315,7 @@ pub fn run_world<'c>(
     let mut all = Loop {
         hosts: boot_all(hosts, network, guides)?,
         messages: MessageLog::between(names.clone()),
+        deeds: Vec::new(),
         limits_hit: BTreeSet::new(),
         packets: 0,
         fired: BTreeSet::new(),
@@ -297,8 +336,9 @@ pub fn run_world<'c>(
     ran?;
     let histories = all.histories();
     let mut unanswered = None;
-    let mut runs = BTreeMap::new();
+    let (mut runs, mut waits) = (BTreeMap::new(), BTreeMap::new());
     for (name, host) in all.names.into_iter().zip(all.hosts) {
+        waits.extend(host.waits.map(|waits| (name.clone(), waits)));
         if let Some(world) = host.machine.world {
             let run = world.finish_run(host.end.unwrap_or(NativeEnd::Idle))?;
             runs.insert(name, run);
@@ -312,6 +352,8 @@ pub fn run_world<'c>(
         broken_on: all.broken_on,
         histories,
         messages: all.messages.in_order(),
+        waits,
+        deeds: all.deeds,
         limits_hit: all.limits_hit,
         packets: all.packets,
         fired: all.fired,
@@ -373,6 +415,8 @@ fn boot_all<'c>(
             sim: SimHost { counters, ..sim },
             end: None,
             expects: first_expects(&host.expects),
+            sent: 0,
+            waits: host.logs_waits.then(Vec::new),
         });
     }
     Ok(all)
@@ -436,6 +480,7 @@ impl<'c> Loop<'c, '_, '_> {
             let horizon_ns = self.horizon(at);
             let mut behind = self.hosts.iter().skip(at + 1);
             let stop_at_waits = behind.any(|host| host.sim.start.awaits(here));
+            let stop_at_waits = stop_at_waits || self.hosts[at].waits.is_some();
             let used_up = self.used_up();
             if let Some(world) = &mut self.hosts[at].machine.world {
                 world.oracle.used_up = used_up;
@@ -455,7 +500,7 @@ impl<'c> Loop<'c, '_, '_> {
                 .log_step(here, &step, &self.network.faults, bytes);
             let faults = step.faults().map(|fault| self.network.faults.get(fault));
             self.fired.extend(faults.map(|fault| fault.name.clone()));
-            if !self.handle(at, step) {
+            if !self.handle(at, step, now_ns) {
                 return Ok(false);
             }
             let host = &mut self.hosts[at];
@@ -467,6 +512,7 @@ impl<'c> Loop<'c, '_, '_> {
                 }
             }
             self.transmit(at);
+            self.hosts[at].log_wait();
             self.notify_blocked(at, now_ns);
         }
     }
@@ -485,15 +531,23 @@ impl<'c> Loop<'c, '_, '_> {
             .collect()
     }
 
-    /// Handles the result of a step. Returns `false` if that ends the world.
-    fn handle(&mut self, at: usize, step: Step<NativeEnd>) -> bool {
+    /// Handles what a step did. Returns `false` if the world is over with that.
+    fn handle(&mut self, at: usize, step: Step<NativeEnd>, now_ns: u64) -> bool {
         let host = &mut self.hosts[at];
+        let mut did = |deed| self.deeds.push((self.names[at].clone(), now_ns, deed));
         match step {
             Step::Exposed => {
                 if let Some(kernel) = host.machine.host_mut() {
                     host.sim.observe(kernel, true, ExposedData::clone);
+                    let is_made = |mark: &&str| kernel.has_just_exposed(MARKS, mark);
+                    let marks = MARK_NAMES.into_iter().filter(is_made);
+                    marks.for_each(|mark| did(Deed::Mark(mark)));
                 }
                 !self.is_broken(CheckTrigger::Change, Some(at))
+            }
+            Step::Called(name) => {
+                did(Deed::Call(name));
+                true
             }
             Step::Livelock(_) => {
                 self.limits_hit.insert(EVENTS);
@@ -573,6 +627,7 @@ impl<'c> Loop<'c, '_, '_> {
                 continue;
             };
             let bytes = machine.bytes(&arrival.packet);
+            self.hosts[at].sent += targets.len();
             for target in targets {
                 self.receive(target, &arrival, bytes.clone());
             }

@@ -48,7 +48,9 @@ pub use allocations::is_checked_build;
 pub use call_stack::{NativeFrame, NativeStack};
 pub use error::NativeError;
 pub use events::{Event, EventKind};
-pub use hosts::{CheckTrigger, Checks, Guide, NativeHost, NativeNetwork, WorldRun, run_world};
+pub use hosts::{
+    CheckTrigger, Checks, Deed, Guide, NativeHost, NativeNetwork, WorldRun, run_world,
+};
 pub use known::KnownPrograms;
 pub use libraries::libraries;
 pub use line_coverage::SourceLine;

@@ -27,7 +27,7 @@ mod units;
 pub use model::{
     Accept, Argument, Check, CheckTime, EnvValue, Expectation, FieldCount, FieldStart, FileSource,
     Fresh, HostSetup, MessageField, OtherProgram, PeerListen, PeerSetup, PeerSymbolic, Process,
-    Ready, ReplacedFunction, Scenario, Start, Stdin, SymbolicVariable, Trojans, Watch,
+    Ready, ReplacedFunction, Scenario, Start, StateEvent, Stdin, SymbolicVariable, Trojans, Watch,
 };
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};

@@ -57,8 +57,19 @@ pub struct Trojans {
     pub ever: bool,
     /// When the message is sent; without it, when the first client starts.
     pub state_ns: Option<u64>,
+    /// The message is sent when this happens, instead.
+    pub state_event: Option<(StateEvent, Place)>,
     /// Functions that are not executed, in all programs.
     pub replace: Vec<ReplacedFunction>,
+}
+
+/// What has happened when the message is sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StateEvent {
+    /// The server has received so many messages.
+    Message(u32),
+    /// A host has made a mark of this name.
+    Mark(String),
 }
 
 /// A function that is not executed: a call returns any number of a range.

@@ -7,7 +7,7 @@ use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StartTime, Static
 use crate::message_fields;
 use crate::model::{
     Accept, Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, PeerListen,
-    PeerSetup, Process, Scenario, Stdin, Trojans,
+    PeerSetup, Process, Scenario, StateEvent, Stdin, Trojans,
 };
 use crate::options::OptionSetting;
 use crate::units::show_ns;
@@ -99,12 +99,25 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
     if let Some(number) = trojans.number {
         let _ = writeln!(out, "  only message {number} of a client counts");
     }
-    if trojans.ever {
-        out.push_str("  what clients send at any time counts\n");
-    }
+    let is_later = trojans.state_ns.is_some() || trojans.state_event.is_some();
+    out.push_str(match (trojans.ever || is_later, trojans.number) {
+        (true, _) => "  what clients send at any time counts\n",
+        (false, Some(_)) => "",
+        (false, None) => "  what clients send before they hear from the server counts\n",
+    });
     if let Some(at_ns) = trojans.state_ns {
         let _ = writeln!(out, "  the message is sent at {}", show_ns(at_ns));
     }
+    let _ = match &trojans.state_event {
+        Some((StateEvent::Message(number), _)) => writeln!(
+            out,
+            "  the message is sent when the server has received message {number}"
+        ),
+        Some((StateEvent::Mark(name), _)) => {
+            writeln!(out, "  the message is sent when a host has marked {name:?}")
+        }
+        None => Ok(()),
+    };
 }
 
 fn about_all(scenario: &Scenario, out: &mut String) {

@@ -4,16 +4,19 @@ use everett_net::HostIndex;
 
 use crate::message_fields as fields;
 use crate::model::{
-    Accept, FieldCount, FieldStart, HostSetup, MessageField, ReplacedFunction, StructFields,
-    Trojans,
+    Accept, FieldCount, FieldStart, HostSetup, MessageField, ReplacedFunction, StateEvent,
+    StructFields, Trojans,
 };
 use crate::reader::{Table, ValueReader, bounds, needed, unknown, wrong};
-use crate::source::Diagnostics;
+use crate::source::{Diagnostics, Place};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
 
 /// Longest message that is analysed.
 const MOST_LENGTH: u32 = 4096;
+
+/// When the message is sent: at a time, or when something happens.
+type StateMoment = (Option<u64>, Option<(StateEvent, Place)>);
 
 /// The context of the table.
 struct Reader<'r> {
@@ -93,8 +96,9 @@ impl Reader<'_> {
         });
         let (accept, reject) = (table.get("accept"), table.get("reject"));
         let accept = self.accept(accept, reject, diagnostics);
-        let state_ns = table.get("state");
-        let state_ns = state_ns.and_then(|node| self.state(node, diagnostics));
+        let state = table.get("state");
+        let state = state.and_then(|node| self.state(node, diagnostics));
+        let (state_ns, state_event) = state.unwrap_or_default();
         let replace = table.get("replace");
         let replace = replace.map_or_else(Vec::new, |node| self.replace(node, diagnostics));
         let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
@@ -123,6 +127,7 @@ impl Reader<'_> {
             accept: accept?,
             ever: ever?,
             state_ns,
+            state_event,
             replace,
         })
     }
@@ -229,21 +234,37 @@ impl Reader<'_> {
         Some((least, most))
     }
 
-    fn state(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u64> {
+    fn state(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<StateMoment> {
+        const WANTED: &str = "at = \"2s\", message = 1, or mark = \"NAME\"";
         let TomlValue::Table(_) = &node.value else {
-            wrong(
-                node,
-                "a table such as { at = \"2s\" }",
-                &node.value,
-                diagnostics,
-            );
+            let wanted = format!("a table with {WANTED}");
+            wrong(node, &wanted, &node.value, diagnostics);
             return None;
         };
         let mut table = Table::new("trojans.state".to_owned(), node.span, node, diagnostics)?;
-        let at = table.get("at");
-        let at = at.and_then(|node| self.values.duration_ns(node, diagnostics));
+        let (at, message) = (table.get("at"), table.get("message"));
+        let mark = table.get("mark");
         table.finish(diagnostics);
-        at
+        let event = match (at, message, mark) {
+            (Some(at), None, None) => {
+                return Some((self.values.duration_ns(at, diagnostics), None));
+            }
+            (None, Some(message), None) => {
+                let number = self.values.small(message, diagnostics)?;
+                if number == 0 {
+                    let help = "messages are counted from 1";
+                    diagnostics.help(message.span, "there is no message 0".to_owned(), help);
+                }
+                StateEvent::Message(number)
+            }
+            (None, None, Some(mark)) => StateEvent::Mark(self.values.text(mark, diagnostics)?),
+            _ => {
+                let help = format!("write one of: {WANTED}");
+                diagnostics.help(node.span, "a state says one thing", help);
+                return None;
+            }
+        };
+        Some((None, Some((event, diagnostics.place(node.span)))))
     }
 
     fn accept(

@@ -1,9 +1,9 @@
 /* Sends one message to a server: stands for a client in the search for Trojan messages (everett trojans).
  *
  * sender idle
- * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close DELAY-NS GREETING
+ * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close TIME-NS GREETING
  *
- * The message is an input, so it stands for all messages. An answer is a finding: no client could have got it.
+ * The message is an input, so it stands for all messages. It is sent when the monotonic clock shows TIME-NS. An answer is a finding: no client could have got it.
  * GREETING bytes come from the server before it is sent anything; they are no answer. */
 #include <arpa/inet.h>
 #include <everett.h>
@@ -34,11 +34,11 @@ int main(int argc, char **argv) {
   if (argc < 9) return 0;
   int is_stream = !strcmp(argv[1], "tcp");
   size_t length = (size_t)atoi(argv[4]);
-  long long delay = atoll(argv[7]);
+  long long at = atoll(argv[7]);
   if (length > sizeof message) return 3;
-  if (delay > 0) {
-    struct timespec time = {delay / 1000000000, delay % 1000000000};
-    nanosleep(&time, 0);
+  if (at > 0) {
+    struct timespec time = {at / 1000000000, at % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, 0);
   }
   if (length > 0) everett_make_symbolic(message, length, "message");
   int fd = open_socket(is_stream, argv[2], argv[3], argv[5]);

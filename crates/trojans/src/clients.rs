@@ -6,8 +6,9 @@ use everett_expr::ExprId;
 use everett_linux::{Ending, Packet, PacketKind};
 use everett_net::HostIndex;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use crate::pin::Pin;
 use crate::predicate::Encoded;
 
 /// Which messages are kept.
@@ -31,6 +32,14 @@ pub struct ClientOptions {
     pub most_repeats: usize,
 }
 
+/// What a client writes to a connection without waiting.
+struct Burst {
+    /// How often it has waited before, after it had sent something.
+    waits: usize,
+    from: SocketAddr,
+    packets: Vec<Packet>,
+}
+
 /// What was heard of a client.
 pub struct Clients {
     options: ClientOptions,
@@ -48,6 +57,8 @@ pub struct Clients {
     pub greeting: usize,
     /// A path was cut off because it sends the same again and again.
     pub is_cut: bool,
+    /// States in which none of these is possible are pruned, if there are any.
+    pins: Vec<Pin>,
 }
 
 impl Clients {
@@ -62,6 +73,22 @@ impl Clients {
             closes: false,
             greeting: 0,
             is_cut: false,
+            pins: Vec::new(),
+        }
+    }
+
+    /// Listens only to states in which one of these conditions is possible.
+    pub fn pinned_to(self, pins: Vec<Pin>) -> Clients {
+        Clients { pins, ..self }
+    }
+
+    /// Prunes a state that is of no interest.
+    fn consider(&self, view: &mut StateView<'_, '_>) -> Keep {
+        let mut pins = self.pins.iter();
+        let is_free = self.pins.is_empty() || !self.is_client(view);
+        match is_free || pins.any(|pin| pin.is_possible(view)) {
+            true => Keep::Yes,
+            false => Keep::Prune,
         }
     }
 
@@ -118,32 +145,82 @@ impl Clients {
             self.is_cut = true;
             return Keep::Prune;
         }
-        match self.options.ever || self.options.number.is_some() {
+        match self.counts_later() {
             true => Keep::Yes,
             false => Keep::Lose,
         }
     }
 
-    /// What a client has written when it waits, or ends the stream, is a message.
-    fn burst(&mut self, view: &mut StateView<'_, '_>) -> bool {
-        let sent: Vec<Packet> = view
-            .sent()
-            .filter(|packet| self.is_to_server(packet))
-            .cloned()
-            .collect();
-        let Some(first) = sent.first() else {
-            return false;
-        };
-        let mut bytes = Vec::new();
-        for packet in &sent {
-            bytes.extend(Self::bytes(view, packet));
+    /// What a client writes to a connection between two waits, in the order in which it begins.
+    fn bursts(&self, view: &StateView<'_, '_>) -> Vec<Burst> {
+        let mut all: Vec<Burst> = Vec::new();
+        for (at, packet) in view.sent().enumerate() {
+            if !self.is_to_server(packet) {
+                continue;
+            }
+            let waits = view.waits().partition_point(|sent| *sent <= at);
+            let is_of = |burst: &&mut Burst| (burst.waits, burst.from) == (waits, packet.from);
+            match all.iter_mut().find(is_of) {
+                Some(burst) => burst.packets.push(packet.clone()),
+                None => all.push(Burst {
+                    waits,
+                    from: packet.from,
+                    packets: vec![packet.clone()],
+                }),
+            }
         }
-        self.keep(view, &bytes, first);
-        true
+        all
     }
 
-    /// What a server sends over a stream is a greeting: what clients write is lost here.
+    /// What a client has written when it waits or ends is a message, to each of its connections; or
+    /// to this one, if it ends the stream.
+    fn ends_bursts(&mut self, view: &mut StateView<'_, '_>, from: Option<SocketAddr>) -> Keep {
+        let (bursts, waits) = (self.bursts(view), view.waits().len());
+        let mut all: Vec<Vec<ExprId>> = Vec::new();
+        let mut keep = Keep::Yes;
+        for (burst, number) in bursts.iter().zip(1..) {
+            let packets = burst.packets.iter();
+            let bytes: Vec<ExprId> = packets
+                .flat_map(|packet| Self::bytes(view, packet))
+                .collect();
+            let repeats = all.iter().filter(|before| **before == bytes).count();
+            all.push(bytes);
+            if burst.waits != waits || from.is_some_and(|from| from != burst.from) {
+                continue;
+            }
+            let wanted = self.options.number;
+            if wanted.is_none_or(|wanted| wanted == number) {
+                self.keep(view, &all[all.len() - 1], &burst.packets[0]);
+                self.closes |= from.is_some() && (wanted.is_some() || number == 1);
+            }
+            if !self.counts_later() || wanted.is_some_and(|wanted| number >= wanted) {
+                keep = Keep::Prune;
+            } else if repeats >= self.options.most_repeats {
+                self.is_cut = true;
+                keep = Keep::Prune;
+            }
+        }
+        keep
+    }
+
+    /// What a client sends after it has heard from the server counts, too.
+    fn counts_later(&self) -> bool {
+        self.options.ever || self.options.number.is_some()
+    }
+
+    /// What a server sends over a stream is a greeting, unless it answers what a client has written
+    /// or the end of a stream in which nothing was.
     fn note_greeting(&mut self, view: &StateView<'_, '_>, packet: &Packet) {
+        let is_end =
+            |other: &Packet| other.from == packet.to && matches!(other.kind, PacketKind::Fin);
+        let is_sent =
+            |other: &Packet| other.from == packet.to && matches!(other.kind, PacketKind::Data(_));
+        if view
+            .delivered()
+            .any(|other| is_end(other) || is_sent(other))
+        {
+            return;
+        }
         let is_greeting = |other: &&Packet| {
             other.from.port() == self.options.port
                 && other.to == packet.to
@@ -165,6 +242,14 @@ impl Listener for Clients {
 
     fn tick(&mut self, _explorer: &Explorer<'_>) {}
 
+    fn forked(&mut self, child: &mut StateView<'_, '_>) -> Keep {
+        self.consider(child)
+    }
+
+    fn narrowed(&mut self, state: &mut StateView<'_, '_>) -> Keep {
+        self.consider(state)
+    }
+
     fn keeps_sent(&self) -> bool {
         true
     }
@@ -182,21 +267,16 @@ impl Listener for Clients {
             return Keep::Yes;
         }
         match packet.kind {
-            PacketKind::Fin => {
-                if self.burst(sender) {
-                    self.closes = true;
-                    return Keep::Prune;
-                }
-                Keep::Yes
-            }
+            PacketKind::Fin => self.ends_bursts(sender, Some(packet.from)),
+            PacketKind::Data(_) if self.counts_later() => Keep::Yes,
             PacketKind::Data(_) => Keep::Lose,
             _ => self.datagram(sender, packet),
         }
     }
 
     fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
-        match self.is_client(state) && self.burst(state) {
-            true => Keep::Prune,
+        match self.is_client(state) {
+            true => self.ends_bursts(state, None),
             false => Keep::Yes,
         }
     }
@@ -205,8 +285,7 @@ impl Listener for Clients {
         let is_answer = self.is_client(receiver)
             && packet.from.port() == self.options.port
             && packet.payload().is_some();
-        let later = self.options.ever || self.options.number.is_some();
-        match is_answer && !later && !self.options.is_stream {
+        match is_answer && !self.counts_later() && !self.options.is_stream {
             // From here on the server is in another state.
             true => Keep::Prune,
             false => Keep::Yes,
@@ -215,7 +294,7 @@ impl Listener for Clients {
 
     fn ended(&mut self, state: &mut StateView<'_, '_>, _ending: &Ending) {
         if self.options.is_stream && self.is_client(state) {
-            self.burst(state);
+            self.ends_bursts(state, None);
         }
     }
 }

@@ -18,7 +18,9 @@ mod domain;
 mod eliminate;
 mod formula;
 mod layout;
+mod moments;
 mod pattern;
+mod pin;
 mod predicate;
 mod search;
 mod server;
@@ -28,7 +30,9 @@ pub use clients::{ClientOptions, Clients};
 pub use eliminate::eliminate;
 pub use formula::{Formula, Open};
 pub use layout::{Count, Field, Layout, Placed, Shape, Start, unmasked as unmasked_parts};
+pub use moments::{Moments, Point};
 pub use pattern::{Pattern, PatternError};
+pub use pin::Pin;
 pub use predicate::{Encoded, Message, StoredPath, unmasked};
 pub use search::{
     Answer, Found, How, Kept, Missing, Negation, Produced, Search, SearchError, SearchOptions,

@@ -32,6 +32,13 @@ impl Encoded {
         }
     }
 
+    /// Its bytes, over inputs as the client names them.
+    pub(crate) fn terms(&self, arena: &mut Arena) -> Result<Vec<ExprId>, DecodeError> {
+        let mut terms = codec::decode(arena, &self.terms)?;
+        terms.truncate(self.length as usize);
+        Ok(terms)
+    }
+
     /// Decodes it. Its inputs get names of their own, so that no other
     /// predicate and no server shares them.
     pub(crate) fn decode(

@@ -639,6 +639,17 @@ impl Search {
         }
     }
 
+    /// Whether two paths take the same messages; `false` if that is not known.
+    pub fn take_the_same(&mut self, one: &[ExprId], other: &[ExprId]) -> bool {
+        let (one, other) = (self.arena.all(one), self.arena.all(other));
+        [(one, other), (other, one)]
+            .into_iter()
+            .all(|(one, other)| {
+                let not_other = self.arena.not(other);
+                self.solve(&[one, not_other]) == Verdict::Unsat
+            })
+    }
+
     fn equal(&mut self, bytes: &[u8], places: &[usize]) -> Vec<ExprId> {
         let mut conditions = Vec::new();
         for at in places {

@@ -336,11 +336,11 @@ impl Listener for Server<'_> {
         if !self.has_message(state) {
             return Keep::Yes;
         }
-        if state.is_exposed(MARKS, REJECT) {
+        if state.has_just_exposed(MARKS, REJECT) {
             self.rejecting += 1;
             return Keep::Prune;
         }
-        if self.options.accept == AcceptRule::Marks && state.is_exposed(MARKS, ACCEPT) {
+        if self.options.accept == AcceptRule::Marks && state.has_just_exposed(MARKS, ACCEPT) {
             self.accept(state, Why::Mark, None);
             return Keep::Prune;
         }

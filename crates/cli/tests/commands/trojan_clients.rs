@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const HEAD: &str = r#"
+pub(crate) const HEAD: &str = r#"
 #include <arpa/inet.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static int open_socket(int kind, const char *address) {
 
 /// A server over UDP that accepts where this holds of the message `m`, its
 /// size `n` and its sender `from`.
-fn udp_server(accepts: &str) -> String {
+pub(crate) fn udp_server(accepts: &str) -> String {
     format!(
         "{HEAD}int main(void) {{
   int fd = open_socket(SOCK_DGRAM, \"0.0.0.0\");
@@ -46,7 +46,7 @@ fn udp_server(accepts: &str) -> String {
 }
 
 /// A client over UDP that makes a message `m` of `n` bytes from its input `x` so.
-fn udp_client(makes: &str) -> String {
+pub(crate) fn udp_client(makes: &str) -> String {
     format!(
         "{HEAD}int main(int argc, char **argv) {{
   unsigned char x, buffer[16], *m = buffer; size_t n = 0;
@@ -61,10 +61,10 @@ fn udp_client(makes: &str) -> String {
 }
 
 const TABLE: &str = "[trojans]\nserver = \"server\"\nport = 7000\n";
-const CLIENT: &str =
+pub(crate) const CLIENT: &str =
     "[host.client]\nprogram = \"./client\"\nstdin = { symbolic = 1 }\nstart = \"blocked\"\n";
 
-fn world(test: &str, server: &str, client: &str, hosts: &str, table: &str) -> PathBuf {
+pub(crate) fn world(test: &str, server: &str, client: &str, hosts: &str, table: &str) -> PathBuf {
     let folder = folder(&format!("trojan_clients_{test}"));
     build(&folder, "server", server, &["-O1"]);
     build(&folder, "client", client, &["-O1"]);
@@ -73,7 +73,7 @@ fn world(test: &str, server: &str, client: &str, hosts: &str, table: &str) -> Pa
     folder
 }
 
-fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
+pub(crate) fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
     let out = folder.join("out");
     let _ = fs::remove_dir_all(&out);
     let mut command = everett(folder);
@@ -82,14 +82,14 @@ fn analysed(folder: &Path, args: &[&str], code: i32) -> Value {
     summary(&out)
 }
 
-fn contains(folder: &Path, message: &str, word: &str, code: i32) {
+pub(crate) fn contains(folder: &Path, message: &str, word: &str, code: i32) {
     let mut command = everett(folder);
     let command = command.args(["trojans", "--contains", message, "out"]);
     let said = expect(command, code);
     assert_eq!(text(&said).trim(), word, "{message}");
 }
 
-fn trojans(summary: &Value) -> &Vec<Value> {
+pub(crate) fn trojans(summary: &Value) -> &Vec<Value> {
     summary["trojans"].as_array().expect("classes")
 }
 
@@ -314,7 +314,7 @@ fn a_hint_that_is_not_sufficient_says_so_and_places_are_the_users() {
     }
 }
 
-const CLIENTS: &str = "clients = [\"client\"]\n";
+pub(crate) const CLIENTS: &str = "clients = [\"client\"]\n";
 
 /// What a client does not choose and has one value is found by exploring it with another one.
 #[test]
@@ -396,4 +396,64 @@ fn classes_are_refuted_by_what_clients_send_beyond_their_limits() {
     assert_eq!(trojans(&summary)[0]["certain"], true, "{summary:#}");
     contains(&folder, "28", "yes", 0);
     contains(&folder, "27", "no", 1);
+}
+
+/// The classes of clients with the same program are the same, from whomever of them the message
+/// comes, and each of them starts although the others do nothing.
+#[test]
+fn several_clients_that_wait_for_the_server_are_all_explored() {
+    let server = udp_server("n == 2 && m[0] < 9 && (m[1] ^ m[0] ^ (m[1] << 1)) != 3");
+    let client = udp_client("if (x > 4) return 1; m[0] = x; m[1] = 0; n = 2;");
+    let hosts = CLIENT.to_owned() + "count = 3\n";
+    let table = format!("{CLIENTS}length = 2\n");
+    let folder = world("blocked", &server, &client, &hosts, &table);
+    let summary = analysed(&folder, &["--native-runs", "0"], 1);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    assert_eq!(trojans(&summary).len(), 1, "{summary:#}");
+    let senders = serde_json::json!(["client0", "client1", "client2"]);
+    assert_eq!(trojans(&summary)[0]["senders"], senders);
+}
+
+/// A client that was cut off is explored with the inputs that give messages of a class. Exploring it
+/// further takes many times as much: each byte of its message has four cases.
+#[test]
+fn classes_are_refuted_by_clients_with_pinned_inputs() {
+    let server = udp_server("n == 8 && !memcmp(m, \"SHUT(2))\", 8)");
+    let client = format!(
+        "{HEAD}int main(void) {{
+  unsigned char m[8];
+  if (read(0, m, 8) != 8) return 1;
+  for (int i = 0; i < 8; i++) {{
+    volatile unsigned char c = m[i];
+    if (c >= 'a' && c <= 'z') m[i] = c; else if (c >= 'A' && c <= 'Z') m[i] = c;
+    else if (c >= '0' && c <= '9') m[i] = c; else if (c == '(' || c == ')') m[i] = c; else m[i] = '.';
+  }}
+  int fd = open_socket(SOCK_DGRAM, \"10.0.0.1\");
+  send(fd, m, 8, 0);
+  recv(fd, m, 1, 0);
+  return 0;
+}}"
+    );
+    let hosts = CLIENT.replace("symbolic = 1", "symbolic = 8");
+    let table = format!("{CLIENTS}length = 8\n[limits]\nforks = 200\n");
+    let folder = world("pinned", &server, &client, &hosts, &table);
+    let summary = analysed(&folder, &["--no-confirm", "--refute", "1"], 0);
+    assert!(
+        summary["clients"][0]["pinned"].as_u64() > Some(0),
+        "{summary:#}"
+    );
+    assert_eq!(summary["clients"][0]["cut_off"], "max-forks");
+    // Whatever else clients send, there is no class that it could refute.
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    contains(&folder, "5348555428322929", "no", 1);
+    // One that no client sends stays, and is not certain.
+    build(
+        &folder,
+        "server",
+        &udp_server("n == 8 && !memcmp(m, \"SHUT+2))\", 8)"),
+        &["-O1"],
+    );
+    let summary = analysed(&folder, &["--no-confirm", "--refute", "1"], 1);
+    assert_eq!(trojans(&summary)[0]["certain"], false, "{summary:#}");
+    contains(&folder, "534855542b322929", "undecided", 4);
 }

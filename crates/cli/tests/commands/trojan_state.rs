@@ -246,3 +246,119 @@ fn a_negation_value_by_value_misses_even_numbers() {
     let (certain, how) = (&class["certain"], &class["how"]);
     assert_eq!((certain, how), (&false.into(), &"approximate".into()));
 }
+
+/// A server that accepts, besides what its client sends, the number of messages that it has received.
+fn counting(test: &str, start: &str) -> PathBuf {
+    let folder = folder(&format!("trojan_state_{test}"));
+    let server = format!(
+        "#include <everett.h>\n{HEAD}int main(void) {{
+  int fd = open_socket(\"0.0.0.0\"), count = 0;
+  for (;;) {{
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m;
+    if (recvfrom(fd, &m, 1, 0, (struct sockaddr *)&from, &size) != 1) continue;
+    int is_known = m >= 'a' && m <= 'c';
+    if (is_known && ++count == 3) everett_mark_state(\"all\");
+    if (is_known || m == '0' + count) sendto(fd, &m, 1, 0, (struct sockaddr *)&from, size);
+  }}
+}}"
+    );
+    let client = format!(
+        "{HEAD}int main(int argc, char **argv) {{
+  int fd = open_socket(\"10.0.0.1\");
+  unsigned char m, answer;
+  for (m = 'a'; m <= 'c'; m++) {{
+    if (m == 'b') sleep(argv[1][0] == 's' ? 2 : 1);
+    send(fd, &m, 1, 0);
+    recv(fd, &answer, 1, 0);
+  }}
+  return 0;
+}}"
+    );
+    build(&folder, "server", &server, &["-O1"]);
+    build(&folder, "client", &client, &["-O1"]);
+    let scenario = format!(
+        "[host.server]\nprogram = \"./server\"\n[host.client]\nprogram = \"./client\"\n\
+         args = [{{ symbolic = 1 }}]\nstart = \"{start}\"\n[trojans]\nserver = \"server\"\n\
+         clients = [\"client\"]\nport = 7000\nlength = 1\n"
+    );
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    folder
+}
+
+#[test]
+fn a_state_is_that_after_a_message_or_a_mark() {
+    let folder = counting("events", "0s");
+    for (state, digit) in [("message = 1", "31"), ("at = \"500ms\"", "31")] {
+        let set = format!("trojans.state={{ {state} }}");
+        let args = ["--native-runs", "0", "--set", &set, "scenario.toml"];
+        let summary = analysed(&folder, &args, 1);
+        let found = trojans(&summary);
+        let found: Vec<_> = found
+            .iter()
+            .map(|class| (&class["example"], &class["confirmed"]))
+            .collect();
+        assert!(
+            found.iter().all(|(example, _)| **example == digit),
+            "{state}: {found:?}"
+        );
+        assert!(
+            found
+                .iter()
+                .all(|(_, confirmed)| **confirmed == "confirmed"),
+            "{found:?}"
+        );
+        assert_eq!(summary["complete"], true);
+    }
+    // Some clients wait longer than others before they go on.
+    for state in ["message = 2", "mark = \"all\""] {
+        let set = format!("trojans.state={{ {state} }}");
+        let set = ["--set", &set];
+        let mut command = everett(&folder);
+        let command = command.args(["trojans", "--out", "differs", "scenario.toml"]);
+        let said = text(&expect(command.args(set), 2));
+        assert!(said.contains("at different times"), "{said}");
+        let fixed = ["--set", "host.client.args=[\"s\"]", "--native-runs", "0"];
+        let args = [&fixed[..], &set, &["scenario.toml"]].concat();
+        let summary = analysed(&folder, &args, 1);
+        let digit = if state.starts_with("mark") {
+            "33"
+        } else {
+            "32"
+        };
+        assert_eq!(trojans(&summary)[0]["example"], digit, "{summary:#}");
+    }
+    for (state, said) in [
+        (
+            "message = 7",
+            "it never happens that the server has received message 7",
+        ),
+        (
+            "mark = \"none\"",
+            "it never happens that a host has marked \"none\"",
+        ),
+        ("message = 0", "there is no message 0"),
+        ("message = 1, mark = \"all\"", "a state says one thing"),
+        ("", "a state says one thing"),
+    ] {
+        let set = format!("trojans.state={{ {state} }}");
+        let mut command = everett(&folder);
+        command.args(["trojans", "--out", "wrong", "--set", &set, "scenario.toml"]);
+        let output = text(&expect(&mut command, 2));
+        assert!(output.contains(said), "{state}: {output}");
+    }
+}
+
+/// The time of a state is one of the world, whenever the client starts.
+#[test]
+fn the_time_of_a_state_does_not_depend_on_the_start_of_the_client() {
+    let folder = counting("late", "1s");
+    // The client sends its second message at 2 s or 3 s.
+    let state = "trojans.state={ at = \"1500ms\" }";
+    let args = ["--native-runs", "0", "--set", state, "scenario.toml"];
+    let summary = analysed(&folder, &args, 1);
+    let found = trojans(&summary);
+    assert!(
+        found.iter().all(|class| class["example"] == "31"),
+        "{summary:#}"
+    );
+}

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::config::{ExplorerConfig, WorldHost};
+use crate::config::{ExplorerConfig, Limits, WorldHost};
 use crate::distance::Distances;
 use crate::error::ExplorerError;
 use crate::finding::{Finding, FindingIndex, PathEnd, SavedFiles, Unsupported, WorldFinding};
@@ -439,8 +439,15 @@ impl<'a> Explorer<'a> {
         self.note_limit(limit);
     }
 
-    /// Returns why a search with an empty frontier stopped: at the limit of virtual time, or
-    /// finished.
+    /// Sets other limits. A search that has stopped at its limit on paths or forks can go on: what
+    /// it had left is still pending.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
+        let goes_on = |limit: &&str| !["max-paths", "max-forks"].contains(limit);
+        self.limits_hit.retain(goes_on);
+    }
+
+    /// Why a search with an empty frontier stops.
     pub fn stopped_by_virtual_time(&self) -> Stopped {
         match self.limits_hit.contains(&VIRTUAL_TIME) {
             true => Stopped::Limit(VIRTUAL_TIME),

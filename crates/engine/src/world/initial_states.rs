@@ -1,7 +1,7 @@
 //! The initial states of worlds: one state per host, for each combination of outcomes of the faults
 //! that are decided once per world, such as partitions.
 
-use everett_net::FaultIndex;
+use everett_net::{FaultIndex, StartTime};
 use everett_sim::{Plan, SimHost, Start, decide_world_faults, world_fault_site};
 
 use super::jobs::weight_of_rest;
@@ -131,7 +131,13 @@ impl Explorer<'_> {
     ) -> State {
         let told = self.host(host);
         path.owner = Some(told.name.as_str().into());
-        let start = Start::new(told.start);
+        let mut start = Start::new(told.start);
+        for (at, other) in (0..).zip(&self.config.hosts) {
+            if other.start == StartTime::At(u64::MAX) {
+                // A host that never starts keeps no other one waiting.
+                start.notify(HostIndex(at), true, 0);
+            }
+        }
         let times = self.world.network.faults.times(host);
         let sim = SimHost::new(start, times, told.sets_itself_up());
         let mut sim = sim.with_peer(told.peer.as_ref());
@@ -147,6 +153,7 @@ impl Explorer<'_> {
             history: HistoryDigest::default().then(&host.index()).then(&world),
             received: ReceivedLog::default(),
             sent: Default::default(),
+            waits: Vec::new(),
         }));
         state
     }

@@ -272,9 +272,9 @@ impl Explorer<'_> {
         }
     }
 
-    /// Notifies a listener that a state is blocked, if it wants that. Returns `false` if the state
-    /// is pruned.
-    fn tell_wait(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) -> bool {
+    /// Notifies a listener that a state is blocked, if it wants that. Returns
+    /// `false` if the state is pruned.
+    fn tell_wait(&mut self, id: StateId, state: &mut State, listener: &mut dyn Listener) -> bool {
         let waits = matches!(state.sim().run_state, RunState::Waiting(_))
             && state.host.as_ref().is_some_and(Host::awaits_others);
         // Packets that the host sent before it blocked come first.
@@ -288,6 +288,7 @@ impl Explorer<'_> {
             self.prune_worlds_with(id);
             return false;
         }
+        state.net_mut().note_wait();
         true
     }
 

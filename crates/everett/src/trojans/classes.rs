@@ -3,7 +3,10 @@
 
 use everett_engine::{SourceFrame, principal};
 use everett_report::counted;
-use everett_trojans::{Answer, Count, How, Layout, Missing, Placed, Search, Why, unmasked_parts};
+use everett_trojans::{
+    Answer, Count, Field, How, Layout, Missing, Placed, Search, Why, unmasked_parts,
+};
+use std::cmp::Ordering;
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
@@ -78,7 +81,11 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
             return false;
         }
         let theirs = terms(search, other);
-        theirs == own || (one.answer == two.answer && search.text(&theirs) == text)
+        let is_other_sender = other.senders != class.senders;
+        theirs == own
+            || (one.answer == two.answer && search.text(&theirs) == text)
+            // Terms may have another form in another exploration.
+            || (is_other_sender && search.take_the_same(&theirs, &own))
     });
     let Some(same) = same else {
         classes.push(class);
@@ -300,33 +307,54 @@ fn without(
     })
 }
 
-/// The group of a message: a length that is not that of its string, or the fields in which it
-/// differs from what clients send.
+/// The group of a message: a length that does not fit its string as it does in what clients send, or
+/// the fields in which it differs from that.
 fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
-    let length = message.len();
-    let placed = layout.place(message);
+    let usual = nearest.map(|nearest| unhex(&nearest.message));
     for of in layout.fields.iter().filter(|of| of.repeat.is_none()) {
-        let says = |field: &&Placed<'_>| {
-            field.field.length_of.as_ref() == Some(&of.name)
-                || (of.size == Count::Said(field.name.clone()) && of.fields.is_empty())
-        };
-        let Some(field) = placed.iter().find(says) else {
+        let Some((field, excess)) = excess(layout, of, message) else {
             continue;
         };
-        // A field without bytes has no place.
-        let range = placed.iter().find(|placed| placed.name == of.name);
-        let string = range.map_or(&[][..], |of| &message[of.range.clone()]);
-        let end = string.iter().position(|byte| *byte == 0);
-        let real = end.filter(|_| of.is_string).unwrap_or(string.len()) as u64;
-        if field.number(message).is_some_and(|said| said > real) {
-            return format!("{} > length of {}", field.name, of.name);
+        let usual = usual
+            .as_ref()
+            .and_then(|usual| self::excess(layout, of, usual));
+        // A length may count the NUL or a header, too.
+        let usual = usual.map_or(excess.min(0), |(_, usual)| usual);
+        match excess.cmp(&usual) {
+            Ordering::Greater => return format!("{field} > length of {}", of.name),
+            Ordering::Less if excess < 0 => return format!("{field} < length of {}", of.name),
+            _ => {}
         }
     }
     match nearest {
         Some(_) if !alone.is_empty() => parts(layout, alone).join(" or "),
         Some(nearest) => parts(layout, &nearest.differs).join(", "),
-        None => format!("no client sends {}", counted(length, "byte")),
+        None => format!("no client sends {}", counted(message.len(), "byte")),
     }
+}
+
+/// The field that says the length of another one, and by how much it says more than that has.
+fn excess(layout: &Layout, of: &Field, message: &[u8]) -> Option<(String, i128)> {
+    let placed = layout.place(message);
+    let says = |field: &&Placed<'_>| {
+        field.field.length_of.as_ref() == Some(&of.name)
+            || (of.size == Count::Said(field.name.clone()) && of.fields.is_empty())
+    };
+    let field = placed.iter().find(says)?;
+    // A field without bytes has no place.
+    let range = placed.iter().find(|placed| placed.name == of.name);
+    let string = range.map_or(&[][..], |of| &message[of.range.clone()]);
+    let end = string.iter().position(|byte| *byte == 0);
+    let real = end.filter(|_| of.is_string).unwrap_or(string.len());
+    let said = field.number(message)?;
+    Some((field.name.clone(), i128::from(said) - real as i128))
+}
+
+/// The bytes of hexadecimal digits.
+fn unhex(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.filter_map(byte).collect()
 }
 
 /// The names of parts of a message for a group: bytes of no field are one part, wherever they lie,

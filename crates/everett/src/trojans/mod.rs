@@ -4,27 +4,29 @@
 
 mod afterwards;
 mod classes;
+mod clients;
 mod confirm;
 mod environment;
+mod moment;
 mod native_clients;
+mod refute;
 mod stored;
 pub(crate) mod summary;
 mod text;
 
-use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped};
-use everett_linux::Argument;
+use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
+use everett_linux::{Argument, HostOptions};
 use everett_native::struct_members;
-use everett_net::{HostIndex, StartTime};
+use everett_net::HostIndex;
 use everett_scenario::{Accept, FieldCount, FieldStart, MessageField, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
-    AcceptRule, Accepted, ClientOptions, Clients, Count, Encoded, Field, Layout, Pattern, Search,
-    SearchError, SearchOptions, Server, ServerOptions, Start as FieldsStart, StoredPath,
+    AcceptRule, Accepted, Clients, Count, Encoded, Field, Layout, Pattern, Search, SearchError,
+    SearchOptions, Server, ServerOptions, Start as FieldsStart, StoredPath,
 };
 use everett_vm::Image;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
@@ -32,9 +34,9 @@ use crate::explore::prepare;
 use crate::replaced;
 use crate::scenario::load_scenario;
 use crate::session::Session;
-use crate::spec::{RunSpec, Sender};
+use crate::spec::{AcceptedBy, AcceptedRule, RunSpec, Sender};
 
-use environment::Environment;
+use clients::Sent;
 pub use stored::{Contains, contains};
 pub use summary::{
     ClientFigures, Contradiction, KeptFigures, LengthFigures, NativeRuns, Nearest, TrojanEntry,
@@ -52,8 +54,8 @@ pub struct TrojansSpec {
     pub no_confirm: bool,
     /// Forks for which the server is followed after it has accepted messages of a length.
     pub afterwards: u64,
-    /// How often clients that limits have cut off are explored again, with higher limits, as long as
-    /// there are classes that they may refute.
+    /// How often clients that limits have cut off are explored further, with higher limits, as long
+    /// as there are classes that they may refute.
     pub refute: u32,
     /// How often native clients are run with random inputs, all together.
     pub native_runs: u64,
@@ -63,10 +65,8 @@ pub struct TrojansSpec {
 /// A run takes about as long as the confirmation of a class.
 pub const NATIVE_RUNS: u64 = 50;
 
-/// How often clients are explored again, unless the caller says otherwise.
+/// How often clients are explored further, unless the caller says otherwise.
 pub const REFUTE: u32 = 3;
-/// Limits are so much higher each time.
-const RAISED_BY: u64 = 4;
 
 /// Forks for which the server is followed after it has accepted messages, unless the caller says
 /// otherwise. What it does with a request can be far more than what it does to accept it.
@@ -95,26 +95,12 @@ pub struct TrojansResult {
     pub summary: TrojansSummary,
 }
 
-/// A client may send the same message so often before it is cut off.
-const MOST_REPEATS: usize = 16;
 /// The port that the message comes from, unless all clients use one of their own.
 const SENDER_PORT: u16 = 40_961;
 /// The first port that clients get without asking for one.
 const FIRST_EPHEMERAL: u16 = 32_768;
 /// Where its length stands among the arguments of the sender.
 const LENGTH_ARGUMENT: usize = 4;
-
-/// What clients send.
-struct Sent {
-    predicates: Vec<Encoded>,
-    figures: Vec<ClientFigures>,
-    /// Where the unknown message comes from: each client.
-    origins: Vec<Origin>,
-    /// A limit that can be raised has cut a client off.
-    is_limited: bool,
-    /// A client has sent nothing so far.
-    is_silent: bool,
-}
 
 /// What the server accepts.
 struct Accepts {
@@ -200,13 +186,14 @@ pub fn trojans(
     replaced::check(&scenario)?;
     let mut spec = spec.clone();
     spec.run.replaces = !setup.replace.is_empty();
-    let analysis = Analysis {
+    let mut analysis = Analysis {
         spec: &spec,
         session,
         layout: layout(&setup),
         scenario,
         setup,
     };
+    analysis.resolve_state()?;
     analysis.run(observer)
 }
 
@@ -324,40 +311,6 @@ impl Analysis<'_> {
         })
     }
 
-    /// Compares what clients send with what the server accepts. Where limits have cut clients off,
-    /// classes may be refuted by what they send beyond: they are explored again, with higher
-    /// limits, until there is nothing to refute.
-    fn compared(&self, observer: &mut dyn Observer) -> Result<(Sent, Accepts)> {
-        let mut phases = TrojanPhases::default();
-        let mut round = 0;
-        loop {
-            let start = self.session.now();
-            observer.event(&Event::Phase("what clients send"));
-            let sent = self.clients(round)?;
-            let after_clients = self.session.now();
-            phases.clients += (after_clients - start).as_secs_f64();
-            if sent.is_silent {
-                round += 1;
-                continue;
-            }
-            observer.event(&Event::Phase("what the server accepts"));
-            let is_last = round >= self.spec.refute || !sent.is_limited;
-            let mut accepts = self.accepts(&sent, is_last, observer)?;
-            phases.afterwards += accepts.summary.phases.afterwards;
-            let both = (self.session.now() - after_clients).as_secs_f64();
-            phases.server += both - accepts.summary.phases.afterwards;
-            phases.found = std::mem::take(&mut accepts.summary.phases.found);
-            let summary = &mut accepts.summary;
-            let is_stopped = self.session.stop.load(Ordering::SeqCst);
-            let nothing = summary.trojans.is_empty() && summary.undecided.is_empty();
-            if is_last || is_stopped || nothing {
-                summary.phases = phases;
-                return Ok((sent, accepts));
-            }
-            round += 1;
-        }
-    }
-
     /// What the server accepts that was not sent. In the last round, classes are told as they are
     /// found, and the server is followed afterwards.
     fn accepts(&self, sent: &Sent, is_last: bool, observer: &mut dyn Observer) -> Result<Accepts> {
@@ -436,102 +389,16 @@ impl Analysis<'_> {
         Search::new(length, &self.layout, sent, solver.clone(), options).map_err(not_set_up)
     }
 
-    /// Explores each client, with the server but without the other clients.
-    fn clients(&self, round: u32) -> Result<Sent> {
-        let (mut config, images) = prepare(&self.spec.run, self.session)?;
-        let factor = RAISED_BY.saturating_pow(round);
-        raise(&mut config.limits, factor);
-        let mut sent = Sent {
-            predicates: Vec::new(),
-            figures: Vec::new(),
-            origins: Vec::new(),
-            is_limited: false,
-            is_silent: false,
-        };
-        for client in &self.setup.clients {
-            let usual = Environment::default();
-            let (listener, mut cut_off) = self.client(*client, usual, &config, &images)?;
-            let mut depends_on = Vec::new();
-            // Otherwise nothing is certain anyway.
-            if cut_off.is_none() {
-                match self.depends_on(*client, &listener.sent, &config, &images)? {
-                    Ok(names) => depends_on = names,
-                    Err(why) => cut_off = Some(format!("with another environment: {why}")),
-                }
-            }
-            sent.is_limited |= cut_off.as_deref().is_some_and(is_raisable);
-            sent.figures.push(ClientFigures {
-                name: self.name(*client),
-                raised: (factor > 1).then_some(factor),
-                messages: listener.messages,
-                predicates: listener.sent.len(),
-                explored: cut_off.is_none(),
-                cut_off,
-                depends_on,
-            });
-            sent.origins.push(Origin::of(*client, &listener));
-            sent.predicates.extend(listener.sent);
-        }
-        let mut silent = sent.figures.iter();
-        let silent = silent.find(|figures| figures.messages == 0);
-        sent.is_silent = silent.is_some();
-        let is_last = round >= self.spec.refute || !sent.is_limited;
-        if let Some(silent) = silent.filter(|_| is_last) {
-            bail!(
-                Usage,
-                "client {} never sends a message to port {} of {}: is its input symbolic, are protocol and port right?",
-                silent.name,
-                self.setup.port,
-                self.name(self.setup.server)
-            );
-        }
-        Ok(sent)
-    }
-
-    /// Explores one client. Also returns why it was not explored to its end, if it was not.
-    fn client(
-        &self,
-        client: HostIndex,
-        environment: Environment,
-        config: &ExplorerConfig,
-        images: &[Image],
-    ) -> Result<(Clients, Option<String>)> {
-        let mut config = quiet(config);
-        for other in self.setup.clients.iter().filter(|other| **other != client) {
-            // It never starts.
-            config.hosts[other.index()].start = StartTime::At(u64::MAX);
-        }
-        // What it draws, when it runs and what memory held before are no choices of ours: a client
-        // sends what it sends with any of them.
-        let host = &mut config.hosts[client.index()].config;
-        host.options.symbolic_draws = true;
-        environment.apply(host);
-        config.vm.symbolic_memory = !config.vm.check_uninitialised;
-        let mut listener = Clients::new(ClientOptions {
-            client,
-            name: self.name(client),
-            server: self.setup.server,
-            port: self.setup.port,
-            is_stream: self.setup.is_stream,
-            number: self.setup.number,
-            // In a later state of the server, clients have heard from it.
-            ever: self.setup.ever || self.setup.state_ns.is_some(),
-            most_repeats: MOST_REPEATS,
-        });
-        let mut explorer = Explorer::new(images, config, Start::Beginning)?;
-        let stopped = explorer.run(&self.session.stop, &mut listener);
-        let mut cut_off = incomplete(&explorer, stopped);
-        if listener.is_cut {
-            let why = format!("it sends the same message more than {MOST_REPEATS} times");
-            cut_off.get_or_insert(why);
-        }
-        Ok((listener, cut_off))
-    }
-
     /// The run in which the sender takes the place of a client.
     fn with_sender(&self, sent: &Origin) -> Result<RunSpec> {
         let notices = &self.session.notices;
         let program = everett_toolchain::sender(&|text| notices.tell(text))?;
+        // As a clock of the sender's host shows it.
+        let uptime_ns = HostOptions::default().uptime_ns;
+        let at_ns = self
+            .setup
+            .state_ns
+            .map(|at_ns| at_ns.saturating_add(uptime_ns));
         let words = [
             if self.setup.is_stream { "tcp" } else { "udp" },
             &sent.address.to_string(),
@@ -539,7 +406,7 @@ impl Analysis<'_> {
             &self.setup.least_length.to_string(),
             &sent.port.to_string(),
             if sent.closes { "close" } else { "open" },
-            &self.setup.state_ns.unwrap_or(0).to_string(),
+            &at_ns.unwrap_or(0).to_string(),
             &sent.greeting.to_string(),
         ]
         .map(str::to_owned);
@@ -554,10 +421,27 @@ impl Analysis<'_> {
                 args: words.to_vec(),
                 idle: others.collect(),
                 beside,
+                accepted: Some(self.accepted_by(sent.port)),
             }),
             out: None,
             ..self.spec.run.clone()
         })
+    }
+
+    /// When the native server has accepted the message.
+    fn accepted_by(&self, port: u16) -> AcceptedBy {
+        let rule = match self.setup.accept.clone() {
+            Accept::Reply => AcceptedRule::Answer,
+            Accept::ReplyMatches(pattern) => AcceptedRule::Matching(pattern),
+            Accept::ReplyOther(pattern) => AcceptedRule::Other(pattern),
+            Accept::Calls(calls) => AcceptedRule::Calls(calls),
+            Accept::Marks => AcceptedRule::Mark,
+        };
+        AcceptedBy {
+            server: self.name(self.setup.server),
+            port,
+            rule,
+        }
     }
 
     fn rule(&self) -> Result<AcceptRule> {
@@ -654,23 +538,6 @@ fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
         spill: None,
         ..config.clone()
     }
-}
-
-/// Raises the limits on the work of a search.
-fn raise(limits: &mut Limits, factor: u64) {
-    let counts = [&mut limits.max_paths, &mut limits.max_forks];
-    for count in counts.into_iter().flatten() {
-        *count = count.saturating_mul(factor);
-    }
-    if let Some(depth) = &mut limits.max_depth {
-        *depth = depth.saturating_mul(u32::try_from(factor).unwrap_or(u32::MAX));
-    }
-}
-
-/// Whether one of these limits has cut a search off.
-fn is_raisable(cut_off: &str) -> bool {
-    let names = ["max-paths", "max-forks", "max-depth"];
-    names.iter().any(|name| cut_off.ends_with(name))
 }
 
 /// Why a search did not explore everything, if it did not.

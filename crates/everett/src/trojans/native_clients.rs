@@ -3,11 +3,13 @@
 
 use everett_engine::{Trace, TraceInput};
 use everett_linux::{PacketKind, split_mix};
+use everett_native::{NativeEnd, WorldRun};
 use everett_net::HostIndex;
 use everett_sim::Message;
 use everett_solver::SolverConfig;
 use everett_trojans::{Answer, Encoded};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use super::classes::hex;
@@ -27,8 +29,7 @@ const MOST_SPEAKING: usize = 64;
 /// Different messages, each with a client that has sent it.
 type Sent = BTreeMap<Vec<u8>, HostIndex>;
 
-/// Runs all clients, and notes in the summary what contradicts it. Messages of streams have no ends
-/// that a native run shows, so clients of streams are not run.
+/// Runs all clients, and notes in the summary what contradicts it.
 pub(super) fn run(
     analysis: &Analysis<'_>,
     predicates: &[Encoded],
@@ -36,11 +37,6 @@ pub(super) fn run(
     summary: &mut TrojansSummary,
 ) -> Result<()> {
     if summary.trojans.is_empty() {
-        return Ok(());
-    }
-    if analysis.setup.is_stream {
-        let problem = "streams do not show where a message ends".to_owned();
-        summary.native_runs.problem = Some(problem);
         return Ok(());
     }
     let before = analysis.session.now();
@@ -91,6 +87,8 @@ fn run_client(
         context.max_virtual_ns = Some(most.min(MOST_NS));
     }
     let name = analysis.name(client);
+    let clients = world.hosts.iter_mut().filter(|host| host.name == name);
+    clients.for_each(|host| host.logs_waits = analysis.setup.is_stream);
     let (mut begun, none) = (BTreeMap::new(), BTreeMap::new());
     let mut speaking: Vec<Vec<TraceInput>> = Vec::new();
     for seed in 0..runs {
@@ -101,7 +99,10 @@ fn run_client(
         let is_free = seed % 2 == 0;
         let seen = run_begun(&world, seed, if is_free { &none } else { &begun })?;
         summary.native_runs.runs += 1;
-        let messages = messages(analysis, client, &seen.messages);
+        let messages = match analysis.setup.is_stream {
+            true => bursts(analysis, &name, &seen),
+            false => datagrams(analysis, client, &seen.messages),
+        };
         if let Some(run) = seen.hosts.get(&name) {
             let inputs: Vec<TraceInput> = run.trace.inputs.iter().cloned().collect();
             if !messages.is_empty() && speaking.len() < MOST_SPEAKING {
@@ -164,8 +165,54 @@ fn drawn(input: &TraceInput, seed: u64) -> TraceInput {
     }
 }
 
-/// The messages of a client that count.
-fn messages(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec<Vec<u8>> {
+/// The messages of a client of streams that count: what it has written to a connection when it waits
+/// for others or ends the stream.
+fn bursts(analysis: &Analysis<'_>, client: &str, seen: &WorldRun) -> Vec<Vec<u8>> {
+    let (setup, server) = (&analysis.setup, analysis.name(analysis.setup.server));
+    let waits = seen.waits.get(client).map_or(&[][..], |waits| waits);
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    // What it has written since it last waited.
+    let mut now: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
+    let mut end = |now: &mut Vec<(SocketAddr, Vec<u8>)>| {
+        all.extend(now.drain(..).map(|(_, bytes)| bytes));
+    };
+    let mut sent = 0;
+    let messages = seen.messages.iter();
+    for message in messages.filter(|message| message.from == client) {
+        if waits.contains(&sent) {
+            end(&mut now);
+        }
+        sent += 1;
+        let packet = message.packet.as_ref();
+        let mut packet = packet.filter(|_| message.to == server);
+        let Some(packet) = packet.take_if(|packet| packet.to.port() == setup.port) else {
+            continue;
+        };
+        let at = now.iter().position(|(from, _)| *from == packet.from);
+        match (&packet.kind, at) {
+            (PacketKind::Data(data), Some(at)) => now[at].1.extend(data.bytes()),
+            (PacketKind::Data(data), None) => now.push((packet.from, data.bytes().to_vec())),
+            (PacketKind::Fin, Some(at)) => end(&mut vec![now.remove(at)]),
+            _ => {}
+        }
+    }
+    let is_over = |end: &NativeEnd| matches!(end, NativeEnd::Exit(_) | NativeEnd::Signal { .. });
+    let has_ended = seen.hosts.get(client).is_some_and(|run| is_over(&run.end));
+    if has_ended || waits.last() == Some(&sent) {
+        end(&mut now);
+    }
+    let number = match setup.ever || setup.state_ns.is_some() {
+        true => setup.number,
+        // Later, the server is in another state.
+        false => setup.number.or(Some(1)),
+    };
+    let counted = (1..).zip(all);
+    let counted = counted.filter(|(at, _)| number.is_none_or(|number| number == *at));
+    counted.map(|(_, bytes)| bytes).collect()
+}
+
+/// The datagrams of a client that count.
+fn datagrams(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec<Vec<u8>> {
     let (client, server) = (analysis.name(client), analysis.name(analysis.setup.server));
     let setup = &analysis.setup;
     let answers = all.iter().filter(|message| {

@@ -18,10 +18,14 @@ pub struct ClientFigures {
     /// Why not, otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
-    /// It was explored again with limits so many times higher, because classes were found while
+    /// It was explored further with limits so many times higher, because classes were found while
     /// clients were cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raised: Option<u64>,
+    /// So many of the different messages were found only with its inputs pinned to what may give
+    /// messages of a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<usize>,
     /// Values that it does not choose, of which one each was tried, and
     /// which what it sends depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

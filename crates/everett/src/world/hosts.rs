@@ -120,6 +120,7 @@ pub(crate) fn native_hosts(
             expects: host.expects,
             begin: host.begin,
             peer: host.peer,
+            logs_waits: false,
         });
         modules = programs.modules;
     }

@@ -171,6 +171,7 @@ pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result
     let bytes = kernel.read_buffer(shown[1], shown[2])?;
     let name = (state, key);
     kernel.note_origin(&name, shown[1], shown[2]);
+    kernel.host.wire.shown.push(name.clone());
     Arc::make_mut(&mut kernel.host.exposed).insert(name, Arc::new(bytes));
     kernel.host.wire.mark_exposed();
     Ok(())
