@@ -16,6 +16,7 @@ use crate::domain::values_of;
 use crate::eliminate::eliminate;
 use crate::formula::Formula;
 use crate::layout::{Layout, Shape, masked, unmasked};
+use crate::path_input::PathInput;
 use crate::predicate::{Encoded, Message, StoredPath, pinned};
 
 /// How it is said that a client does not send a message.
@@ -637,6 +638,17 @@ impl Search {
             Verdict::Unsat => Ok(false),
             Verdict::Unknown(reason) => Err(reason),
         }
+    }
+
+    /// Inputs with which a path takes a message, other than the message; those that its condition
+    /// says something about.
+    pub fn inputs_with(&mut self, path: &[ExprId], bytes: &[u8]) -> Vec<PathInput> {
+        let mut conditions = self.equal(bytes, &(0..bytes.len()).collect::<Vec<_>>());
+        conditions.extend(path);
+        let Verdict::Sat(model) = self.solve(&conditions) else {
+            return Vec::new();
+        };
+        PathInput::of(&mut self.arena, &model, path, self.message)
     }
 
     /// Whether two paths take the same messages; `false` if that is not known.

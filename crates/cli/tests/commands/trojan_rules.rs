@@ -114,3 +114,40 @@ int main(void) {{
     contains(&folder, "09", "yes", 0);
     contains(&folder, "0a", "no", 1);
 }
+
+/// A length that counts the NUL of its string is usual where clients send it so.
+#[test]
+fn groups_compare_lengths_with_what_clients_send() {
+    let server = udp_server("n == 4 && m[0] <= 2 && m[1] >= 2 && m[1] <= 3 && m[3] == 0");
+    let client = udp_client("if (!x) return 1; m[0] = 1; m[1] = 2; m[2] = x; m[3] = 0; n = 4;");
+    let fields = "fields = [{ name = \"cmd\", size = 1 }, { name = \"len\", size = 1, length_of = \"name\" }, \
+                  { name = \"name\", size = \"rest\", string = true }]\n";
+    let table = format!("{CLIENTS}length = 4\n{fields}");
+    let folder = world("usual_length", &server, &client, CLIENT, &table);
+    for (accepts, group) in [
+        ("m[0] == 2 && m[1] == 2 && m[2] && !m[3]", "cmd"),
+        (
+            "m[0] == 1 && m[1] == 3 && m[2] && !m[3]",
+            "len > length of name",
+        ),
+        (
+            "m[0] == 1 && m[1] == 0 && m[2] && !m[3]",
+            "len < length of name",
+        ),
+        (
+            "m[0] == 1 && m[1] == 2 && !m[2] && !m[3]",
+            "len > length of name",
+        ),
+    ] {
+        build(
+            &folder,
+            "server",
+            &udp_server(&format!("n == 4 && {accepts}")),
+            &["-O1"],
+        );
+        let summary = analysed(&folder, &["--no-confirm"], 1);
+        let all = trojans(&summary);
+        assert_eq!(all.len(), 1, "{accepts}: {summary:#}");
+        assert_eq!(all[0]["group"], group, "{accepts}");
+    }
+}

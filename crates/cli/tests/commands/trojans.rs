@@ -463,7 +463,7 @@ fn what_cannot_be_analysed_is_said() {
         "is not a system call",
     );
     wrong(
-        &["trojans.accept={ reply = \"a*\" }"],
+        &["trojans.accept={ reply = \"a**\" }"],
         "cannot be used here",
     );
     // Errors of the file have a line and a column.

@@ -4,7 +4,8 @@
 use everett_engine::{Trace, TraceInput};
 use everett_net::HostIndex;
 use everett_report::{Folder, pcap};
-use everett_trojans::Answer;
+use everett_solver::SolverConfig;
+use everett_trojans::{Answer, StoredPath};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +117,8 @@ fn one(
     entry: &mut TrojanEntry,
 ) -> Result<()> {
     let sender = class.senders.first().copied();
-    let trace = trace(analysis, (sender, message), &class.accepted.trace);
+    let path = &class.accepted.path;
+    let trace = trace(analysis, (sender, message), &class.accepted.trace, path)?;
     let model = Model::new(prepared.config.clone(), &prepared.images);
     let seen = model.follow(&trace)?;
     let complete = match (seen.findings.first(), seen.ends.last()) {
@@ -162,7 +164,8 @@ pub(super) fn findings(
         let message = found.reached.found.as_ref().map(|found| &found.message[..]);
         let message = message.unwrap_or_default();
         let sent = (Some(found.sender), message);
-        let trace = trace(analysis, sent, &found.reached.trace);
+        let path = &found.reached.path;
+        let trace = trace(analysis, sent, &found.reached.trace, path)?;
         let model = Model::new(prepared.config.clone(), &prepared.images);
         let seen = model.follow(&trace)?;
         let server = analysis.name(analysis.setup.server);
@@ -213,29 +216,53 @@ fn write(
     Ok(())
 }
 
-/// The trace of a message: the sender's input, and the choices of the server.
+/// The trace of a message: the sender's input, the choices of the server, and what the path of the
+/// server says about inputs of all hosts.
 fn trace(
     analysis: &Analysis<'_>,
     (sender, message): (Option<HostIndex>, &[u8]),
     server: &Trace,
-) -> WorldTrace {
-    let input = TraceInput {
-        name: MESSAGE.into(),
-        bytes: message.to_vec(),
-    };
-    let sent = Trace {
-        inputs: std::iter::once(input)
-            .filter(|input| !input.bytes.is_empty())
-            .collect(),
-        ..Trace::default()
-    };
-    let server = Trace {
-        pending: None,
-        ..server.clone()
-    };
+    path: &StoredPath,
+) -> Result<WorldTrace> {
+    let length = message.len() as u32;
+    let mut search = analysis.search(length, &[], &SolverConfig::default())?;
+    let terms = search.stored(path).unwrap_or_default();
+    let others = search.inputs_with(&terms, message);
     let name = |host: Option<_>| host.map_or(String::new(), |host| analysis.name(host));
-    WorldTrace::of_hosts(BTreeMap::from([
-        (name(sender), sent),
-        (analysis.name(analysis.setup.server), server),
-    ]))
+    let (sender, server_name) = (name(sender), analysis.name(analysis.setup.server));
+    let mut inputs: BTreeMap<String, Vec<TraceInput>> = BTreeMap::new();
+    inputs.insert(server_name.clone(), server.inputs.iter().cloned().collect());
+    for other in others {
+        let of_host = inputs.entry(other.owner.clone()).or_default();
+        let is_it = |input: &TraceInput| *input.name == *other.name;
+        let known = of_host.get_mut(other.ordinal as usize);
+        match known.filter(|input| is_it(input)) {
+            Some(input) => other.set(&mut input.bytes),
+            None => {
+                let mut bytes = vec![0; other.size as usize];
+                other.set(&mut bytes);
+                let name = other.name.as_str().into();
+                of_host.push(TraceInput { name, bytes });
+            }
+        }
+    }
+    if !message.is_empty() {
+        inputs.entry(sender.clone()).or_default().push(TraceInput {
+            name: MESSAGE.into(),
+            bytes: message.to_vec(),
+        });
+    }
+    inputs.entry(sender).or_default();
+    let traces = inputs.into_iter().map(|(host, inputs)| {
+        let base = match host == server_name {
+            true => Trace {
+                pending: None,
+                ..server.clone()
+            },
+            false => Trace::default(),
+        };
+        let inputs = inputs.into_iter().collect();
+        (host, Trace { inputs, ..base })
+    });
+    Ok(WorldTrace::of_hosts(traces.collect()))
 }

@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::explore::prepare;
 
+/// Inputs are pinned so often each time: what is found shows how more bytes are made.
+const MOST_PINNED: u32 = 4;
+
 /// Limits are so much higher each time.
 const RAISED_BY: u64 = 4;
 
@@ -41,9 +44,15 @@ impl Analysis<'_> {
             while !open.is_empty() && has_rounds(&sent, round) && !self.is_stopped() {
                 round += 1;
                 let factor = RAISED_BY.saturating_pow(round);
-                self.pin(&mut clients, &open, &world, factor / RAISED_BY)?;
-                sent = self.sent(&clients);
-                open = self.open(open, &sent)?;
+                for _ in 0..MOST_PINNED {
+                    let known = sent.predicates.len();
+                    self.pin(&mut clients, &open, &world, factor / RAISED_BY)?;
+                    sent = self.sent(&clients);
+                    if sent.predicates.len() == known {
+                        break;
+                    }
+                    open = self.open(open, &sent)?;
+                }
                 if open.is_empty() {
                     break;
                 }
