@@ -78,6 +78,11 @@ impl<'v, 'a> StateView<'v, 'a> {
         net.into_iter().flat_map(|net| net.sent.iter())
     }
 
+    /// Whether nothing will happen to it any more unless another host sends it something.
+    pub fn is_idle(&self) -> bool {
+        self.state.next_ns() == u64::MAX
+    }
+
     /// How many packets with payload it had sent each time when it waited for others after it had
     /// sent some, if the listener wants waits ([`crate::Listener::wants_waits`]).
     pub fn waits(&self) -> &[usize] {

@@ -2,10 +2,9 @@
 //! system call, or a mark.
 
 use everett_expr::Arena;
-use everett_native::{Deed, WorldRun};
+use everett_native::{Deed, NativeHost, WorldRun};
 use everett_trojans::{ACCEPT, Pattern, REJECT};
 
-use crate::native_world::NativeWorld;
 use crate::spec::{AcceptedBy, AcceptedRule, RunSpec};
 use crate::trace::WorldTrace;
 use crate::verdict::Verdict;
@@ -27,9 +26,9 @@ impl Acceptance {
     }
 
     /// The native server must say what it does.
-    pub(crate) fn watch(&self, world: &mut NativeWorld) {
+    pub(crate) fn watch(&self, hosts: &mut [NativeHost]) {
         let is_watched = matches!(self.by.rule, AcceptedRule::Calls(_));
-        for host in &mut world.hosts {
+        for host in hosts {
             if host.name == self.by.server {
                 host.config.host.options.stops_at_calls = is_watched;
             }
@@ -76,7 +75,7 @@ impl Acceptance {
         };
         let mut answers = messages().filter(|message| {
             let is_answer = message.from == *server && message.to == self.sender;
-            is_answer && (*arrived_ns..=rejected_ns).contains(&message.sent_ns)
+            is_answer && (*arrived_ns..rejected_ns).contains(&message.sent_ns)
         });
         let answer = answers.find_map(|message| {
             let packet = message.packet.as_ref();

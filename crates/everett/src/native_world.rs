@@ -161,7 +161,7 @@ impl NativeWorld {
         };
         let acceptance = Acceptance::of(spec);
         if let Some(acceptance) = &acceptance {
-            acceptance.watch(&mut world);
+            acceptance.watch(&mut world.hosts);
         }
         world.acceptance = acceptance;
         Ok(world)

@@ -28,6 +28,8 @@ pub struct ClientOptions {
     pub number: Option<u32>,
     /// Messages that the client sends after it has heard from the server count too.
     pub ever: bool,
+    /// There are no hosts but the server and its clients.
+    pub is_alone: bool,
     /// How often a client may send the same message before it is cut off.
     pub most_repeats: usize,
 }
@@ -203,6 +205,12 @@ impl Clients {
         keep
     }
 
+    /// A client that waits for an answer to a datagram gets none: its messages are lost, and there is
+    /// nobody else.
+    fn hears_nobody(&self) -> bool {
+        !self.options.is_stream && !self.counts_later() && self.options.is_alone
+    }
+
     /// What a client sends after it has heard from the server counts, too.
     fn counts_later(&self) -> bool {
         self.options.ever || self.options.number.is_some()
@@ -255,7 +263,12 @@ impl Listener for Clients {
     }
 
     fn wants_waits(&self) -> bool {
-        self.options.is_stream
+        self.options.is_stream || self.hears_nobody()
+    }
+
+    fn ends_world(&self, host: HostIndex) -> bool {
+        // The server may go on for ever.
+        host == self.options.client
     }
 
     fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
@@ -276,8 +289,11 @@ impl Listener for Clients {
 
     fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
         match self.is_client(state) {
-            true => self.ends_bursts(state, None),
-            false => Keep::Yes,
+            true if self.options.is_stream => self.ends_bursts(state, None),
+            true if state.is_idle() && state.sent().any(|packet| self.is_to_server(packet)) => {
+                Keep::Prune
+            }
+            _ => Keep::Yes,
         }
     }
 

@@ -154,3 +154,47 @@ fn messages_may_arrive_in_pieces() {
     contains(&folder, "4c05", "yes", 0);
     contains(&folder, "4c04", "no", 1);
 }
+
+/// A server that wakes up again and again never comes to its end; clients do.
+#[test]
+fn a_server_that_never_sleeps_for_long_is_analysed() {
+    let wait = "struct pollfd ready = {fd, POLLIN};
+    if (poll(&ready, 1, 500) < 1) continue;";
+    let datagrams = format!(
+        "#include <poll.h>\n{HEAD}int main(void) {{
+  int fd = open_socket(SOCK_DGRAM, \"0.0.0.0\");
+  for (;;) {{
+    {wait}
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m[2];
+    if (recvfrom(fd, m, 2, 0, (struct sockaddr *)&from, &size) == 2 && m[0] == 'L' && m[1] < 10)
+      sendto(fd, \"hi\", 2, 0, (struct sockaddr *)&from, size);
+  }}
+}}"
+    );
+    let accepts = "int peer = accept(fd, 0, 0);";
+    let streams = server().replace(accepts, &format!("{wait}\n{accepts}"));
+    let streams = format!("#include <poll.h>\n{streams}");
+    for (protocol, kind, server) in [
+        ("udp", "SOCK_DGRAM", &datagrams),
+        ("tcp", "SOCK_STREAM", &streams),
+    ] {
+        let client = format!(
+            "{HEAD}int main(void) {{
+  unsigned char m[2] = {{'L'}};
+  if (read(0, m + 1, 1) != 1 || m[1] > 4) return 1;
+  int fd = open_socket({kind}, \"10.0.0.1\");
+  send(fd, m, 2, 0);
+  recv(fd, m, 2, 0);
+  return 0;
+}}"
+        );
+        let table = format!("{CLIENTS}length = 2\nprotocol = \"{protocol}\"\n");
+        let test = format!("awake_{protocol}");
+        let folder = world(&test, server, &client, CLIENT, &table);
+        let summary = analysed(&folder, &["--native-runs", "0"], 1);
+        assert_eq!(summary["complete"], true, "{summary:#}");
+        assert_eq!(trojans(&summary)[0]["confirmed"], "confirmed");
+        contains(&folder, "4c05", "yes", 0);
+        contains(&folder, "4c04", "no", 1);
+    }
+}

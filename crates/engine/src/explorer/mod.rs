@@ -109,6 +109,11 @@ pub trait Listener {
     }
     /// The programs of a host have ended.
     fn ended(&mut self, _state: &mut StateView<'_, '_>, _ending: &Ending) {}
+    /// Whether worlds in which the programs of this host have exited are of no interest any more:
+    /// they are pruned.
+    fn ends_world(&self, _host: HostIndex) -> bool {
+        false
+    }
     /// A path has declared itself a host of a world; the trace leads to its state.
     fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
     /// Returns whether the next tick writes a checkpoint, for which all workers must pause.

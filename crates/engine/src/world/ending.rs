@@ -46,6 +46,10 @@ impl Explorer<'_> {
                     let dstates = self.dstates_with(id);
                     self.report_in_world(id, state, (&leak, ""), None, &dstates, listener);
                 }
+                if matches!(ending, Ending::Exit(_)) && listener.ends_world(state.net().host) {
+                    self.prune_worlds_with(id);
+                    return true;
+                }
                 state.sim_mut().run_state = RunState::Ended;
                 state.net_mut().ending = Some(ending);
                 return false;

@@ -89,6 +89,7 @@ impl Analysis<'_> {
             number: self.setup.number,
             // In a later state of the server, clients have heard from it.
             ever: self.setup.ever || self.setup.state_ns.is_some(),
+            is_alone: self.scenario.hosts.len() == self.setup.clients.len() + 1,
             most_repeats: MOST_REPEATS,
         })
     }
