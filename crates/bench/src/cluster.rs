@@ -158,11 +158,11 @@ impl Bench {
              at the beginning: {load}. Where others use the machine, seconds say little; processor time does: \
              \"balanced\" is the processor time of one worker by that of the busier one of two, which is how much \
              faster two are with processors to themselves if they never wait for jobs. Work is instructions and 1,000 \
-             for each fork.\n\n\
-             | program | paths | one worker s | two workers s | faster | processor: one, both, busier of both | balanced \
-             | states moved | transfers | replay, of instructions, of work | bytes a moved state: trace, all that was \
-             sent for it |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|"
+             for each fork. Columns: seconds of one and of two workers; processor seconds of one, of both, and of the \
+             busier of both; states that moved, and in how many transfers; replay as a part of instructions and of \
+             work; bytes a moved state, of its trace and of all that was sent for it.\n\n\
+             | program | paths | seconds | faster | processor | balanced | moved | transfers | replay | bytes |\n\
+             |---|---|---|---|---|---|---|---|---|---|"
         )?;
         for (program, size) in PROGRAMS {
             let source = self.root.join(format!("benches/programs/{program}.c"));
@@ -187,8 +187,8 @@ impl Bench {
             let work = status.work.instructions + 1000 * status.work.forks + status.replayed;
             writeln!(
                 text,
-                "| {program} {size} | {} | {:.2} | {:.2} | {:.2} | {alone:.2}, {:.2}, {longest:.2} | {:.2} | {} | {} | \
-                 {:.1} %, {:.2} % | {:.0}, {:.0} |",
+                "| {program} {size} | {} | {:.2}, {:.2} | {:.2} | {alone:.2}, {:.2}, {longest:.2} | {:.2} | {} | {} | \
+                 {:.1}, {:.2} % | {:.0}, {:.0} |",
                 status.work.paths,
                 seconds[0],
                 seconds[1],
@@ -267,7 +267,7 @@ impl Bench {
             deaths: None,
             seed: 7,
         };
-        writeln!(text, "{}", SIMULATION.trim())?;
+        writeln!(text, "{}\n\n{HEAD}", SIMULATION.trim())?;
         let (mut thousand, mut limits) = (None, (0, usize::MAX));
         let mut scaling = Vec::new();
         for workers in SIZES {
@@ -336,8 +336,7 @@ const FEW: usize = 200;
 /// The fraction of the time above which a cluster counts as used, and a broker as busy.
 const GOOD: f64 = 0.8;
 
-const HEAD: &str = "| workers | seconds | times faster than one | useful work | waiting for the broker | replay | transfers | \
-states moved a second, of all | messages a second: mean, most | KiB a second, mean | broker busy: mean, most |\n\
+const HEAD: &str = "| workers | seconds | faster | useful | waiting | replay | transfers | moved | messages | KiB/s | broker |\n\
 |---|---|---|---|---|---|---|---|---|---|---|";
 
 const SIMULATION: &str = "## Simulated\n\n\
@@ -345,10 +344,9 @@ A search of 1,000,000 paths with steps (forks and ends of paths) of 50 ms in the
 divide paths unevenly. Workers look every 0.5 s of work, and repeat steps 20 times faster than they explore them. The \
 broker has the costs above, on one processor. All that decides is the code of real workers: balancer, division of jobs, \
 queue, leases, accounts; the weights sum to 1 in each row. Time is virtual, and results do not depend on the machine \
-except by the costs. \"Useful work\" is exploration as a part of all time of all workers.\n\n\
-| workers | seconds | times faster than one | useful work | waiting for the broker | replay | transfers | \
-states moved a second, of all | messages a second: mean, most | KiB a second, mean | broker busy: mean, most |\n\
-|---|---|---|---|---|---|---|---|---|---|---|";
+except by the costs. Columns: how many times faster than one worker; exploration (\"useful work\"), waiting for the \
+broker and replay as parts of all time of all workers; the part of all states that moves in a second; messages a second, \
+in the mean and at most; KiB a second in the mean; how busy the broker is, in the mean and at most.\n";
 
 const CONCLUSION: &str = "Beyond that, two things take the time. The broker serves one request after another: \
 each worker reports twice a second of work, and at the beginning and at the end those that wait ask for jobs ten times a \

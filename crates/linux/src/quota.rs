@@ -11,8 +11,8 @@ use crate::kernel::{Kernel, Stop};
 const MAX_FILE: u64 = 1 << 32;
 /// The largest file of ext4.
 const MAX_FILE_OF_LINUX: u64 = 1 << 44;
-/// Bytes written to files between two counts of what all files hold, at most: a large limit would
-/// be exceeded by more.
+/// The most bytes written to files between two counts of what all files hold, because counting takes
+/// time. Small limits are counted more often.
 const BETWEEN_COUNTS: u64 = 1 << 20;
 /// The part of the limit that files may hold beyond it, because they are not counted at each write.
 const INEXACT_PART: u64 = 64;
