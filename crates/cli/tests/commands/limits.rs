@@ -672,3 +672,35 @@ fn shared_memory_is_within_the_memory_limit() {
     let said = text(&expect(everett(&folder).args(words("mapped")), 2));
     assert!(said.contains("more memory than 200 MiB"), "{said}");
 }
+
+/// Writes pieces of 64 KiB until that fails, and prints how many bytes were written.
+const FILLS: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    static char piece[65536];
+    int fd = open("file", O_CREAT | O_WRONLY, 0600);
+    long written = 0;
+    for (long now; (now = write(fd, piece, sizeof piece)) > 0;)
+        written += now;
+    printf("written %ld\n", written);
+    return 0;
+}"#;
+
+#[test]
+fn files_hold_no_more_than_they_may() {
+    let folder = folder("max-files-exact");
+    build(&folder, "fills", FILLS, &[]);
+    for (limit, most) in [("2M", 2 << 20), ("5M", 5 << 20)] {
+        for command in ["exec", "native"] {
+            let words = [command, "--max-files", limit, "./fills"];
+            let said = text(&expect(everett(&folder).args(words), 0));
+            let written = said.lines().find_map(|line| line.strip_prefix("written "));
+            let written: u64 = written.and_then(|it| it.parse().ok()).expect("a number");
+            // Two per cent more at most; what a host has of its own counts, too.
+            assert!(written <= most + most / 50, "{words:?}: {written}");
+            assert!(written >= most - (256 << 10), "{words:?}: {written}");
+        }
+    }
+}
