@@ -523,6 +523,16 @@ impl Frontier {
         self.iter_from(StateId(0))
     }
 
+    /// Returns the weights of all states that are not being executed.
+    pub fn weights(&self) -> impl Iterator<Item = (StateId, Weight)> {
+        let entries = self.entries.iter().enumerate();
+        let entries = entries.filter_map(|(at, entry)| Some((StateId(at as u32), entry.as_ref()?)));
+        entries.filter_map(|(id, entry)| match entry.stored {
+            Stored::Running => None,
+            Stored::Live(_) | Stored::Spilled(_) => Some((id, entry.weight)),
+        })
+    }
+
     /// Returns all states in the order of their ids, starting at an id.
     pub fn iter_from(&self, first: StateId) -> impl Iterator<Item = (StateId, &Stored)> {
         let entries = self.entries.iter().enumerate().skip(first.0 as usize);

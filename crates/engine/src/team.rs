@@ -26,8 +26,11 @@ use crate::team::member::{
 };
 use crate::trace::Trace;
 
-/// Maximum number of rounds between two checks whether idle workers want dstates.
+/// Maximum number of rounds between two checks whether idle workers want something.
 const MOST_ROUNDS_A_LOOK: u32 = 4096;
+/// Dstates are given away for the first time after a number of rounds that is the instructions of a
+/// batch divided by this: a shorter search ends before another worker has started.
+const FIRST_ROUNDS_PART: u64 = 10;
 /// Number of rounds between two reports to the lead.
 const ROUNDS_A_REPORT: u32 = 64;
 /// After the time limit, the states of other workers are collected for one part in this many of it.
@@ -101,12 +104,12 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
             },
         }
     };
-    let (spill, batch) = (config.spill.clone(), config.batch_instructions);
+    let spill = config.spill.clone();
     let mut explorer = match Explorer::new(images, config, Start::Nothing) {
         Ok(explorer) => explorer,
         Err(_) => return team.add_jobs(jobs),
     };
-    let member = Member::new(team.clone(), false, batch);
+    let member = Member::new(team.clone(), false, explorer.first_look());
     let mut listener = Forwarding {
         events: member.events.clone(),
     };
@@ -145,8 +148,7 @@ impl<'a> Explorer<'a> {
         let covered = self.worker.coverage.segments.clone();
         let counted = (self.paths_ended(), self.statistics.forks);
         let team = Arc::new(Team::new(workers, covered, counted));
-        let batch = self.config.batch_instructions;
-        self.member = Some(Member::new(team.clone(), true, batch));
+        self.member = Some(Member::new(team.clone(), true, self.first_look()));
         let images: &'a [Image] = self.images();
         let stopped = std::thread::scope(|scope| {
             let _leading = Leading(&team);
@@ -177,6 +179,15 @@ impl<'a> Explorer<'a> {
         match stopped {
             Stopped::Finished => self.stopped_by_virtual_time(),
             _ => stopped,
+        }
+    }
+
+    /// Returns the round from which on a worker gives something away.
+    fn first_look(&self) -> u32 {
+        let rounds = self.config.batch_instructions / FIRST_ROUNDS_PART;
+        match self.is_world() {
+            true => u32::try_from(rounds).unwrap_or(u32::MAX),
+            false => 0,
         }
     }
 
@@ -359,6 +370,8 @@ impl<'a> Explorer<'a> {
             let expected = self.statistics.instructions as f64 / finished;
             team.expected.store(expected as u64, Ordering::Relaxed);
         }
+        let explored = self.statistics.instructions;
+        team.explored.store(explored, Ordering::Relaxed);
     }
 
     /// Pauses all workers before a checkpoint. Returns `false` if the search has to stop first,

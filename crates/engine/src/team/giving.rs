@@ -5,34 +5,70 @@ use super::*;
 
 /// Maximum number of states given away at a time.
 const MOST_GIVEN: usize = 64;
-/// Maximum number of states considered for giving away.
-const MOST_LOOKED_AT: usize = 4096;
+/// The number of states of a frontier that a worker may inspect for each round of its search: the
+/// search is then slowed down by about a hundredth while others are idle.
+const INSPECTED_A_ROUND: usize = 16;
 /// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
-/// Work that a fork counts as, in instructions: the queries before it take about as long.
-const FORK_WORK: u64 = 1000;
 /// States may be given away, whatever is expected of them, while rematerialising them takes at most
-/// one part in this many of the work so far.
+/// one part in this many of the instructions so far.
 const REPLAY_PART: u64 = 20;
 /// Number of states that are handed over to the lead at a time.
 const HANDED_TOGETHER: usize = 64;
+
+/// The instructions that may be spent on rematerialising states that are not expected to be worth
+/// it.
+struct ReplayBudget {
+    free: u64,
+    /// The instructions of the states that were given within this budget.
+    used: u64,
+}
+
+impl ReplayBudget {
+    /// Returns the budget after a number of explored instructions, part of which is spent already.
+    fn new(explored: u64, spent: u64) -> ReplayBudget {
+        ReplayBudget {
+            free: (explored / REPLAY_PART).saturating_sub(spent),
+            used: 0,
+        }
+    }
+
+    /// Spends this number of instructions, if they are left.
+    fn take(&mut self, replay: u64) -> bool {
+        let is_free = replay <= self.free;
+        if is_free {
+            self.free -= replay;
+            self.used += replay;
+        }
+        is_free
+    }
+}
 
 /// Returns how many states to give away if `asked` are requested: the heaviest ones, up to the
 /// fraction of the weight that `asked` is of all states, and at least one stays. `halvings` are
 /// those of all states, the heaviest first.
 pub fn share_of(halvings: impl ExactSizeIterator<Item = u32> + Clone, asked: usize) -> usize {
+    let count = halvings.len();
+    let part = asked as f64 / count.max(1) as f64;
+    share_of_weight(halvings, part, asked.min(count.saturating_sub(1)))
+}
+
+/// Returns how many of the heaviest states have this part of the weight together, at most `most`.
+fn share_of_weight(
+    halvings: impl ExactSizeIterator<Item = u32> + Clone,
+    part: f64,
+    most: usize,
+) -> usize {
     // Weights are relative to the largest one: those of deep states are too small for a float.
-    let (count, least) = (halvings.len(), halvings.clone().next().unwrap_or(0));
+    let least = halvings.clone().next().unwrap_or(0);
     let weight = |halvings: u32| (-f64::from(halvings - least)).exp2();
-    let all: f64 = halvings.clone().map(weight).sum();
-    let share = all * asked as f64 / count.max(1) as f64;
+    let share = part * halvings.clone().map(weight).sum::<f64>();
     let mut given = 0.0;
     let is_less = |halvings: &u32| {
         let is_less = given < share;
         given += weight(*halvings);
         is_less
     };
-    let most = asked.min(count.saturating_sub(1));
     halvings.take(most).take_while(is_less).count()
 }
 
@@ -41,56 +77,86 @@ impl Explorer<'_> {
     /// below them.
     pub(super) fn share_work(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
-        if wanted == 0 || self.frontier.len() < 2 {
+        let Some(member) = &self.member else { return };
+        if wanted == 0 || member.rounds < member.look_at || self.frontier.len() < 2 {
             return;
         }
-        let states = self.frontier.iter().take(MOST_LOOKED_AT);
-        let mut heaviest: Vec<(u32, StateId)> = states
-            .filter_map(|(id, stored)| match stored {
-                Stored::Live(state) => {
-                    let halvings = state.path.weight.halvings;
-                    let is_worth = team.is_worth(halvings, state.instructions());
-                    is_worth.then_some((halvings, id))
-                }
-                // A spilled state has to be rematerialised anyway.
-                Stored::Spilled(spilled) => Some((spilled.at.halvings, id)),
-                Stored::Running => None,
-            })
-            .collect();
-        heaviest.sort_unstable();
-        let weight = |halvings: u32| (-f64::from(halvings)).exp2();
-        let all: f64 = heaviest.iter().map(|(halvings, _)| weight(*halvings)).sum();
-        let part = all * wanted as f64 / (wanted + 1) as f64;
+        let heaviest = self.heaviest_states();
+        let inspected = heaviest.len() / INSPECTED_A_ROUND;
         let most = (heaviest.len() - heaviest.len() / (wanted + 1)).min(MOST_GIVEN);
-        let mut given = 0.0;
-        let mut jobs = Vec::new();
-        for (halvings, id) in heaviest.into_iter().take(most) {
-            if given >= part {
-                break;
+        let part = wanted as f64 / (wanted + 1) as f64;
+        let count = share_of_weight(heaviest.iter().map(|(halvings, _)| *halvings), part, most);
+        let expected = team.expected.load(Ordering::Relaxed) as f64;
+        let explored = team.explored.load(Ordering::Relaxed);
+        let spent = team.given_replay.load(Ordering::Relaxed);
+        let mut budget = ReplayBudget::new(explored, spent);
+        let traces = self.give_worth(&heaviest[..count], expected, &mut budget);
+        team.given_replay.fetch_add(budget.used, Ordering::Relaxed);
+        self.look_again(
+            traces.is_empty(),
+            u32::try_from(inspected).unwrap_or(u32::MAX),
+        );
+        team.add_jobs(traces.into_iter().map(Job::state).collect());
+    }
+
+    /// Sets the round of the next check whether idle workers want something. Checks in vain become
+    /// rarer.
+    fn look_again(&mut self, was_in_vain: bool, least: u32) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        member.pause = match was_in_vain {
+            true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
+            false => ROUNDS_A_LOOK,
+        };
+        let pause = member.pause.max(least);
+        member.look_at = member.rounds.saturating_add(pause);
+    }
+
+    /// Returns the states that are not being executed, the heaviest first.
+    fn heaviest_states(&self) -> Vec<(u32, StateId)> {
+        let states = self.frontier.weights();
+        let mut heaviest: Vec<(u32, StateId)> =
+            states.map(|(id, weight)| (weight.halvings, id)).collect();
+        heaviest.sort_unstable();
+        heaviest
+    }
+
+    /// Removes those of these states from the search that are worth moving, and returns them as
+    /// pending traces. The cost of rematerialising a state must be small compared with the expected
+    /// work below it, or within the budget for all of them: in many programs, most of the work has
+    /// little weight.
+    fn give_worth(
+        &mut self,
+        states: &[(u32, StateId)],
+        expected: f64,
+        budget: &mut ReplayBudget,
+    ) -> Vec<Trace> {
+        let mut traces = Vec::new();
+        for (halvings, id) in states {
+            let replay = match self.frontier.get(*id) {
+                Some(Stored::Live(state)) => state.instructions(),
+                // A spilled state has to be rematerialised anyway.
+                Some(Stored::Spilled(_)) => 0,
+                Some(Stored::Running) | None => continue,
+            };
+            let below = expected * (-f64::from(*halvings)).exp2();
+            if expected == 0.0 || below >= WORTH * replay as f64 || budget.take(replay) {
+                traces.extend(self.give(*id));
             }
-            given += weight(halvings);
-            jobs.extend(self.give(id).map(Job::state));
         }
-        team.add_jobs(jobs);
+        traces
     }
 
     /// Gives worlds to idle workers: the newest dstates, because they share most states.
     pub(super) fn share_worlds(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let Some(member) = &self.member else { return };
         if wanted == 0 || member.rounds < member.look_at || self.world.table.len() < 2 {
             return;
         }
         let picked = self.pick_dstates(team, wanted);
-        if let Some(member) = &mut self.member {
-            member.pause = match picked.is_empty() {
-                true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
-                false => ROUNDS_A_LOOK,
-            };
-            member.look_at = member.rounds.saturating_add(member.pause);
-        }
+        self.look_again(picked.is_empty(), 0);
         if picked.is_empty() {
             return;
         }
@@ -199,40 +265,18 @@ impl Explorer<'_> {
 
     /// Removes up to this number of states of a program from the search and returns them as pending
     /// traces. It takes those with the largest weight, because most of the search is below them,
-    /// and no more than have their share of the weight, because each has to be rematerialised. The
-    /// cost of that must be small compared with the expected work below the state or with the work
-    /// so far: in many programs, most of the work has little weight. At least one state stays.
+    /// and no more than have their share of the weight, because each has to be rematerialised. At
+    /// least one state stays.
     pub fn give_states(&mut self, count: usize) -> Vec<Trace> {
         self.take_all_from_backlog();
         let explored = self.explored();
         let expected = explored.instructions as f64 / explored.finished;
-        let work = explored.instructions + FORK_WORK * explored.forks;
-        let mut free = (work / REPLAY_PART).saturating_sub(self.given_replay);
-        let weighed = self.frontier.iter();
-        let mut heaviest: Vec<(u32, StateId)> = weighed
-            .map(|(id, _)| (self.frontier.weight(id).halvings, id))
-            .collect();
-        heaviest.sort_unstable();
+        let mut heaviest = self.heaviest_states();
         let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
         heaviest.truncate(share_of(halvings, count));
-        let mut traces = Vec::new();
-        for (halvings, id) in heaviest {
-            let replay = match self.frontier.get(id) {
-                Some(Stored::Live(state)) => state.instructions(),
-                // A spilled state has to be rematerialised anyway.
-                Some(Stored::Spilled(_)) => 0,
-                Some(Stored::Running) | None => continue,
-            };
-            let below = expected * (-f64::from(halvings)).exp2();
-            if below < WORTH * replay as f64 {
-                if replay > free {
-                    continue;
-                }
-                free -= replay;
-                self.given_replay += replay;
-            }
-            traces.extend(self.give(id));
-        }
+        let mut budget = ReplayBudget::new(explored.instructions, self.given_replay);
+        let traces = self.give_worth(&heaviest, expected, &mut budget);
+        self.given_replay += budget.used;
         traces
     }
 

@@ -135,6 +135,10 @@ pub(crate) struct Team {
     /// The number of instructions that the whole search is expected to take, extrapolated from the
     /// explored part; 0 if that is not known.
     pub(super) expected: AtomicU64,
+    /// The number of instructions of all workers, as last reported.
+    pub(super) explored: AtomicU64,
+    /// The part of the replay budget that is spent.
+    pub(super) given_replay: AtomicU64,
     /// The number of ended paths of all workers, counted before each end, so that no limit is
     /// exceeded.
     pub(super) paths: AtomicU64,
@@ -180,7 +184,7 @@ pub(crate) struct Member {
     pub(crate) has_grown: bool,
     /// The number of rounds of this worker's search.
     pub(super) rounds: u32,
-    /// The round of the next check whether idle workers want dstates.
+    /// The round of the next check whether idle workers want states or dstates.
     pub(super) look_at: u32,
     /// The number of rounds between two such checks.
     pub(super) pause: u32,
@@ -225,6 +229,8 @@ impl Team {
             growth: AtomicUsize::new(0),
             elsewhere: AtomicUsize::new(0),
             expected: AtomicU64::new(0),
+            explored: AtomicU64::new(0),
+            given_replay: AtomicU64::new(0),
             paths: AtomicU64::new(paths),
             forks: AtomicU64::new(forks),
             attention: AtomicBool::new(false),
@@ -338,11 +344,6 @@ impl Team {
         waited
     }
 
-    /// Returns whether the expected work below a state justifies the cost of moving it.
-    pub(super) fn is_worth(&self, halvings: u32, instructions: u64) -> bool {
-        self.is_worth_weight((-f64::from(halvings)).exp2(), instructions)
-    }
-
     /// Returns whether the expected work in worlds of this weight justifies the cost of moving
     /// them.
     pub(super) fn is_worth_weight(&self, weight: f64, instructions: u64) -> bool {
@@ -446,7 +447,8 @@ impl Drop for Pause<'_> {
 }
 
 impl Member {
-    pub(super) fn new(team: Arc<Team>, is_lead: bool, batch: u64) -> Member {
+    /// Creates the view of a worker that gives nothing away before this round of its search.
+    pub(super) fn new(team: Arc<Team>, is_lead: bool, first_look: u32) -> Member {
         Member {
             team,
             is_lead,
@@ -455,7 +457,7 @@ impl Member {
             growth: 0,
             has_grown: true,
             rounds: 0,
-            look_at: u32::try_from(batch / FIRST_ROUNDS_PART).unwrap_or(u32::MAX),
+            look_at: first_look,
             pause: ROUNDS_A_LOOK,
             reported: SolverStatistics::default(),
         }
@@ -513,12 +515,8 @@ const MOST_HANDED: usize = 256;
 /// rematerialising it.
 pub(super) const WORTH: f64 = 16.0;
 
-/// Dstates are given away for the first time after a number of rounds that is the instructions of a
-/// batch divided by this: a shorter search ends before another worker has started.
-const FIRST_ROUNDS_PART: u64 = 10;
-
-/// Number of rounds between two checks whether idle workers want dstates, because a round of a
-/// world is short. It doubles if no dstate was worth giving.
+/// Number of rounds between two checks whether idle workers want something, because a round is
+/// short. It doubles if nothing was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;
 
 #[cfg(test)]
