@@ -38,9 +38,9 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 
 impl Host {
-    /// Loads the program and sets up its arguments, environment and files. Returns
-    /// [`Interrupt::Suspend`] if a question to the oracle has several answers: call it again from
-    /// scratch. A host that was switched off boots with its old disk.
+    /// Boots a host: loads the program and sets up its arguments, environment and files. Returns
+    /// [`Interrupt::Suspend`] if a question to the oracle has several answers: the caller then
+    /// calls it again from scratch. A host that was switched off boots with its old disk.
     pub fn boot(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -102,7 +102,7 @@ pub(crate) fn variables(
             let terms: Vec<_> = (0..size).map(|at| around.arena.read(input, at)).collect();
             let number = around.arena.concat_bytes(&terms);
             let condition = is_within(around.arena, number, *range);
-            // Ranges that no number of this size is in are refused before.
+            // The configuration has already rejected ranges that contain no number of this size.
             around.oracle.assume(around.arena, condition)?;
         }
         values.push(StartValue {
@@ -309,7 +309,7 @@ fn place_string(memory: &mut Memory, string: &Buffer) -> Result<u64, Interrupt> 
     place(memory, &whole)
 }
 
-/// Generates names for symbolic strings.
+/// A generator of names for symbolic strings.
 #[derive(Default)]
 struct Names {
     arguments: u32,
@@ -364,8 +364,7 @@ fn strings(
     Ok(strings)
 }
 
-/// A string of symbolic bytes, without its NUL. Its input array has one more
-/// byte, which stands for the NUL.
+/// A string of symbolic bytes, without its NUL. Its input array has one more byte, for the NUL.
 fn symbolic_string(
     prefix: &[u8],
     name: &str,
@@ -505,19 +504,20 @@ impl Host {
         self.state.files.unsynced()
     }
 
-    /// The host's disk if it is switched off now, and `lost` lose what was not synchronised.
+    /// The disk that the host has if it is switched off now. The files in `lost` lose what was not
+    /// synchronised.
     pub fn disk(&self, lost: &[InodeId]) -> Disk {
         self.state.files.disk(lost)
     }
 }
 
 impl Host {
-    /// What its program has declared about its world.
+    /// The declarations that the program has made about its world.
     pub fn setup(&self) -> &Setup {
         &self.state.setup
     }
 
-    /// The snapshot of files that its program asked to save.
+    /// The snapshot of files that the program asked to save.
     pub fn saved_files(&self) -> Option<&[ChangedFile]> {
         let saved = self.state.setup.saved.as_ref();
         saved.map(|files| files.as_slice())

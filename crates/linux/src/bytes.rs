@@ -1,4 +1,4 @@
-//! Byte sequences, some bytes symbolic: contents of files and output streams.
+//! Sequences of bytes, concrete or symbolic: the contents of files and output streams.
 //!
 //! Cloning is O(1); clones share pages until one of them writes.
 
@@ -10,8 +10,8 @@ use triomphe::Arc;
 /// Bytes written to an output stream; it only grows at its end.
 pub type Output = Bytes;
 
-/// Initial size of the first page, which doubles as needed: a line of output does
-/// not cost each state a whole page.
+/// Initial size of the first page, which doubles as needed: a line of output does not cost every
+/// state a whole page.
 const FIRST: usize = 64;
 
 /// Concrete bytes that many states share. They may be loaded lazily, but never change.
@@ -64,7 +64,7 @@ impl Base {
 #[derive(Clone, Debug, Default)]
 pub struct Bytes {
     base: Option<Base>,
-    /// Missing pages are those of the base, or zeros. Bytes at and beyond `len` are zeros.
+    /// A missing page has the contents of the base, or zeros. Bytes at and beyond `len` are zeros.
     pages: Option<Pages>,
     len: u64,
     /// Every present page has full size.
@@ -84,7 +84,7 @@ impl Bytes {
         }
     }
 
-    /// A sequence that refers to these bytes without copying them.
+    /// A sequence that refers to these bytes and does not copy them.
     pub fn from_source(source: std::sync::Arc<dyn ByteSource>) -> Bytes {
         let len = source.len();
         Bytes {
@@ -95,7 +95,7 @@ impl Bytes {
         }
     }
 
-    /// Whether it is a clone of the same bytes, unchanged since.
+    /// Whether both are clones of the same sequence, unchanged since then.
     pub fn is_same(&self, other: &Bytes) -> bool {
         let same_base = match (&self.base, &other.base) {
             (None, None) => true,
@@ -112,7 +112,7 @@ impl Bytes {
         self.len == other.len && same_base && same_pages
     }
 
-    /// Whether it shares a page with a clone.
+    /// Whether both share this page.
     pub fn is_same_page(&self, other: &Bytes, index: usize) -> bool {
         let same = match (self.page(index), other.page(index)) {
             (None, None) => true,
@@ -144,7 +144,7 @@ impl Bytes {
         self.len == 0
     }
 
-    /// Bytes of memory that it holds itself.
+    /// Bytes of memory that its own pages take.
     pub fn held(&self) -> u64 {
         let pages = self.pages.as_ref();
         pages.map_or(0, |pages| {
@@ -283,7 +283,7 @@ impl Bytes {
         self.page(page).is_some() || !self.base_page(page).is_empty()
     }
 
-    /// Offset of the next data (or the next hole) at or behind an offset. The end counts as a hole.
+    /// Offset of the next data (or the next hole) at or after an offset. The end counts as a hole.
     pub fn next_change(&self, offset: u64, to_data: bool) -> Option<u64> {
         let mut at = offset;
         while at < self.len {
@@ -296,7 +296,7 @@ impl Bytes {
         (!to_data).then_some(self.len)
     }
 
-    /// Its pages in full size, for mapping. Bytes behind the end are zeros.
+    /// Its pages in full size, for mapping. Bytes after the end are zeros.
     pub fn pages(&mut self) -> Pages {
         if self.base.is_some() {
             for index in 0..self.len.div_ceil(PAGE as u64) as usize {
@@ -334,8 +334,8 @@ impl Bytes {
         own.is_some_and(|own| Arc::ptr_eq(own, pages))
     }
 
-    /// Zeroes the rest of the last page: a process that maps a file can write behind the
-    /// end, and others must not see it.
+    /// Zeroes the rest of the last page: a process that maps a file can write beyond the end, and
+    /// others must not see that.
     fn clear_tail(&mut self) {
         let (index, within) = (self.len / PAGE as u64, (self.len % PAGE as u64) as usize);
         let page = self.page(index as usize);
@@ -364,7 +364,7 @@ impl Bytes {
         let range = range.start..range.end.min(self.len);
         let mut bytes = Vec::with_capacity(range.end.saturating_sub(range.start) as usize);
         let mut scratch = EvalScratch::new();
-        // Page by page: a copy of all would take as much memory again.
+        // Page by page: a copy of the whole sequence would double the memory.
         for start in range.clone().step_by(PAGE) {
             let part = self.read(start, (range.end - start).min(PAGE as u64));
             let first = bytes.len();

@@ -1,21 +1,21 @@
-//! Capabilities of a process.
+//! Capabilities of a process (`capset`, `prctl`).
 
 /// Sets of capabilities, as bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Capabilities {
-    /// Those that count.
+    /// Effective set: the capabilities that permission checks use.
     pub effective: u64,
-    /// Those that it may make effective.
+    /// Permitted set: the capabilities that the process may make effective.
     pub permitted: u64,
-    /// Those that `execve` may keep.
+    /// Inheritable set: the capabilities that `execve` may keep.
     pub inheritable: u64,
-    /// Those that `execve` may give.
+    /// Bounding set: the capabilities that `execve` may grant.
     pub bounding: u64,
-    /// Those that `execve` keeps for who is not root.
+    /// Ambient set: the capabilities that `execve` keeps if the user is not root.
     pub ambient: u64,
 }
 
-/// All capabilities that there are.
+/// All capabilities.
 pub const ALL: u64 = (1 << 41) - 1;
 
 pub const KILL: u32 = 5;
@@ -32,12 +32,12 @@ pub const SYS_RESOURCE: u32 = 24;
 pub const SYS_TIME: u32 = 25;
 pub const MKNOD: u32 = 27;
 
-/// Capabilities about files, which go with the user of the file system: all to
-/// override permissions and owners.
+/// Capabilities that override file permissions and owners. They follow the user id that the file
+/// system checks.
 const OF_FILES: u64 = 0x1f;
 
 impl Capabilities {
-    /// Those of root.
+    /// The capabilities of root.
     pub const ROOT: Capabilities = Capabilities {
         effective: ALL,
         permitted: ALL,
@@ -46,22 +46,22 @@ impl Capabilities {
         ambient: 0,
     };
 
-    /// The same, with these that count.
+    /// Replaces the effective set.
     pub fn with(self, effective: u64) -> Capabilities {
         Capabilities { effective, ..self }
     }
 
-    /// Whether a capability counts.
+    /// Whether a capability is effective.
     pub fn has(&self, capability: u32) -> bool {
         self.effective >> capability & 1 != 0
     }
 
-    /// Whether it overrides all permissions of files.
+    /// Whether the effective set overrides all file permissions.
     pub fn overrides_files(&self) -> bool {
         self.effective & OF_FILES == OF_FILES
     }
 
-    /// Follows a change of the user ids: real, effective, saved.
+    /// Updates the sets after a change of the user ids: real, effective, saved.
     pub fn follow_users(&mut self, old: [u32; 3], new: [u32; 3], keeps: bool) {
         if old.contains(&0) && !new.contains(&0) {
             if !keeps {
@@ -78,7 +78,7 @@ impl Capabilities {
         }
     }
 
-    /// Follows `execve` of a program without capabilities of its own.
+    /// Updates the sets after `execve` of a program that has no file capabilities.
     pub fn follow_exec(&mut self, uid: [u32; 3]) {
         let is_root = uid[0] == 0 || uid[1] == 0;
         self.permitted = match is_root {

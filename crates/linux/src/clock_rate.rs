@@ -1,24 +1,24 @@
-//! The rate of the wall clock and what else `adjtimex` sets. Monotonic clocks keep the
-//! rate of the virtual clock, so that no timer changes by it.
+//! The rate of the wall clock and the other parameters of `adjtimex`. Monotonic clocks keep the
+//! rate of the virtual clock, so timers are not affected.
 
-/// Parts of a nanosecond in which the deviation of a second is counted.
+/// Parts per nanosecond. The deviation of a second is counted in these parts.
 const PARTS: i128 = 1 << 16;
 /// Parts in a second.
 const SECOND: i128 = PARTS * 1_000_000_000;
-/// Microseconds of a tick (a hundredth of a second) at the right rate.
+/// Microseconds of a tick (a hundredth of a second) at the nominal rate.
 pub const TICK_US: i64 = 10_000;
-/// The largest error that the kernel knows, in microseconds: nobody has set the clock.
+/// The largest error that the kernel reports, in microseconds: the clock was never set.
 pub const LARGEST_ERROR: i64 = 16_000_000;
 
-/// `status` of `adjtimex`: nobody keeps the clock right.
+/// `STA_UNSYNC` in the `status` of `adjtimex`: nothing synchronises the clock.
 pub const UNSYNCHRONISED: u32 = 0x40;
 
-/// What `adjtimex` sets and tells.
+/// The parameters that `adjtimex` sets and reports.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClockRate {
-    /// Virtual time from which on the rate holds.
+    /// Virtual time since which this rate applies.
     since_ns: u64,
-    /// By how many parts a second is longer than it should be.
+    /// Deviation of a second from its nominal length, in parts.
     excess: i64,
     /// Frequency, in 2^-16 ppm.
     pub frequency: i64,
@@ -28,13 +28,13 @@ pub struct ClockRate {
     pub status: u32,
     /// The largest possible error when it was set, in microseconds.
     pub largest_error: i64,
-    /// Virtual time when it was set: it grows since then.
+    /// Virtual time when the largest error was set; the error grows since then.
     pub error_since_ns: u64,
     /// The estimated error, in microseconds.
     pub estimated_error: i64,
     /// The time constant of the phase-locked loop.
     pub constant: i64,
-    /// Seconds between TAI and UTC.
+    /// Offset of TAI from UTC, in seconds.
     pub tai: i32,
 }
 
@@ -56,14 +56,14 @@ impl Default for ClockRate {
 }
 
 impl ClockRate {
-    /// By how much the wall clock is ahead at this virtual time of one that goes right.
+    /// How far the wall clock is ahead of a clock with the nominal rate at this virtual time.
     pub fn ahead_ns(&self, at_ns: u64) -> i64 {
         let passed = i128::from(at_ns) - i128::from(self.since_ns);
         (passed * i128::from(self.excess)).div_euclid(SECOND) as i64
     }
 
-    /// The first virtual time at which a clock of this rate shows what
-    /// one that goes right shows at `right_ns`.
+    /// The first virtual time at which this clock shows what a clock with the nominal rate shows at
+    /// `right_ns`.
     pub fn when(&self, right_ns: u64) -> u64 {
         let excess = i128::from(self.excess);
         let parts = i128::from(right_ns) * SECOND + i128::from(self.since_ns) * excess;
@@ -71,14 +71,14 @@ impl ClockRate {
         u64::try_from((parts + rate - 1).div_euclid(rate)).unwrap_or(0)
     }
 
-    /// Goes on at the rate of frequency and tick from here.
+    /// Applies the current frequency and tick from this virtual time on.
     pub fn begin(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
         let of_tick = (self.tick_us - TICK_US) * 100 * 1000 * PARTS as i64;
         self.excess = of_tick + self.frequency * 1000;
     }
 
-    /// The largest possible error now, in microseconds: 500 more each second.
+    /// The largest possible error now, in microseconds. It grows by 500 each second.
     pub fn largest_error_at(&self, now_ns: u64) -> i64 {
         let seconds = now_ns.saturating_sub(self.error_since_ns) / 1_000_000_000;
         let grown = i64::try_from(seconds)
@@ -87,7 +87,7 @@ impl ClockRate {
         self.largest_error.saturating_add(grown).min(LARGEST_ERROR)
     }
 
-    /// `STA_` flags now: a clock that nobody has set for long is not right.
+    /// `STA_` flags now: a clock that was not set for a long time counts as unsynchronised.
     pub fn status_at(&self, now_ns: u64) -> u32 {
         if self.largest_error_at(now_ns) >= LARGEST_ERROR {
             self.status | UNSYNCHRONISED
@@ -111,7 +111,7 @@ mod tests {
         };
         rate.begin(5 * second);
         assert_eq!(rate.ahead_ns(5 * second), 0);
-        // 100 ppm of the frequency, and as much of the tick.
+        // 100 ppm from the frequency, and as much from the tick.
         assert_eq!(rate.ahead_ns(6 * second), 200_000);
         for at in [5 * second, 6 * second, 7 * second + 123] {
             let shown = at.wrapping_add_signed(rate.ahead_ns(at));

@@ -51,7 +51,7 @@ impl CloneArgs {
         ..CloneArgs::VFORK
     };
 
-    /// Whether a process uses the memory of its parent.
+    /// Whether the child uses the memory of its parent.
     fn borrows_memory(&self) -> bool {
         const BOTH: u64 = CLONE_VM | CLONE_VFORK;
         self.flags & BOTH == BOTH
@@ -59,8 +59,8 @@ impl CloneArgs {
 }
 
 impl Kernel<'_, '_> {
-    /// `RLIMIT_NPROC`: `EAGAIN` if the user has as many processes and threads already. Root is
-    /// not bound by it.
+    /// Checks `RLIMIT_NPROC`: `EAGAIN` if the user already has that many processes and threads. The
+    /// limit does not apply to root.
     fn check_process_limit(&self) -> Result<(), Errno> {
         let own = self.process();
         let (user, most) = (own.uid[0], own.limits.soft(PROCESSES));
@@ -69,7 +69,7 @@ impl Kernel<'_, '_> {
             return Ok(());
         }
         let of_user = self.host.processes.iter().filter(|one| one.uid[0] == user);
-        // A process that has ended counts until it is waited for.
+        // A zombie counts until it is waited for.
         let all: usize = of_user
             .map(|one| self.host.tasks_of(one.pid).count().max(1))
             .sum();
@@ -216,8 +216,8 @@ impl Kernel<'_, '_> {
         if child.lender.is_some() {
             let is_set = args.flags & CLONE_CHILD_SETTID != 0;
             if is_set && self.check(args.child_tid, 4, true).is_ok() {
-                // The child finds its tid there; who has given another
-                // address than its own sees none.
+                // The child finds its tid there. A failure is ignored: the address may be invalid
+                // in the child.
                 let _ = self.write_bytes(args.child_tid, &pid.to_le_bytes());
             }
             return (child, Memory::empty());

@@ -39,7 +39,7 @@ pub struct HostConfig {
     pub others: Vec<ProcessConfig>,
     /// Variables that invariants read although no program exposes them.
     pub watches: Vec<Watch>,
-    /// Variables of the first program whose values at its start are symbolic.
+    /// Variables of the first program that are symbolic when it starts.
     pub variables: Vec<SymbolicVariable>,
     /// What happens when a program declares itself to be a host.
     pub boot: Boot,
@@ -124,7 +124,7 @@ pub struct HostOptions {
     pub scheduler: Scheduler,
     /// Where a runnable thread can be preempted.
     pub preempt_at: PreemptAt,
-    /// A crash of any process ends the host; otherwise only a crash of the first one does.
+    /// A crash of any process ends the host; otherwise only a crash of the first process does.
     pub crashes_end_all: bool,
     /// Which failures can be injected.
     pub faults: FaultOptions,
@@ -136,37 +136,37 @@ pub struct HostOptions {
     pub logs_points: bool,
     /// The host continues after its first process has exited, as long as there are others.
     pub waits_for_all: bool,
-    /// A fault that the process handles by a signal handler is no finding.
+    /// A fault for which the process has a signal handler is not a finding.
     pub faults_to_handlers: bool,
-    /// Stop before each system call, so that the driver of the host can decide whether it is made.
+    /// Stop before each system call, so that the driver of the host can decide whether the call is
+    /// made.
     pub stops_at_calls: bool,
-    /// Random bytes and the wall clock are symbolic: programs may draw and read anything.
+    /// Random bytes and the wall clock are symbolic: programs may read any value.
     pub symbolic_draws: bool,
-    /// Programs find files that they have not changed with their own times,
-    /// with old ones and with future ones.
+    /// The times of unchanged files fork the state: as configured, old, or in the future.
     pub symbolic_file_times: bool,
-    /// What its programs may take.
+    /// Limits on what its programs use.
     pub limits: GuestLimits,
-    /// How long the host has been up at the start: monotonic clocks show that and more.
+    /// How long the host has been up at the start, which the monotonic clocks include.
     pub uptime_ns: u64,
     /// The process id of the first program.
     pub first_pid: u32,
-    /// How many times a thousand ephemeral ports are taken already.
+    /// How many thousands of ephemeral ports are already used up.
     pub skipped_ports: u32,
-    /// Paths of Unix sockets at which live peers are reached, and their addresses.
+    /// Paths of Unix sockets that lead to live peers, and the addresses of these peers.
     pub peer_paths: Arc<Vec<(Vec<u8>, SocketAddr)>>,
 }
 
-/// What the programs of a host may take of our memory.
+/// Limits on the resources of this process that the programs of a host may use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GuestLimits {
-    /// The most bytes of output; a program that prints more is ended.
+    /// Maximum bytes of output; a program that prints more is ended.
     pub output: u64,
-    /// The most bytes that files hold; writes beyond fail.
+    /// Maximum bytes that files hold; writes beyond that fail.
     pub files: u64,
-    /// The most threads of all processes.
+    /// Maximum number of threads of all processes.
     pub tasks: usize,
-    /// The most system calls of a native run; one that makes more does not end.
+    /// Maximum number of system calls of a native run; a run that makes more counts as endless.
     pub calls: u64,
 }
 
@@ -217,7 +217,7 @@ pub struct ProgramSpec {
 /// One or several strings of the command line or of the environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Argument {
-    /// These bytes (without the NUL at their end).
+    /// These bytes, without the terminating NUL.
     Concrete(Vec<u8>),
     /// `--sym-arg N`: this many symbolic bytes, then NUL.
     Symbolic {
@@ -230,7 +230,7 @@ pub enum Argument {
         min: u32,
         /// The largest number of arguments.
         max: u32,
-        /// Symbolic bytes of each.
+        /// Symbolic bytes of each argument.
         max_len: u32,
     },
     /// Concrete bytes, then symbolic ones, then NUL: an environment variable with a symbolic value.
@@ -239,7 +239,7 @@ pub enum Argument {
         prefix: Vec<u8>,
         /// Name of the symbolic input.
         name: String,
-        /// How many symbolic bytes.
+        /// Number of symbolic bytes.
         max_len: u32,
     },
 }
@@ -310,7 +310,7 @@ impl Eq for Contents {}
 /// A file that exists at boot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSpec {
-    /// Its path; relative ones start at [`HostConfig::cwd`].
+    /// Its path; relative paths start at [`HostConfig::cwd`].
     pub path: Vec<u8>,
     /// Its contents. The input array of a symbolic file is named after it: `A-data`.
     pub contents: Contents,
@@ -360,7 +360,7 @@ pub enum PreemptAt {
 }
 
 impl PreemptAt {
-    /// All of them, by name.
+    /// All levels, by name.
     pub const ALL: [(&'static str, PreemptAt); 4] = [
         ("quantum", PreemptAt::Quantum),
         ("syscalls", PreemptAt::SystemCalls),
@@ -372,33 +372,33 @@ impl PreemptAt {
 /// Which failures can be injected.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultOptions {
-    /// The most failures on a path.
+    /// Maximum number of failures on a path.
     pub most: u32,
-    /// Which failures: those that one of these filters lets in, or all if none does,
-    /// without those that one leaves out.
+    /// The filters that select failures: those that some filter includes (all if no filter includes
+    /// any), minus those that some filter excludes.
     pub only: Arc<[FaultFilter]>,
-    /// Only between `everett_faults_enable` and `everett_faults_disable`.
+    /// Inject only between `everett_faults_enable` and `everett_faults_disable`.
     pub in_regions: bool,
-    /// Only in processes that execute one of these programs; in all if empty.
+    /// Inject only into processes that execute one of these programs; into all if empty.
     pub programs: Arc<[String]>,
     /// Deliver the bytes of a stream in at most this many pieces; 0 does not fragment.
     pub fragments: u32,
-    /// Each so many-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
+    /// Every n-th send of a non-blocking socket fails with `EAGAIN`; 0 for none.
     pub block_interval: u32,
-    /// Each so many-th `select` fails, with `EINTR` and `ENOMEM` in turn; 0 for none.
+    /// Every n-th `select` fails, with `EINTR` and `ENOMEM` in turn; 0 for none.
     pub select_interval: u32,
 }
 
 impl FaultOptions {
-    /// Filters of these options that let failures in.
+    /// The filters that include failures.
     fn wanted(&self) -> impl Iterator<Item = &FaultFilter> {
         let filters = self.only.iter().filter(|_| self.most > 0);
         filters.filter(|filter| !filter.excludes)
     }
 }
 
-/// Failures that hosts are to have (`--fault`, `fault_calls`) and that none of these hosts had;
-/// each host with what failed on it, in the words of [`InjectedFailure`](crate::InjectedFailure).
+/// The failures that were requested (`--fault`, `fault_calls`) and that no host had. Each host
+/// comes with the set of its failures, in the words of [`InjectedFailure`](crate::InjectedFailure).
 pub fn never_injected<'h>(
     hosts: impl IntoIterator<Item = (&'h FaultOptions, Option<&'h BTreeSet<String>>)>,
 ) -> Vec<String> {
@@ -423,7 +423,7 @@ pub fn never_injected<'h>(
 /// A filter for failures.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FaultFilter {
-    /// It leaves failures out.
+    /// The filter excludes failures.
     pub excludes: bool,
     /// Name of a system call, or `malloc`, or `*` for all of them.
     pub call: String,
@@ -432,10 +432,10 @@ pub struct FaultFilter {
 }
 
 impl FaultFilter {
-    /// The call that stands for all calls.
+    /// The name that matches every call.
     pub const ANY: &str = "*";
 
-    /// Parses `CALL` or `CALL:FAILURE`, either of them with `!` before it.
+    /// Parses `CALL` or `CALL:FAILURE`, either of them after an optional `!`.
     pub fn parse(text: &str) -> FaultFilter {
         let (excludes, text) = match text.strip_prefix('!') {
             Some(rest) => (true, rest),
@@ -452,7 +452,7 @@ impl FaultFilter {
         }
     }
 
-    /// Whether it names this failure of a call.
+    /// Whether the filter matches this failure of a call.
     pub fn matches(&self, call: &str, failure: &str) -> bool {
         let is_call = self.call == Self::ANY || self.call == call;
         is_call && self.failure.as_deref().is_none_or(|name| name == failure)
@@ -488,7 +488,7 @@ impl FaultOptions {
         is_named || !names_some
     }
 
-    /// Whether faults apply to a program, which is named by its path or by its file name.
+    /// Whether faults apply to a program, given by its path or by its file name.
     pub(crate) fn applies_to(&self, path: &[u8]) -> bool {
         let last = path.rsplit(|byte| *byte == b'/').next();
         let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
@@ -499,7 +499,7 @@ impl FaultOptions {
 /// A watched variable, or a part of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// The state and key that it is exposed under.
+    /// The state and key under which it is exposed.
     pub name: (String, String),
     /// The program that contains it.
     pub image: ImageId,
@@ -507,8 +507,8 @@ pub struct Watch {
     pub symbol: String,
     /// Address of the variable, once known.
     pub address: u64,
-    /// Offsets of the pointers to follow: the first in the variable, each further one in the
-    /// target of the pointer before it.
+    /// Offsets of the pointers to follow: the first is an offset in the variable, each further one
+    /// in the target of the pointer before it.
     pub through: Vec<u64>,
     /// Offset of the data in the target of the last pointer, or in the
     /// variable if there is no pointer.
@@ -520,21 +520,22 @@ pub struct Watch {
 /// A variable, or a part of one, whose value at the start of the program is symbolic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SymbolicVariable {
-    /// Where it is. The key of its name is that of the input; it lies behind no pointer.
+    /// The location of the variable. The key of its name is the name of the input; there are no
+    /// pointers to follow.
     pub data: Watch,
-    /// The least and the greatest value of a number; without it, all bytes are unconstrained.
+    /// The smallest and the largest value of a number; without it, all bytes are unconstrained.
     pub range: Option<(i64, i64)>,
 }
 
 /// What happens when a path declares itself to be a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Boot {
-    /// It continues: no world is being built.
+    /// The path continues: no world is being built.
     #[default]
     Standalone,
-    /// It stops until all other hosts are declared.
+    /// The path stops until all other hosts are declared.
     StopAtSetup,
-    /// It is this host of a world that was built.
+    /// The path is this host of the world that was built.
     Start(HostStart),
 }
 

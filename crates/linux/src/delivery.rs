@@ -155,8 +155,8 @@ impl Kernel<'_, '_> {
                 ignored |= bit(signal);
             }
         }
-        // Each is taken as one with a handler would be: overruns of
-        // its timer are known from then on.
+        // Each signal is taken as if it had a handler: from then on the overruns of its timer are
+        // known.
         while ignored != 0
             && let Some(signal) = self.host.take_signal(self.task, ignored)
         {
@@ -330,8 +330,8 @@ impl Kernel<'_, '_> {
         self.deliver_signals()
     }
 
-    /// Continues at the program counter that a handler has set: libc cancels a thread by
-    /// moving it out of its system call.
+    /// Continues at the program counter that a handler has set: libc cancels a thread by moving its
+    /// program counter out of the system call.
     fn continue_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
         if shown == wanted {
             return Ok(());

@@ -34,13 +34,13 @@ pub(crate) enum SliceEnd {
 /// A time slice of one thread.
 pub(crate) struct TimeSlice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
-    /// Instructions of the vm that are accounted for already.
+    /// Instructions of the vm that are already accounted for.
     counted: u64,
     /// Name and arguments of the current system call, for the log.
     described: Option<(&'static str, String)>,
     /// The call takes no virtual time: the native program may make more or fewer such calls.
     unseen: bool,
-    /// Whether the call only looks at a clock; `None` if it lets others run.
+    /// Whether the call only reads a clock; `None` if it lets other threads run.
     looks: Option<bool>,
     /// Result of the last system call.
     pub(crate) result: Option<Value>,
@@ -91,7 +91,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             }
             let host = &self.kernel.host;
             if !host.new_tasks.is_empty() || host.wire.interrupts(host.clock_ns) {
-                // Continue later, as one of several threads or after other hosts.
+                // Continue later: other threads or hosts may run first.
                 return SliceEnd::Budget;
             }
             if !mapped_files && self.kernel.vm.memory.has_views() {
@@ -206,7 +206,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         }
     }
 
-    /// Completes the system call. The thread continues behind it, or at the target of a jump.
+    /// Completes the system call. The thread continues after it, or at the target of a jump.
     fn finish(&mut self, result: Value, jump: Option<JumpTarget>) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         kernel.vm.commit();
@@ -226,7 +226,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         }
         if !self.unseen {
             let took_ns = kernel.time_taken(self.looks);
-            // A program that slept for ever is at the end of time.
+            // The clock saturates: a program that sleeps forever reaches the end of time.
             kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(took_ns);
             kernel.vm.clock_ns = kernel.host.clock_ns;
             let task = kernel.task_mut();
@@ -322,7 +322,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         let task = kernel.task_mut();
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
-        // It is not preempted again when it is picked.
+        // The thread is not preempted again when it is picked.
         task.passed_preemption_point = true;
         task.fault_asked = true;
         task.run_state = RunState::Waiting(wait);
@@ -389,7 +389,7 @@ impl Host {
         vm.max_address_space = self.state.processes[process].limits.address_space();
         vm.clock_ns = self.state.clock_ns;
         let pid = self.state.processes[process].pid;
-        // Who waits for a child of `vfork` does not run meanwhile.
+        // A thread that waits for its `vfork` child does not run meanwhile.
         let runs = |task: &&TaskState| task.vforked.is_none();
         vm.alone = self.state.tasks_in_memory_of(pid).filter(runs).count() == 1;
         vm.points = self.state.points(vm.alone, shares);
@@ -401,7 +401,7 @@ impl Host {
             host: &mut self.state,
         };
         let result = work(TimeSlice::new(kernel));
-        // A bound of the program's own is not ours.
+        // Only the limit of the run is reported, not a limit that the program set for itself.
         if vm.reached_max_heap && vm.max_heap == most {
             self.state.reach_limit("max-heap");
             self.state.warn(NO_MEMORY);

@@ -38,7 +38,7 @@ impl Host {
 }
 
 impl Host {
-    /// A process that executes a program leaves the memory that it shares with others to them.
+    /// Detaches a process that executes a program from the memory that it shares with others.
     fn leave_memory(&mut self, process: usize, task: usize) {
         let at = self.memory_index(process);
         if at == process {

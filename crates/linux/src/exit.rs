@@ -50,7 +50,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A process that shares the memory of another leaves the stack as it was lent.
+    /// Removes the frames that a process has pushed on the stack of the process whose memory it
+    /// borrows.
     fn return_stack(&mut self) {
         let lent = self.task().lent_slots;
         while self.vm.thread.slots.len() > lent {
@@ -88,7 +89,7 @@ impl HostState {
         waits.map(|task| task.stack)
     }
 
-    /// The owner of memory goes on with the heap as a process that used it leaves it.
+    /// Gives the program break that a process has left behind to the owner of its memory.
     pub(crate) fn return_break(&mut self, (lender, end): (Option<u32>, Option<Break>)) {
         if let Some(owner) = lender.and_then(|pid| self.process_by_pid_mut(pid)) {
             owner.program_break = end;
@@ -118,7 +119,7 @@ impl HostState {
         process.state_change = None;
         let (parent, exit_signal) = (process.parent, process.exit_signal);
         let descriptors = std::mem::take(&mut process.descriptors);
-        // Nobody is left who could see that a standard stream is closed.
+        // Nobody is left to observe that a standard stream is closed.
         let is_last = self.processes.len() == 1;
         for (_, descriptor) in descriptors.iter() {
             if !is_last || !self.files.is_standard_stream(descriptor.description) {
@@ -238,7 +239,7 @@ impl Host {
         }
     }
 
-    /// Processes that use the memory of one that has exited keep it.
+    /// Hands the memory of exited processes over to the processes that still use it.
     fn hand_over_memory(&mut self) {
         let is_dead = |process: &ProcessState| !matches!(process.exit_state, ExitState::Alive);
         for at in 0..self.state.processes.len() {
@@ -248,8 +249,8 @@ impl Host {
         }
     }
 
-    /// A process leaves its memory, because it exits or executes a
-    /// program, to those that use it, too.
+    /// Hands the memory of a process that exits or executes a program over to the processes that
+    /// still use it.
     pub(crate) fn hand_over_memory_of(&mut self, at: usize) {
         let pid = self.state.processes[at].pid;
         let uses = |process: &Arc<ProcessState>| {
@@ -286,7 +287,7 @@ impl Host {
             if schedule.running > at {
                 schedule.running -= 1;
             } else if schedule.running == at {
-                // Round-robin continues with the task behind the removed one.
+                // Round-robin continues with the task after the removed one.
                 schedule.running = at.saturating_sub(1);
                 schedule.due = true;
             }
@@ -300,8 +301,8 @@ impl Host {
 }
 
 impl HostState {
-    /// Detaches all segments of a process, and forgets what it has written to its
-    /// mappings, for `execve` and exit.
+    /// Detaches all segments of a process and drops the record of its writes to mappings, for
+    /// `execve` and exit.
     pub(crate) fn detach_all(&mut self, pid: u32) {
         self.files.dirty_pages.keep(pid, |_| false);
         let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));

@@ -1,22 +1,22 @@
-//! Injection of failures, in one place, for all system calls whose rows list errnos.
+//! Fault injection, in one place, for all system calls whose rows list errnos.
 //!
-//! A call is executed first. Only if it succeeds or blocks is the oracle asked
-//! whether it fails instead; then its effects are rolled back. So no failure is
+//! The kernel executes a call first. Only if the call succeeds or blocks does the kernel ask the
+//! oracle whether it fails instead; a failure then rolls back the effects. So no failure is
 //! injected where the call fails anyway.
 
 use everett_vm::StackId;
 use std::borrow::Cow;
 
-/// Calls that fail at intervals.
+/// Index of a kind of call that fails at intervals.
 pub(crate) const SENDS: usize = 0;
 pub(crate) const SELECTS: usize = 1;
 
 /// A failure that was injected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InjectedFailure {
-    /// What failed, and how.
+    /// The call that failed, and how.
     pub what: Cow<'static, str>,
-    /// Where, for explored programs.
+    /// The call stack; only explored programs have one.
     pub stack: Option<StackId>,
 }
 
@@ -34,7 +34,7 @@ pub struct FaultState {
     pub injected: Vec<InjectedFailure>,
     /// Nesting depth of the fault regions that the program is in.
     pub regions: u32,
-    /// The current call transfers fewer bytes than it could: at most so many.
+    /// The current call transfers fewer bytes than it could: at most this many.
     pub at_most: Option<u64>,
     /// The current call reports every descriptor as ready, whether it is or not.
     pub spurious: bool,

@@ -23,7 +23,7 @@ fn put_back(bytes: &mut Bytes, view: &mut FileView) {
         return;
     };
     let Some(base) = view.base.take() else {
-        // No other process used the file meanwhile.
+        // No other process has used the file meanwhile.
         return bytes.set_pages(Some(pages));
     };
     if Arc::ptr_eq(&pages, &base) {
@@ -36,7 +36,7 @@ fn put_back(bytes: &mut Bytes, view: &mut FileView) {
     bytes.set_pages(Some(merged));
 }
 
-/// The pages of a file, with those replaced that a mapping has changed since it had `base`.
+/// The pages of a file after a mapping that started from `base` has changed some of them.
 fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
     let mut merged = (*bytes.pages()).clone();
     let end = bytes.len().div_ceil(everett_vm::PAGE as u64) as usize;
@@ -78,7 +78,7 @@ impl HostState {
             };
             view.len = bytes.len();
             let pages = bytes.pages();
-            // If no other process has the pages, they are changed in place.
+            // If no other process has the pages, the process changes them in place.
             view.base = (!alone).then(|| pages.clone());
             view.pages = Some(pages);
             if alone {
@@ -87,9 +87,9 @@ impl HostState {
         });
     }
 
-    /// Updates the times of files whose pages were written through shared mappings, as the
-    /// page faults do by which a kernel notices: each process faults once for a page, until
-    /// the file is synchronised or unmapped.
+    /// Updates the times of files whose pages were written through shared mappings. A real kernel
+    /// notices such a write by a page fault: each process faults once for each page, until the file
+    /// is synchronised or unmapped.
     fn note_writes(&mut self, memory: &mut Memory) {
         let mut written = Vec::new();
         memory.for_each_view(|view| written.push((view.file, view.written.take())));
@@ -161,7 +161,7 @@ impl HostState {
             self.store_views(memory);
             return self.load_views(memory);
         }
-        // The common case. Bytes that a mapping has behind the end of its file stay as well.
+        // The common case. Bytes that a mapping has beyond the end of its file stay as well.
         memory.for_each_view(|view| {
             view.base = None;
             if let Some(bytes) = self.mapped_bytes(view.file) {
@@ -184,8 +184,8 @@ impl HostState {
         }
     }
 
-    /// Retains the open files of the current mappings of a memory, and
-    /// releases those of its mappings before.
+    /// Retains the open files of the current mappings of a memory, and releases those of its former
+    /// mappings.
     pub(crate) fn update_holders(&mut self, before: &[u32], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {

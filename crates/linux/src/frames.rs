@@ -7,7 +7,7 @@ use everett_vm::{Buffer, Value};
 
 /// Numbers of protocols over Ethernet.
 pub mod ethertype {
-    /// All of them, for packet sockets.
+    /// All protocols, for packet sockets.
     pub const ALL: u16 = 3;
     /// IPv4.
     pub const IP: u16 = 0x0800;
@@ -25,7 +25,7 @@ pub mod protocol {
     pub const TCP: u8 = 6;
     /// UDP.
     pub const UDP: u8 = 17;
-    /// Raw packets with a header of the program's.
+    /// Raw packets whose header the program supplies.
     pub const RAW: u8 = 255;
 }
 
@@ -37,7 +37,7 @@ pub mod icmp {
     pub const UNREACHABLE: u8 = 3;
     /// An echo request, which the kernel answers.
     pub const ECHO: u8 = 8;
-    /// Bytes of a header.
+    /// Bytes of an ICMP header.
     pub const HEADER: usize = 8;
 }
 
@@ -47,17 +47,18 @@ pub const IP_HEADER: usize = 20;
 pub const ETHERNET_HEADER: usize = 14;
 /// Bytes of a UDP header.
 pub const UDP_HEADER: usize = 8;
-/// Hops that a packet may take, unless the socket says otherwise.
+/// Default number of hops of a packet.
 pub const USUAL_TTL: u8 = 64;
-/// Bytes of a packet that an ICMP error quotes at most: with its own headers it has 576.
+/// Maximum number of bytes of a packet that an ICMP error quotes: with its own headers the error
+/// has 576.
 const MOST_QUOTED: usize = 548;
 
 /// An Ethernet address.
 pub type HardwareAddress = [u8; 6];
-/// The address of all.
+/// The broadcast address.
 pub const TO_ALL: HardwareAddress = [0xff; 6];
 
-/// The hardware address of the interface with this address, or of a group.
+/// The hardware address of the interface with this IP address, or of a multicast group.
 pub fn hardware_of(ip: Ipv4Addr) -> HardwareAddress {
     let [a, b, c, d] = ip.octets();
     if ip.is_broadcast() {
@@ -69,17 +70,18 @@ pub fn hardware_of(ip: Ipv4Addr) -> HardwareAddress {
     }
 }
 
-/// A packet of a raw or packet socket, with all that kernels on its way look at.
+/// A packet of a raw or packet socket, with everything that a kernel on its path examines.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Hardware addresses, that of the target first, where a packet socket
-    /// chose them; otherwise IP routes it.
+    /// Hardware addresses, the target's first, if a packet socket chose them; otherwise IP routes
+    /// the packet.
     pub hardware: Option<[HardwareAddress; 2]>,
     /// The protocol over Ethernet.
     pub ethertype: u16,
-    /// Its IPv4 header, if it has a sound one.
+    /// Its IPv4 header, if it has a valid one.
     pub ip: Option<IpHeader>,
-    /// What follows. Of a frame that is not IPv4: all that follows the Ethernet header.
+    /// The payload after the IPv4 header. For a frame that is not IPv4: everything after the
+    /// Ethernet header.
     pub payload: Buffer,
 }
 
@@ -88,9 +90,9 @@ pub struct Frame {
 pub struct IpHeader {
     /// Its bytes; at least 20.
     pub bytes: Vec<u8>,
-    /// Length and checksum of the UDP datagram or ICMP message that it carries hold.
+    /// Length and checksum of the UDP datagram or ICMP message that it carries are correct.
     pub is_sound: bool,
-    /// Ports of UDP, source first; of an ICMP message: type and identifier.
+    /// Ports of UDP, source first; type and identifier of an ICMP message.
     pub ports: (u16, u16),
 }
 
@@ -100,7 +102,7 @@ impl IpHeader {
         let total = (IP_HEADER + len) as u16;
         let mut bytes = vec![0x45, tos];
         bytes.extend_from_slice(&total.to_be_bytes());
-        // No identification, since it must not be fragmented.
+        // No identification, since the packet must not be fragmented.
         bytes.extend_from_slice(&[0, 0, 0x40, 0, ttl, protocol, 0, 0]);
         bytes.extend_from_slice(&ends.0.octets());
         bytes.extend_from_slice(&ends.1.octets());
@@ -113,14 +115,14 @@ impl IpHeader {
         header
     }
 
-    /// Computes its checksum.
+    /// Computes its checksum and stores it.
     pub fn sum_up(&mut self) {
         self.bytes[10..12].fill(0);
         let sum = checksum(&self.bytes);
         self.bytes[10..12].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// Takes a header at the start of a packet of this length; `None` if it is not sound.
+    /// Parses the header at the start of a packet of this length; `None` if it is invalid.
     pub fn parse(bytes: &[u8], total: usize) -> Option<IpHeader> {
         let len = header_len(bytes)?;
         let header = bytes.get(..len)?;
@@ -151,12 +153,12 @@ impl IpHeader {
         self.address(16)
     }
 
-    /// The protocol of what it carries.
+    /// The protocol of its payload.
     pub fn protocol(&self) -> u8 {
         self.bytes.get(9).copied().unwrap_or(0)
     }
 
-    /// Hops that are left.
+    /// Remaining hops.
     pub fn ttl(&self) -> u8 {
         self.bytes.get(8).copied().unwrap_or(0)
     }
@@ -171,19 +173,19 @@ impl IpHeader {
         usize::from(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
     }
 
-    /// Whether it belongs to a part of a packet.
+    /// Whether the packet is a fragment.
     pub fn is_fragment(&self) -> bool {
         self.bytes[6] & 0x3f != 0 || self.bytes[7] != 0
     }
 }
 
-/// The length that an IPv4 header says it has.
+/// The length of an IPv4 header according to its length field.
 pub fn header_len(bytes: &[u8]) -> Option<usize> {
     let len = usize::from(bytes.first()? & 0xf) * 4;
     (len >= IP_HEADER).then_some(len)
 }
 
-/// The checksum of the internet protocols; over bytes with a right checksum in them it is 0.
+/// The internet checksum. Over bytes that contain their correct checksum it is 0.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();
@@ -193,7 +195,7 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// The checksum of bytes that may be symbolic: 16 bits.
+/// The internet checksum of bytes that may be symbolic: 16 bits.
 pub fn symbolic_checksum(arena: &mut Arena, bytes: &Buffer) -> Value {
     if bytes.is_concrete() {
         return Value::concrete(u64::from(checksum(bytes.bytes())));
@@ -219,7 +221,7 @@ pub fn symbolic_checksum(arena: &mut Arena, bytes: &Buffer) -> Value {
     Value::of_term(arena, term)
 }
 
-/// Computes the checksum of a message and stores it in it.
+/// Computes the checksum of a message and stores it in the message.
 pub fn put_checksum(arena: &mut Arena, bytes: &mut Buffer, at: usize) {
     bytes.write(at, &[0, 0]);
     let sum = symbolic_checksum(arena, bytes);
@@ -236,7 +238,7 @@ pub fn put_checksum(arena: &mut Arena, bytes: &mut Buffer, at: usize) {
 }
 
 impl Frame {
-    /// An IPv4 packet that IP routes.
+    /// Creates an IPv4 packet that IP routes.
     pub fn ip(ip: IpHeader, payload: Buffer) -> Frame {
         Frame {
             hardware: None,
@@ -246,7 +248,7 @@ impl Frame {
         }
     }
 
-    /// A UDP datagram of a socket, without a checksum. `None` for IPv6.
+    /// Creates the UDP datagram of a socket, without a checksum. `None` for IPv6.
     pub fn udp(from: SocketAddr, to: SocketAddr, ttl: u8, bytes: &Buffer) -> Option<Frame> {
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else {
             return None;
@@ -262,7 +264,7 @@ impl Frame {
         Some(Frame::ip(ip, payload))
     }
 
-    /// An ICMP error about a packet, of which it quotes the start.
+    /// Creates an ICMP error about a packet, which quotes the start of the packet.
     pub fn error(
         arena: &mut Arena,
         (from, to): (Ipv4Addr, Ipv4Addr),
@@ -278,7 +280,7 @@ impl Frame {
         Frame::ip(ip, payload)
     }
 
-    /// The kernel's answer to it, if it is a sound ICMP echo request.
+    /// The kernel's reply, if the packet is a valid ICMP echo request.
     pub fn echo(&self, arena: &mut Arena, from: Ipv4Addr) -> Option<Frame> {
         let asked = self.ip.as_ref()?;
         let is_request =
@@ -295,7 +297,7 @@ impl Frame {
         Some(Frame::ip(ip, payload))
     }
 
-    /// All that follows the Ethernet header.
+    /// Everything after the Ethernet header.
     pub fn bytes(&self) -> Buffer {
         let header = self.ip.as_ref().map_or(&[][..], |ip| &ip.bytes);
         let mut bytes = Buffer::zeroed(header.len() + self.payload.len());
@@ -304,7 +306,7 @@ impl Frame {
         bytes
     }
 
-    /// The whole frame, where its payload has these bytes.
+    /// The bytes of the whole frame with this payload.
     pub fn encode(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = self.hardware().concat();
         bytes.extend_from_slice(&self.ethertype.to_be_bytes());
@@ -313,7 +315,7 @@ impl Frame {
         bytes
     }
 
-    /// Its start, as an ICMP error quotes it; nothing of frames that are not IPv4.
+    /// The start of the packet, as an ICMP error quotes it; empty for frames that are not IPv4.
     pub fn quoted(&self) -> Buffer {
         if self.ip.is_none() {
             return Buffer::zeroed(0);
@@ -323,7 +325,7 @@ impl Frame {
         crate::queue::slice(&bytes, 0, len)
     }
 
-    /// Hardware addresses, that of the target first.
+    /// Hardware addresses, the target's first.
     pub fn hardware(&self) -> [HardwareAddress; 2] {
         let by_address = || {
             let ends = self.ip.as_ref().map(|ip| [ip.to(), ip.from()]);
@@ -332,7 +334,7 @@ impl Frame {
         self.hardware.unwrap_or_else(by_address)
     }
 
-    /// The address of the host that it goes to next; `None` if nobody has its hardware address.
+    /// The address of the next host on its path; `None` if no host has its hardware address.
     pub fn next_hop(&self) -> Option<IpAddr> {
         let Some([target, _]) = self.hardware else {
             return self.ip.as_ref().map(|ip| ip.to().into());
@@ -344,7 +346,7 @@ impl Frame {
         }
     }
 
-    /// What it is, for people.
+    /// A description for log and trace.
     pub fn describe(&self) -> String {
         let Some(ip) = &self.ip else {
             return format!("frame 0x{:04x}", self.ethertype);

@@ -1,13 +1,13 @@
-//! What the kernel model and the driver of native processes exchange: access to guest memory,
-//! signals to deliver, and changes to mappings.
+//! The interface between the kernel model and the driver of native processes: access to guest
+//! memory, signals to deliver, and changes to mappings.
 
 /// The memory of a native process.
 pub trait Guest {
-    /// Reads memory at an address into `into`; `false` if it cannot be read.
+    /// Reads memory at an address into `into`; `false` if the memory is not readable.
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes at an address; `false` if it cannot be written.
+    /// Writes bytes at an address; `false` if the memory is not writable.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
-    /// Whether the byte at an address can be written.
+    /// Whether the byte at an address is writable.
     fn can_write(&mut self, address: u64) -> bool;
     /// Whether an address is mapped, with any protection.
     fn is_mapped(&mut self, address: u64) -> bool;

@@ -20,15 +20,16 @@ use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
 
-/// The most warnings that a host keeps: a program can ask for new unsupported features without end.
+/// Maximum number of warnings that a host keeps: a program can use new unsupported features without
+/// end.
 const MAX_WARNINGS: usize = 100;
 
-/// What the user is told about the run of a host: seldom anything, so that a fork shares it as one.
+/// Messages for the user about the run of a host. They are rare, so forks share one allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
     /// Unsupported features that the program used, each once, in order.
     pub warnings: Vec<String>,
-    /// What the program asked for and was refused although Linux would do it.
+    /// Requests that the model refused although Linux would carry them out.
     pub refusals: Vec<crate::Refusal>,
     /// Limits that the program reached, each once, by the names of their options.
     pub limits_hit: Vec<&'static str>,
@@ -39,11 +40,12 @@ pub struct Notices {
 pub struct HostState {
     /// Virtual time since the host started, in nanoseconds.
     pub clock_ns: u64,
-    /// How long it had been up then: what its monotonic clocks show more.
+    /// How long the host had been up at its start; the monotonic clocks add this to the virtual
+    /// time.
     pub uptime_ns: u64,
     /// Wall-clock time at boot, in nanoseconds since 1970.
     pub start_time_ns: u64,
-    /// How fast the wall clock goes, and what else keeps it right.
+    /// The rate of the wall clock and the other parameters of `adjtimex`.
     pub clock_rate: Arc<ClockRate>,
     /// Instructions executed so far.
     pub instructions: u64,
@@ -65,13 +67,13 @@ pub struct HostState {
     pub network: Network,
     /// Bytes written to stdout and stderr.
     pub outputs: [Output; 2],
-    /// How many bytes were written to them.
+    /// Number of bytes written to them.
     pub printed: u64,
-    /// Bytes written to files since all files were counted.
+    /// Bytes written to files since the sizes of all files were last added up.
     pub uncounted_writes: u64,
     /// State of the random number generator.
     pub random: u64,
-    /// What the user is told about the run.
+    /// Messages for the user about the run.
     pub notices: Arc<Notices>,
     /// Processes, by pid.
     pub processes: Vec<Arc<ProcessState>>,
@@ -91,9 +93,9 @@ pub struct HostState {
     pub injected: Vec<Injected>,
     /// Changes that the driver must make to the memory of a native process.
     pub memory_changes: Vec<MemoryChange>,
-    /// Address space that shared memory segments of native processes have taken so far.
+    /// Address space that the shared memory segments of native processes take so far.
     pub segment_bytes: u64,
-    /// The current system call is not the program's own: it takes no time, is no scheduling
+    /// The current system call is not the program's own: it takes no time, is not a scheduling
     /// point and cannot be made to fail.
     pub internal_call: bool,
     /// Failures injected so far.
@@ -121,7 +123,7 @@ pub struct HostState {
     pub origins: Arc<Origins>,
     /// Variables that invariants read although no program exposes them.
     pub watches: Arc<Vec<crate::Watch>>,
-    /// What the program has declared about the world that it becomes a host of.
+    /// The declarations of the program about the world in which it becomes a host.
     pub setup: Arc<crate::Setup>,
 }
 
@@ -136,7 +138,7 @@ pub type Origins = std::collections::BTreeMap<(String, String), Origin>;
 pub struct Origin {
     /// The writes that set its bytes, in the order of addresses.
     pub written: Vec<everett_vm::StackId>,
-    /// Where the program exposed it, or was when it was sampled.
+    /// The call stack at which the program exposed the data, or at which the data was sampled.
     pub observed: Option<everett_vm::StackId>,
 }
 
@@ -182,8 +184,8 @@ impl HostState {
         }
     }
 
-    /// Records that the program reached a limit, by the name of its option: it goes on
-    /// otherwise than on a real machine.
+    /// Records that the program reached a limit, by the name of its option: from here on the
+    /// program may behave differently than on a real machine.
     pub fn reach_limit(&mut self, limit: &'static str) {
         if !self.notices.limits_hit.contains(&limit) {
             Arc::make_mut(&mut self.notices).limits_hit.push(limit);
@@ -201,8 +203,8 @@ impl HostState {
         self.process_at(pid).map(|at| &*self.processes[at])
     }
 
-    /// The position of the process with this pid. They are in the order of their pids, unless these
-    /// have started again from the lowest.
+    /// The position of the process with this pid. Processes are in the order of their pids, unless
+    /// the pids have wrapped around.
     fn process_at(&self, pid: u32) -> Option<usize> {
         let found = self
             .processes
@@ -223,7 +225,7 @@ impl HostState {
         tasks.filter(move |task| task.pid == pid && task.run_state != RunState::Ended)
     }
 
-    /// The pid of the process whose memory a process uses: mostly its own.
+    /// The pid of the process whose memory a process uses: usually its own.
     pub fn memory_owner(&self, pid: u32) -> u32 {
         let process = self.process_by_pid(pid);
         process.and_then(|process| process.lender).unwrap_or(pid)
@@ -238,7 +240,7 @@ impl HostState {
     }
 }
 
-/// A step of SplitMix64.
+/// One step of SplitMix64.
 pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -265,7 +267,7 @@ impl Host {
         processes.iter().position(|process| process.pid == pid)
     }
 
-    /// Where the memory of a process is.
+    /// The index of the memory that a process uses.
     pub(crate) fn memory_index(&self, process: usize) -> usize {
         let processes = &self.state.processes;
         let lender = processes.get(process).and_then(|process| process.lender);
@@ -323,7 +325,7 @@ impl Host {
         &self.state.outputs[stream as usize]
     }
 
-    /// Takes what was written to an output stream.
+    /// Takes the bytes written to an output stream.
     pub fn take_output(&mut self, stream: Stream) -> Output {
         std::mem::take(&mut self.state.outputs[stream as usize])
     }
@@ -333,7 +335,7 @@ impl Host {
         &self.state.notices.warnings
     }
 
-    /// What the program asked for and was refused although Linux would do it.
+    /// Requests that the model refused although Linux would carry them out.
     pub fn refusals(&self) -> &[crate::Refusal] {
         &self.state.notices.refusals
     }
@@ -388,8 +390,8 @@ impl Host {
         frames.map(site).collect()
     }
 
-    /// All threads that have not exited: a description (who, and what it waits
-    /// for) and the call stack of each.
+    /// All threads that have not exited: the description (its name and what it waits for) and the
+    /// call stack of each.
     pub fn threads(&self) -> Vec<(String, Vec<CallSite>)> {
         let mut threads = Vec::new();
         for (at, task) in self.state.tasks.iter().enumerate() {
@@ -437,18 +439,18 @@ impl Host {
     }
 }
 
-/// Open files with `O_ASYNC`, and the descriptor that it was set with. Cloning is O(1).
+/// Open files with `O_ASYNC`, each with the descriptor through which it was set. Cloning is O(1).
 pub type Asynchronous = Arc<Vec<(DescriptionId, i32)>>;
 
-/// Something that the model refused or ignored.
+/// A request that the model refused or ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The system call, or the function that the vm executes.
     pub call: String,
-    /// What was asked for.
+    /// The refused request.
     pub what: String,
-    /// Where, innermost first; empty for native programs.
+    /// The call sites, innermost first; empty for native programs.
     pub sites: Vec<CallSite>,
-    /// How often on this path.
+    /// Number of occurrences on this path.
     pub count: u64,
 }

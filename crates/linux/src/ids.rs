@@ -13,6 +13,6 @@ pub struct DescriptionId(pub u32);
 pub struct ObjectId(pub u32);
 
 impl ObjectId {
-    /// Stands for the host's standard input when events are announced.
+    /// Denotes the host's standard input when events are announced.
     pub const STDIN: ObjectId = ObjectId(u32::MAX);
 }

@@ -1,5 +1,5 @@
-//! Injects failures into system calls: which failures are possible here, and the question to
-//! the oracle whether one happens.
+//! Injects failures into system calls: determines which failures are possible here, and asks the
+//! oracle whether one happens.
 
 use everett_vm::{ChoiceSite, SystemCall, Value};
 
@@ -35,7 +35,7 @@ fn moves(call: &str) -> bool {
     READERS.contains(&call) || WRITERS.contains(&call)
 }
 
-/// The directions of a call on a descriptor, as bits. Those that transfer nothing have both.
+/// The directions of a call on a descriptor, as bits. A call that transfers nothing has both.
 fn directions(call: &str) -> u8 {
     match (READERS.contains(&call), WRITERS.contains(&call)) {
         (true, _) => RD,
@@ -54,8 +54,8 @@ impl Kernel<'_, '_> {
         self.faults_left_at_most(in_region)
     }
 
-    /// How many failures may still be injected into this process. One may where the program has
-    /// asked for failures and the run says nothing of them.
+    /// How many failures may still be injected into this process. If the program asks for failures
+    /// (`asked`) and the run sets no maximum, one may be.
     fn faults_left_at_most(&self, asked: bool) -> u32 {
         let options = &self.host.options.faults;
         if self.host.internal_call
@@ -101,14 +101,14 @@ impl Kernel<'_, '_> {
             return Err(errno.into());
         }
         let result = self.dispatch_or_ask(row, call);
-        // A call that asks runs again.
+        // A call that asked the oracle runs again, so it is not counted yet.
         if !matches!(result, Err(Stop::Interrupt(_))) {
             self.host.faults.counted[which] = count;
         }
         result
     }
 
-    /// Where a call fails at intervals: its count, and how often it fails.
+    /// The counter and the interval of a call that fails at intervals.
     fn interval_of(&self, row: &Row, call: &SystemCall) -> Option<(usize, u64)> {
         let options = &self.host.options.faults;
         let is_own = self.host.internal_call || self.task().fault_asked;
@@ -136,13 +136,13 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Whether a descriptor does not block.
+    /// Whether a descriptor is non-blocking.
     pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
         let found = self.description(fd);
         found.is_ok_and(|found| found.1.flags.has(OpenFlags::NONBLOCK))
     }
 
-    /// After `EAGAIN` there is room again, which edge-triggered epoll reports.
+    /// Announces free space after `EAGAIN`, so that edge-triggered epoll reports it.
     fn announce_again(&mut self, call: &SystemCall, errno: Errno) {
         let fd = call.args[0].as_concrete();
         let object = fd.and_then(|fd| self.object_of(fd as i32));
@@ -165,7 +165,7 @@ impl Kernel<'_, '_> {
         if matches!(result, Err(Stop::Interrupt(_))) {
             return result;
         }
-        // The arguments have been asked for, so this asks nothing new.
+        // The arguments are already concrete here, so this does not ask the oracle again.
         let args = self.concrete_arguments(row, call)?;
         let failures = self.failures(row, &args, &result);
         if failures.is_empty() {
@@ -201,8 +201,8 @@ impl Kernel<'_, '_> {
         result
     }
 
-    /// Whether a memory management call fails that would succeed, and
-    /// that the native kernel carries out.
+    /// Asks the oracle whether a memory management call fails that would succeed and that the
+    /// native kernel carries out.
     pub(crate) fn ask_memory_call_fault(&mut self, row: &Row) -> Option<Errno> {
         if self.faults_left() == 0 {
             return None;
@@ -219,7 +219,7 @@ impl Kernel<'_, '_> {
         failure.1
     }
 
-    /// Counts an injected failure of the running call.
+    /// Records an injected failure of the running call.
     fn note_failure(&mut self, row: &Row, failure: &str) {
         let what = format!("{} fails: {failure}", row.name);
         let stack = self.vm.stack();
@@ -258,8 +258,8 @@ impl Kernel<'_, '_> {
         failures
     }
 
-    /// Whether a part of the bytes behind a descriptor can be transferred. Messages, and what
-    /// counters, timers and the like tell, are transferred whole.
+    /// Whether a transfer through a descriptor can be partial. Messages and the values of counters,
+    /// timers and the like are transferred whole.
     fn is_divisible(&self, fd: i32) -> bool {
         let Some(id) = self.object_of(fd) else {
             return true;
@@ -271,13 +271,13 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The most bytes that a call may transfer, given how many it could.
+    /// Maximum number of bytes that a call may transfer, given how many it could.
     pub fn limit_transfer(&self, wanted: u64) -> u64 {
         let most = self.host.faults.at_most.unwrap_or(wanted);
         wanted.min(most)
     }
 
-    /// How many of the available bytes of a stream are read at once.
+    /// How many of the available bytes of a stream one read returns.
     pub fn fragment(&mut self, available: u64, wanted: u64) -> Result<u64, Stop> {
         let whole = available.min(wanted).min(MAX_PIECE);
         // Reading everything at once is the first alternative.
@@ -289,7 +289,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The names of all failures of a call, usual ones first.
+/// The names of all failures of a call, common ones first.
 pub fn failures(row: &Row) -> Vec<&'static str> {
     let errnos = row.errnos.iter().map(|errno| errno.name());
     let short = moves(row.name).then_some(SHORT);
@@ -297,12 +297,12 @@ pub fn failures(row: &Row) -> Vec<&'static str> {
     errnos.chain(short).chain(spurious).collect()
 }
 
-/// What a short transfer moves of what it could.
+/// The number of bytes that a short transfer moves.
 fn half(bytes: u64) -> u64 {
     (bytes / 2).max(1)
 }
 
-/// Whether a call that sends asks for no signal if the connection is broken.
+/// Whether a send asks for no signal on a broken connection (`MSG_NOSIGNAL`).
 fn sends_without_signal(row: &Row, args: &[u64; 6]) -> bool {
     let flags = match row.name {
         "sendmsg" => args[2],
@@ -319,5 +319,5 @@ fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> ChoiceSite {
     }
 }
 
-/// First pieces longer than this are not distinguished.
+/// Maximum length of a first piece; longer ones are not distinguished.
 const MAX_PIECE: u64 = 4096;

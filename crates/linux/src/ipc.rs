@@ -126,7 +126,7 @@ impl SysvQueue {
     }
 }
 
-/// What a System V call waits for.
+/// The condition that a System V call waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IpcWait {
     /// All of these semaphore operations can be done at once.
@@ -169,8 +169,8 @@ pub struct Ipc {
     pub attached: BTreeMap<(u32, u64), u32>,
     /// `SEM_UNDO`: what is added to a semaphore when a process exits, by pid, set and semaphore.
     pub undo: BTreeMap<(u32, u32, u16), i32>,
-    /// Tids of threads that waited at an object that was removed and
-    /// that have not returned `EIDRM` yet.
+    /// Tids of threads that waited for an object that was removed, and that have not returned
+    /// `EIDRM` yet.
     pub removed_waiters: BTreeSet<u32>,
     /// The next free id.
     pub next: u32,

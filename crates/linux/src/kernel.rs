@@ -1,5 +1,5 @@
-//! The context of a system call: what a handler may access, and how
-//! it reads and writes guest memory.
+//! The context of a system call: the tables that a handler may access, and how it reads and writes
+//! guest memory.
 
 use everett_vm::{Buffer, Bug, BugKind, ExecContext, Interrupt, ObjectKind, Value, Vm};
 use triomphe::Arc;
@@ -11,16 +11,16 @@ use crate::host::HostState;
 use crate::process::{Execution, ExitStatus, ProcessState, TaskState};
 use crate::wait::{Wait, WaitCondition};
 
-/// Why a system call has no result yet. It has changed nothing.
+/// Why a system call has no result yet. The call has no effects.
 #[derive(Clone, Debug)]
 pub enum Stop {
-    /// It failed.
+    /// The call failed.
     Errno(Errno),
     /// A question to the oracle has several answers, or the program has a bug.
     Interrupt(Interrupt),
-    /// It blocks.
+    /// The call blocks.
     Block(Box<Wait>),
-    /// A preemption point: another thread may run before it continues.
+    /// A preemption point: another thread may run before this one continues.
     Point,
     /// The driver of the host decides before the call is made.
     Ask,
@@ -52,8 +52,8 @@ impl From<Bug> for Stop {
     }
 }
 
-/// Checks a range of native memory by its first and last page. The pages between
-/// are assumed to be mapped alike.
+/// Checks a range of native memory by its first and last page. The pages between them are assumed
+/// to be mapped in the same way.
 fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> Result<(), Stop> {
     const PAGE: u64 = everett_vm::PAGE as u64;
     let last = address.checked_add(len - 1).ok_or(Errno::EFAULT)?;
@@ -120,9 +120,9 @@ impl Kernel<'_, '_> {
         &mut self.host.files
     }
 
-    /// Checks that the kernel can access guest memory. Where native code would get `EFAULT`,
-    /// so does the guest. Where the real kernel would silently overrun a live block or
-    /// access a freed one, it is a finding.
+    /// Checks that the kernel can access guest memory. The guest gets `EFAULT` where native code
+    /// would get it. An access where the real kernel would silently overrun a live block or use a
+    /// freed one is a finding.
     pub fn check(&mut self, address: u64, len: u64, write: bool) -> Result<(), Stop> {
         if len == 0 {
             return Ok(());
@@ -206,8 +206,8 @@ impl Kernel<'_, '_> {
     }
 
     /// Concrete bytes of guest memory. Symbolic bytes are concretized, with one path for each
-    /// value. Uninitialised bytes count as zero: a structure has fields that the call ignores, or
-    /// only hands back.
+    /// value. Uninitialised bytes count as zero: a structure can have fields that the call ignores
+    /// or only returns.
     pub fn read_bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Stop> {
         let buffer = self.read_buffer(address, len)?;
         let mut bytes = buffer.bytes().to_vec();
@@ -221,7 +221,7 @@ impl Kernel<'_, '_> {
         Ok(bytes)
     }
 
-    /// A concrete 64-bit number in guest memory that the call only hands back.
+    /// A concrete 64-bit number in guest memory that the call only returns later.
     pub fn read_cookie(&mut self, address: u64) -> Result<u64, Stop> {
         let value = self.read_value(address, 8)?;
         let value = self.vm.zero_uninitialised(value);
@@ -240,8 +240,8 @@ impl Kernel<'_, '_> {
         Ok(buffer.load(self.vm.arena, 0, len))
     }
 
-    /// Blocks until a condition holds, at most until a deadline on the virtual clock. Returns `Ok`
-    /// once the deadline has passed: a handler that runs again checks its condition first.
+    /// Blocks until a condition holds, or until a deadline on the virtual clock. Returns `Ok` once
+    /// the deadline has passed: a handler that runs again checks its condition first.
     pub fn wait(
         &mut self,
         condition: WaitCondition,

@@ -1,5 +1,5 @@
-//! The root file system at boot: configured files, overlaid on the files that every host has; later
-//! ones hide earlier ones. All states share contents until they are written.
+//! The root file system at boot: configured files, overlaid on the files that every host has. Later
+//! files hide earlier ones. All states share contents until one writes them.
 
 use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt};
 
@@ -77,12 +77,12 @@ fn symbolic(
     Ok(Bytes::from_input(around.arena, input, size.min(most)))
 }
 
-/// The inode of a program that `execve` can start. Its contents are never read.
+/// The inode of a program that `execve` can start. The contents are never read.
 fn program() -> InodeKind {
     InodeKind::Regular(Bytes::from_concrete(b"\x7fELF"))
 }
 
-/// Creates a program in the tree that `execve` can start.
+/// Creates a program that `execve` can start.
 pub fn install_program(
     spec: &ProgramSpec,
     cwd: InodeId,
@@ -98,7 +98,7 @@ pub fn install_program(
     Ok(())
 }
 
-/// Creates the file of a program that a host boots with, unless its path exists.
+/// Creates the file of a program that a host boots with, unless the path exists.
 pub fn install_started(
     name: &Buffer,
     image: ImageId,

@@ -2,14 +2,14 @@
 //!
 //! A [`Host`] is a value: cloning it forks it. It never calls a solver, draws a random number or
 //! reads a real clock; it asks the oracle for everything that is not determined. A guest cannot
-//! reach the real machine: output is collected, input is supplied by the caller.
+//! reach the real machine: the host collects the output, and the caller supplies the input.
 //!
-//! Where to start reading, from the floor up:
+//! Reading order, bottom up:
 //! - plain data without knowledge of the host: `config`, `guest`, `errno`, `numbers`, `ids`,
-//!   `bytes`, `queue`, `slots`, `outcome`, then what the tables hold: `files`, `signals`, `wait`,
-//!   `timers`, `ipc`, `packets`, `schedule`, `faults`, `process`;
-//! - the tables together: `host` ([`Host`] and `HostState`), with `objects`. What acts on a table
-//!   as methods of `HostState` is a module above: `signal_sending`, `readiness`, `timer_expiry`,
+//!   `bytes`, `queue`, `slots`, `outcome`, then the contents of the tables: `files`, `signals`,
+//!   `wait`, `timers`, `ipc`, `packets`, `schedule`, `faults`, `process`;
+//! - the tables together: `host` ([`Host`] and `HostState`), with `objects`. Modules above add
+//!   methods to `HostState` that act on a table: `signal_sending`, `readiness`, `timer_expiry`,
 //!   `owners`, `wire`, `generated_files`;
 //! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `injection`;
 //! - the handlers: `syscalls`, one row of `table` each;

@@ -16,8 +16,8 @@ pub const LOCKED_MEMORY: usize = 8;
 /// `RLIMIT_AS`: bytes of the address space.
 pub const ADDRESS_SPACE: usize = 9;
 const RESOURCES: usize = 16;
-/// What a program takes of the address space by itself: its code, data,
-/// stack and the pages of the kernel.
+/// Address space that a program takes before it maps anything: its code, data, stack and the pages
+/// of the kernel.
 const OWN_ADDRESS_SPACE: u64 = 512 << 10;
 
 /// A soft and a hard limit.
@@ -25,7 +25,7 @@ const OWN_ADDRESS_SPACE: u64 = 512 << 10;
 pub struct Limit {
     /// The limit in force.
     pub soft: u64,
-    /// The most that it can be raised to.
+    /// Maximum value that the soft limit can be raised to.
     pub hard: u64,
 }
 
@@ -57,7 +57,7 @@ impl Limits {
         self.all.get(resource).map_or(UNLIMITED, |limit| limit.soft)
     }
 
-    /// The most bytes that blocks and mappings may take.
+    /// Maximum bytes that blocks and mappings may take.
     pub fn address_space(&self) -> u64 {
         match self.soft(ADDRESS_SPACE) {
             UNLIMITED => UNLIMITED,
@@ -73,5 +73,5 @@ impl Limits {
     }
 }
 
-/// The most descriptors of a process.
+/// Maximum number of descriptors of a process.
 pub const MAX_DESCRIPTORS: usize = 1024;

@@ -1,12 +1,13 @@
-//! Merging of two states of a host that have the kernel in common.
+//! State merging: joins two states of a host that have the same kernel tables.
 
 use everett_vm::Merge;
 use triomphe::Arc;
 
 use crate::host::{Host, HostState};
 
-/// Whether a kernel is as it was in the state `since`, which the caller holds: whatever changes the
-/// state of a task, which every system call and every signal does, makes a copy of it then.
+/// Whether the kernel tables are the same as in the state `since`. The caller holds `since`, so
+/// every system call and every signal copies the state of its task before it changes it: shared
+/// pointers mean that nothing has changed.
 fn is_unchanged(now: &HostState, since: &HostState) -> bool {
     let tasks = now.tasks.iter().zip(&since.tasks);
     let processes = now.processes.iter().zip(&since.processes);
@@ -33,9 +34,9 @@ fn is_unchanged(now: &HostState, since: &HostState) -> bool {
 }
 
 impl Host {
-    /// One state for two that began in the same one (`since`), have made no system calls
-    /// since then, and stand at the same place; `None` if that is not so, or if they do not
-    /// have the same objects in memory.
+    /// Merges two states that forked from `since`, have made no system calls since then, and are at
+    /// the same program location. `None` if they are not, or if they do not have the same objects
+    /// in memory.
     pub fn merged(&self, other: &Host, since: &Host, merge: &mut Merge<'_>) -> Option<Host> {
         let is_same = is_unchanged(&self.state, &since.state)
             && is_unchanged(&other.state, &since.state)

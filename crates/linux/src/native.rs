@@ -233,8 +233,8 @@ impl Host {
         self.state.schedule.due = true;
     }
 
-    /// Holds one thread back until another one, or none, is named. A
-    /// thread must be picked afterwards.
+    /// Holds this thread back until the next call of `hold`; `None` holds none back. A thread must
+    /// be picked afterwards.
     pub fn hold(&mut self, tid: Option<u32>) {
         self.state.schedule.held = tid;
         self.state.schedule.due = true;
@@ -245,24 +245,24 @@ impl Host {
         self.state.schedule.due = true;
     }
 
-    /// System calls that the running thread has made, memory management not counted.
+    /// Number of system calls that the running thread has made, without memory management.
     pub fn calls_made(&self) -> u64 {
         self.state.tasks[self.state.schedule.running].calls
     }
 
-    /// Whether a thread must be picked before any continues.
+    /// Whether a thread must be picked before one continues.
     pub fn needs_scheduling(&self) -> bool {
         self.state.schedule.due
     }
 
-    /// Whether it is the process that the host booted with.
+    /// Whether this is the process that the host booted with.
     pub fn is_first(&self, pid: u32) -> bool {
         let first = self.state.processes.first();
         first.is_some_and(|first| first.pid == pid)
     }
 
-    /// An instruction of the running thread raises a signal. `None` if that kills it: it has
-    /// no handler, or blocks the signal.
+    /// Handles a signal that an instruction of the running thread raises. `None` if the signal
+    /// kills the process: it has no handler, or is blocked.
     pub fn fault(
         &mut self,
         around: &mut ExecContext<'_>,
@@ -299,8 +299,8 @@ impl Host {
         failed.unwrap_or(false)
     }
 
-    /// Asks the oracle whether a memory management call of the running thread fails; the
-    /// native kernel carries those out.
+    /// Asks the oracle whether a memory management call of the running thread fails; the native
+    /// kernel carries out such calls.
     pub fn ask_memory_call_fault(
         &mut self,
         around: &mut ExecContext<'_>,
@@ -312,7 +312,7 @@ impl Host {
         })?
     }
 
-    /// Notes a call through the interface of 32-bit programs, which the model does not serve.
+    /// Records a call through the interface of 32-bit programs, which the model does not support.
     pub fn refuse_foreign_call(&mut self, number: u64) {
         self.state
             .note_refusal("int 0x80", &format!("int 0x80 with {number}"));
@@ -329,14 +329,14 @@ impl Host {
         self.state.note_refusal("mmap", what);
     }
 
-    /// The most bytes that a process may have allocated.
+    /// Maximum bytes that a process may have allocated.
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
-    /// Whether the limits of a process refuse it more memory: `mapped` bytes it has, of
-    /// a mapping that is locked or not.
+    /// The error if the limits of a process refuse it `more` bytes of memory in a mapping that is
+    /// locked or not; the process has mapped `mapped` bytes.
     pub fn refuses_memory(
         &self,
         pid: u32,
@@ -365,7 +365,7 @@ impl Host {
         process.is_some_and(|process| process.lender.is_some())
     }
 
-    /// Whether a process has a limit that `refuses_memory` looks at.
+    /// Whether a process has a limit that `refuses_memory` checks.
     pub fn limits_memory(&self, pid: u32) -> bool {
         let process = self.state.process_by_pid(pid);
         process.is_some_and(|process| {
@@ -383,7 +383,7 @@ impl Host {
         })
     }
 
-    /// A process has unmapped memory natively.
+    /// Records that a process has unmapped memory natively.
     pub fn unlock_mapped(&mut self, pid: u32, start: u64, size: u64) {
         if let Some(process) = self.state.process_by_pid_mut(pid) {
             let end = start.saturating_add(size.next_multiple_of(everett_vm::PAGE as u64));
@@ -391,7 +391,8 @@ impl Host {
         }
     }
 
-    /// A process has mapped memory natively; it is locked where the call or `mlockall` says so.
+    /// Records that a process has mapped memory natively; it is locked if the call or `mlockall`
+    /// says so.
     pub fn lock_mapped(&mut self, pid: u32, start: u64, size: u64, is_locked: bool) {
         if let Some(process) = self.state.process_by_pid_mut(pid)
             && (is_locked || process.locked_memory.future)

@@ -12,12 +12,12 @@ use crate::syscalls::memory::{ADDRESSES, LOWEST, MapRequest, decode_mmap};
 use crate::table::Call;
 use crate::{Bytes, Errno};
 
-/// Where System V shared memory is attached if the program names no address: far from
-/// everything that the real kernel places.
+/// The address at which System V shared memory is attached if the program names none: far from
+/// everything that the real kernel maps.
 const FIRST_SEGMENT: u64 = 0x6000_0000_0000;
 
 impl Kernel<'_, '_> {
-    /// Requests that a native process maps a file that only the model knows.
+    /// Requests that a native process map a file that only the model knows.
     pub(crate) fn map_natively(&mut self, request: MapRequest) -> Answer {
         let Some((inode, holder, _)) = request.file else {
             return Err(Errno::EINVAL.into());
@@ -45,7 +45,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(start))
     }
 
-    /// Whether no file is mapped there.
+    /// Whether no file is mapped in a range.
     pub(crate) fn is_free(&mut self, start: u64, size: u64) -> bool {
         let Some(guest) = &mut self.guest else {
             return self.vm.memory.is_free(start, size);
@@ -54,7 +54,7 @@ impl Kernel<'_, '_> {
         pages.all(|page| !guest.is_mapped(page))
     }
 
-    /// Requests that a native mapping is removed.
+    /// Requests that a native mapping be removed.
     pub(crate) fn unmap_natively(&mut self, start: u64, size: u64) {
         let change = MemoryChange::Unmap { start, size };
         self.host.memory_changes.push(change);
@@ -89,7 +89,8 @@ impl Host {
         }))
     }
 
-    /// Why a run ends whose processes write more to files through mappings than files may hold.
+    /// The reason why a run ends whose processes write more to files through mappings than files
+    /// may hold.
     pub fn full_files(&mut self) -> Option<String> {
         let bug = self.state.check_mapped_files()?;
         Some(format!("writes too much: {}", bug.message))
@@ -103,7 +104,7 @@ impl Host {
         }
     }
 
-    /// The running process has changed a file through a mapping.
+    /// Stores what the running process has changed in a file through a mapping.
     pub fn write_mapped(&mut self, inode: u32, changes: &[(u64, Vec<u8>)]) {
         let id = InodeId(inode);
         let page = |at: u64| at / everett_vm::PAGE as u64;
@@ -135,7 +136,8 @@ impl Host {
         self.state.release(DescriptionId(file.holder));
     }
 
-    /// A process has no shared mapping of a file any more: the next write to one is a page fault.
+    /// Records that a process has no shared mapping of a file any more: its next write to one is a
+    /// page fault.
     pub fn forget_mapped_writes(&mut self, pid: u32, file: MappedFile) {
         let is_other = |other: InodeId| other.0 != file.inode;
         self.state.files.dirty_pages.keep(pid, is_other);

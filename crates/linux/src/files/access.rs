@@ -12,7 +12,7 @@ pub struct FsCredentials {
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// It has the capabilities of root about files.
+    /// The process has the capabilities that override file permissions.
     pub overrides: bool,
 }
 
@@ -36,7 +36,7 @@ impl FsCredentials {
         overrides: true,
     };
 
-    /// Whether it passes all checks, as root does.
+    /// Whether it passes all checks, like root.
     pub fn is_root(&self) -> bool {
         self.overrides
     }
@@ -46,8 +46,8 @@ impl FsCredentials {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// `EACCES` unless all wanted permissions are granted. Root may read and write
-    /// everything, and execute what anyone may.
+    /// `EACCES` unless all wanted permissions are granted. Root may read and write every file, and
+    /// execute every file that someone may execute.
     pub fn check(&self, inode: &Inode, wanted: u32) -> Result<(), Errno> {
         let granted = if self.is_root() {
             let executable = inode.is_directory() || inode.mode & 0o111 != 0;
@@ -88,7 +88,7 @@ impl FsCredentials {
         Ok(())
     }
 
-    /// Clears the bits of a changed file that let others run it as its owner or group.
+    /// Clears the set-user-ID and set-group-ID bits of a changed file.
     pub fn clear_set_ids(&self, inode: &mut Inode) {
         if self.is_root() {
             return;
@@ -135,7 +135,7 @@ mod tests {
             groups: vec![7],
             overrides: false,
         };
-        // The owner does not get what all others get.
+        // The owner does not get the permissions of others.
         assert_eq!(who.check(&inode(0o077, 5, 6), READ), Err(Errno::EACCES));
         assert_eq!(
             who.check(&inode(0o700, 5, 6), READ | WRITE | EXECUTE),

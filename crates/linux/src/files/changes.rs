@@ -1,4 +1,4 @@
-//! File changes of a path: files created, changed or removed since boot.
+//! The files that a path has created, changed or removed since boot.
 
 use super::Files;
 use super::inode::InodeKind;

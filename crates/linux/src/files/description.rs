@@ -77,14 +77,14 @@ pub struct Description {
     pub offset: u64,
     /// Status flags and access mode.
     pub flags: OpenFlags,
-    /// Whom it signals its events to.
+    /// The receiver of the signals about its events.
     pub owner: Owner,
     /// Number of descriptors that refer to it.
     pub references: u32,
-    /// The directions in which the program lets calls on it fail, or
-    /// none; `None` if it has said nothing.
+    /// The directions in which calls on it may fail, as the program has set them; `None` if the
+    /// program has set nothing.
     pub faults: Option<u8>,
-    /// The most pieces in which the program wants its bytes to arrive.
+    /// Maximum number of pieces in which the program wants its bytes to arrive.
     pub fragments: Option<u32>,
     /// Fragmented reads so far.
     pub pieces: u32,
@@ -207,7 +207,7 @@ impl Descriptors {
 pub struct Input {
     bytes: Bytes,
     offset: u64,
-    /// More bytes may be supplied.
+    /// More bytes may still be supplied.
     open: bool,
 }
 
@@ -230,7 +230,7 @@ impl Input {
         }
     }
 
-    /// Supplies more bytes; none mean end of file.
+    /// Supplies more bytes; an empty slice means end of file.
     pub fn supply(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.open = false;
@@ -270,7 +270,7 @@ impl Input {
     }
 }
 
-/// Whom a file tells of its events.
+/// The receiver of the events of a file.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Receiver {
     /// Nobody.
@@ -286,10 +286,10 @@ pub enum Receiver {
 /// The owner of an open file description.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Owner {
-    /// Whom it tells.
+    /// The receiver of its signals.
     pub receiver: Receiver,
     /// The signal; 0 is `SIGIO` without further information.
     pub signal: i32,
-    /// Real and effective user id of the process that chose the receiver.
+    /// Real and effective user id of the process that set the receiver.
     pub(crate) users: [u32; 2],
 }

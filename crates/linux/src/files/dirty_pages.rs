@@ -18,7 +18,7 @@ impl DirtyPages {
         self.all.is_empty()
     }
 
-    /// A process has written pages. Returns whether it has not done so before for one of them.
+    /// Records that a process has written pages. Returns whether one of them is new.
     pub fn add(&mut self, pid: u32, file: InodeId, pages: impl IntoIterator<Item = u64>) -> bool {
         let before = self.all.get(&(pid, file));
         let is_new = |page: &u64| before.is_none_or(|before| !before.contains(page));
@@ -31,14 +31,14 @@ impl DirtyPages {
         true
     }
 
-    /// All pages of a file were written back.
+    /// Records that all pages of a file were written back.
     pub fn clean(&mut self, file: InodeId) {
         if self.all.keys().any(|(_, of)| *of == file) {
             Arc::make_mut(&mut self.all).retain(|(_, of), _| *of != file);
         }
     }
 
-    /// A process maps only these files any more.
+    /// Records that a process maps only these files now.
     pub fn keep(&mut self, pid: u32, is_mapped: impl Fn(InodeId) -> bool) {
         let is_kept = |(of, file): &(u32, InodeId)| *of != pid || is_mapped(*file);
         if !self.all.keys().all(is_kept) {

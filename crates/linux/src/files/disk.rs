@@ -12,7 +12,8 @@ use super::{Files, Input, Locks};
 use crate::bytes::Bytes;
 use crate::ids::InodeId;
 
-/// Contents of files at their last synchronisation, for files that ever were synchronised.
+/// Contents of files at their last synchronisation; a file that was never synchronised has no
+/// entry.
 pub type Synced = Arc<BTreeMap<InodeId, Bytes>>;
 
 /// The disk of a host that is switched off.
@@ -85,7 +86,8 @@ impl Files {
         })
     }
 
-    /// The disk if the host is switched off now, and `lost` lose what was not synchronised.
+    /// The disk that the host has if it is switched off now. The files in `lost` lose what was not
+    /// synchronised.
     pub(crate) fn disk(&self, lost: &[InodeId]) -> Disk {
         let origin = self.tree.at_boot();
         let mut tree = self.tree.clone();

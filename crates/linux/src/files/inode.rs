@@ -166,7 +166,7 @@ pub struct Inode {
     pub modified_ns: i64,
     /// Last status change.
     pub changed_ns: i64,
-    /// The program that `execve` starts, if it is one.
+    /// The program that `execve` starts, if the file is one.
     pub program: Option<ImageId>,
     /// Seals, for files of `memfd_create`.
     pub seals: Option<u32>,
@@ -221,8 +221,8 @@ impl Inode {
         self.changed_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
     }
 
-    /// The new access time, if it must be updated (`relatime`): when the last access was
-    /// before the last change, or a day ago.
+    /// The new access time, if it must be updated (`relatime`): if the last access was before the
+    /// last change, or a day ago.
     pub fn access_to_note(&self, now_ns: u64) -> Option<i64> {
         const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
         let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);

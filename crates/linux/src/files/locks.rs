@@ -19,7 +19,7 @@ pub enum LockOwner {
 pub struct LockRange {
     /// The first byte.
     pub start: u64,
-    /// The first byte behind the range.
+    /// The first byte after the range.
     pub end: u64,
 }
 

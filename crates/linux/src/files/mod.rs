@@ -51,7 +51,7 @@ pub struct Files {
     synced: Synced,
     /// Pages of mapped files that processes have written.
     pub dirty_pages: DirtyPages,
-    /// Files whose times were chosen.
+    /// Files whose times the oracle has chosen.
     pub dated: Arc<BTreeSet<InodeId>>,
     /// Open FIFOs, with their pipes.
     fifos: Arc<Vec<(InodeId, ObjectId)>>,

@@ -20,7 +20,7 @@ pub struct Tree {
     standard_end: InodeId,
     /// All inodes as they were at boot.
     origin: InodeTable,
-    /// Stands for an inode that does not exist.
+    /// A placeholder for an inode that does not exist.
     nobody: Inode,
 }
 
@@ -87,7 +87,7 @@ impl Tree {
         id
     }
 
-    /// Adds a hard link under a free name to a file that is no directory.
+    /// Adds a hard link under a free name to a file that is not a directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], id: InodeId) {
         if let Some(names) = self.directory_mut(directory) {
             names.insert(name, id);
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// Unlinks a name and returns its inode, which stays while it is open.
+    /// Unlinks a name and returns its inode, which stays as long as it is open.
     pub fn remove(&mut self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
         let entry = self.directory_mut(directory)?.names.remove(name)?;
         let inode = self.get_mut(entry.id);
@@ -160,7 +160,7 @@ impl Tree {
         self.inodes.remove(id);
     }
 
-    /// Whether a directory is another one or lies below it.
+    /// Whether a directory is `above` or a descendant of it.
     pub fn is_below(&self, directory: InodeId, above: InodeId) -> bool {
         let mut at = directory;
         loop {
@@ -174,7 +174,7 @@ impl Tree {
         }
     }
 
-    /// Whether a directory lies in `/proc`.
+    /// Whether a directory is in `/proc`.
     pub fn is_in_proc(&self, directory: InodeId) -> bool {
         directory != ROOT && self.is_below(directory, PROC)
     }
@@ -196,7 +196,7 @@ impl Tree {
         Ok(self.add(directory, name, inode))
     }
 
-    /// Resolves the path of a directory, creating missing ones.
+    /// Resolves the path of a directory, and creates missing directories.
     pub fn create_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
         let mut at = if path.first() == Some(&b'/') {
             ROOT
@@ -265,7 +265,7 @@ impl Tree {
         self.standard_end = self.inodes.next_id();
     }
 
-    /// Marks the current state as that at boot.
+    /// Marks the current state as the state at boot.
     pub fn start(&mut self) {
         self.origin = self.inodes.clone();
     }
@@ -278,8 +278,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, including what
-    /// one symbolic link leads to, and whether every host has it.
+    /// Calls `visit` for everything below a directory, and for the targets of one level of symbolic
+    /// links, with the path relative to the directory and whether every host has that file.
     pub fn for_each_name(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], bool)) {
         let mut waiting = vec![(directory, Vec::new(), false)];
         while let Some((at, prefix, linked)) = waiting.pop() {
@@ -305,7 +305,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, and the inode of everything below it.
+    /// Calls `visit` for everything below a directory, with the path relative to the directory and
+    /// the inode.
     pub fn for_each_inode(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
         let mut waiting = vec![(directory, Vec::new())];
         while let Some((at, prefix)) = waiting.pop() {
@@ -320,7 +321,7 @@ impl Tree {
         }
     }
 
-    /// The lengths of all regular files together.
+    /// The total length of all regular files.
     pub fn all_lengths(&self) -> u64 {
         let lengths = self.inodes.iter().map(|inode| match &inode.kind {
             InodeKind::Regular(bytes) => bytes.len(),
@@ -329,7 +330,7 @@ impl Tree {
         lengths.fold(0, u64::saturating_add)
     }
 
-    /// Bytes of memory that the contents of files take; not those that all hosts share.
+    /// Bytes of memory that the contents of files take, without those that all hosts share.
     pub fn held_bytes(&self) -> u64 {
         let inodes = self.inodes.iter();
         let held = inodes.map(|inode| match &inode.kind {

@@ -7,9 +7,9 @@ use super::tree::{PROC, ROOT, Tree};
 use crate::errno::Errno;
 use crate::ids::InodeId;
 
-/// The most symbolic links followed in one resolution.
+/// Maximum number of symbolic links followed in one resolution.
 const MAX_LINKS: u32 = 40;
-/// The longest component of a path.
+/// Maximum length of a component of a path.
 const NAME_MAX: usize = 255;
 
 /// The parent directory and the last component of a path.
@@ -34,16 +34,16 @@ impl Dentry {
 pub struct Walk<'t> {
     tree: &'t Tree,
     who: &'t FsCredentials,
-    /// Where absolute paths start, and what `..` does not leave (`chroot`).
+    /// The directory where absolute paths start, and which `..` does not leave (`chroot`).
     root: InodeId,
     /// Symbolic links that may still be followed.
     links: u32,
-    /// It passed through `/proc`, whose contents must be updated first.
+    /// The resolution passed through `/proc`, whose contents must be updated first.
     pub entered_proc: bool,
 }
 
 impl<'t> Walk<'t> {
-    /// A resolution with these credentials.
+    /// Creates a resolution with these credentials.
     pub fn new(tree: &'t Tree, who: &'t FsCredentials) -> Walk<'t> {
         Walk {
             tree,
@@ -54,7 +54,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The same for a process with another root directory.
+    /// Sets the root directory of the process.
     pub fn within(self, root: InodeId) -> Walk<'t> {
         Walk { root, ..self }
     }
@@ -142,8 +142,8 @@ impl<'t> Walk<'t> {
         self.only_directory(id, dentry.must_be_directory)
     }
 
-    /// Resolves all but the last component, after following symbolic links at
-    /// its end. The file need not exist.
+    /// Resolves all but the last component, after following symbolic links at the end of the path.
+    /// The file need not exist.
     pub fn final_dentry(
         &mut self,
         from: InodeId,

@@ -1,9 +1,9 @@
 //! Epoll instances.
 //!
-//! An object announces new events with [`HostState::announce`]. That appends its watches
-//! to the ready list of each epoll instance, in the order of events: this implements
-//! edge triggering, and the order of results. The reported events are always those that
-//! hold when `epoll_wait` is called.
+//! An object announces new events with [`HostState::announce`], which appends its watches to the
+//! ready list of each epoll instance, in the order of events. The ready list implements edge
+//! triggering and determines the order of results. `epoll_wait` always reports the events that hold
+//! when it is called.
 
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::outcome::Stream;
 use crate::wait::{ALWAYS, WakeSource};
 
-/// `EPOLLET`: report once for each new event, not as long as the condition holds.
+/// `EPOLLET`: report each new event once, not as long as the condition holds.
 pub const EDGE: u32 = 1 << 31;
 /// `EPOLLONESHOT`: report once, then disable.
 pub const ONE_SHOT: u32 = 1 << 30;
@@ -25,10 +25,10 @@ pub const ONE_SHOT: u32 = 1 << 30;
 pub const WAKE_UP: u32 = 1 << 29;
 /// `EPOLLEXCLUSIVE`: wake only one of several waiters.
 pub const EXCLUSIVE: u32 = 1 << 28;
-/// All bits that are no events.
+/// All bits that are not events.
 const FLAGS: u32 = EDGE | ONE_SHOT | WAKE_UP | EXCLUSIVE;
 
-/// The deepest nesting of epoll instances.
+/// Maximum nesting depth of epoll instances.
 const MAX_NESTING: u32 = 4;
 
 /// Key of a watch: the open file description and descriptor that it was added with.
@@ -37,21 +37,21 @@ pub type WatchKey = (DescriptionId, i32);
 /// A watched descriptor (`struct epitem`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EpollWatch {
-    /// The object that announces its events.
+    /// The object that announces the events of the descriptor.
     pub source: ObjectId,
     /// Requested events and flags.
     pub events: u32,
     /// User data that is reported with the events.
     pub data: u64,
-    /// Sequence number in its set: of several watches of the same
-    /// object, the latest is notified first.
+    /// Sequence number in its set: among several watches of the same object, the latest is notified
+    /// first.
     number: u64,
-    /// It is in the ready list.
+    /// The watch is in the ready list.
     listed: bool,
 }
 
 impl EpollWatch {
-    /// Requested events; none while it is disabled.
+    /// Requested events; empty while the watch is disabled.
     fn interest(&self) -> u16 {
         match self.events & !FLAGS {
             0 => 0,
@@ -70,7 +70,7 @@ pub struct Epoll {
     watches: BTreeMap<WatchKey, EpollWatch>,
     /// The ready list: watches that may have events to report, in the order of events.
     ready: VecDeque<WatchKey>,
-    /// Watches ever added.
+    /// Number of watches ever added.
     added: u64,
 }
 
@@ -209,8 +209,8 @@ impl HostState {
         }
     }
 
-    /// Appends the watches of a source to the ready list of an epoll instance.
-    /// Returns whether one was new on it.
+    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether one
+    /// of them is new in the list.
     fn list_watches_of(&mut self, id: ObjectId, source: ObjectId, events: u16) -> bool {
         let Some(watcher) = epoll(self, id) else {
             return false;
@@ -314,7 +314,7 @@ impl HostState {
         };
         let listed = watcher.ready.iter();
         let listed = listed.filter_map(|key| Some((key, watcher.watches.get(key)?)));
-        // Events that were never announced are found as well.
+        // Adds watches whose events were never announced.
         let rest = watcher.watches.iter();
         let rest = rest.filter(|(_, watch)| !watch.listed && watch.is_level());
         let reported = listed.chain(rest).filter_map(|(key, watch)| {
@@ -334,7 +334,7 @@ impl HostState {
         let Some(watcher) = epoll(self, id) else {
             return;
         };
-        // Watches that were checked without events leave the list too.
+        // Watches that were checked and have no events leave the list too.
         let last = reported.last().filter(|_| reported.len() == most);
         let listed = watcher.ready.iter();
         let seen = match last.and_then(|last| listed.clone().position(|key| *key == last.key)) {

@@ -15,7 +15,7 @@ use crate::wait::WaitCondition;
 pub struct EventCounter {
     /// The current count.
     pub count: u64,
-    /// `EFD_SEMAPHORE`: a read takes one.
+    /// `EFD_SEMAPHORE`: a read decrements the count by one.
     pub is_semaphore: bool,
 }
 
@@ -63,7 +63,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Resul
     Ok(Buffer::with_bytes(&taken.to_le_bytes(), 8))
 }
 
-/// Each buffer of `writev` is a write of its own.
+/// Each buffer of `writev` is a separate write.
 fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
     let mut count = counter(kernel.host, open.object).ok_or(Errno::EBADF)?.count;
     let mut written = 0;

@@ -36,13 +36,13 @@ pub mod happened {
     pub const IS_DIRECTORY: u32 = 0x4000_0000;
     pub const ONE_SHOT: u32 = 0x8000_0000;
 
-    /// `IN_ISDIR` if it happened to a directory.
+    /// `IN_ISDIR` if the event concerns a directory.
     pub fn directory(is_directory: bool) -> u32 {
         if is_directory { IS_DIRECTORY } else { 0 }
     }
 }
 
-/// The most queued events; after that comes one overflow event.
+/// Maximum number of queued events; one overflow event follows.
 const MAX_EVENTS: usize = 16384;
 /// Size of `struct inotify_event` without the name.
 const HEAD: usize = 16;
@@ -125,7 +125,7 @@ impl Inotify {
 #[derive(Clone, Debug, Default)]
 pub struct FileWatchers {
     of: Arc<BTreeMap<InodeId, Vec<ObjectId>>>,
-    /// Renames so far: both events of one have the same cookie.
+    /// Number of renames so far: both events of a rename have the same cookie.
     moves: u32,
 }
 
@@ -284,7 +284,7 @@ impl HostState {
         }
     }
 
-    /// Reports the last close of an open file, and the deletion of a file that ends with it.
+    /// Reports the last close of an open file, and the deletion of the file if the close frees it.
     pub(super) fn notify_close(&mut self, inode: InodeId, flags: OpenFlags) {
         if self.file_watchers.of.is_empty() || flags.has(OpenFlags::PATH) {
             return;

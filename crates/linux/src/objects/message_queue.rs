@@ -30,9 +30,9 @@ pub struct Registration {
 pub struct MessageQueue {
     /// Messages, next one first.
     pub messages: Vec<QueuedMessage>,
-    /// The most messages (`mq_maxmsg`).
+    /// Maximum number of messages (`mq_maxmsg`).
     pub most: u64,
-    /// The largest message (`mq_msgsize`).
+    /// Maximum size of a message (`mq_msgsize`).
     pub largest: u64,
     /// Permission bits.
     pub mode: u32,
@@ -40,14 +40,14 @@ pub struct MessageQueue {
     pub uid: u32,
     /// Number of open file descriptions.
     pub open: u32,
-    /// It has a name.
+    /// The queue has a name.
     pub named: bool,
     /// The process to notify.
     pub registration: Option<Registration>,
 }
 
 impl MessageQueue {
-    /// Inserts a message behind those of the same priority.
+    /// Inserts a message after those of the same priority.
     pub fn push(&mut self, message: QueuedMessage) {
         let at = self
             .messages

@@ -1,5 +1,5 @@
-//! Kernel objects behind descriptors, besides files of the tree: pipes, sockets and so on. There is
-//! one file for each kind, with one table of its operations.
+//! Kernel objects behind descriptors, besides files of the tree: pipes, sockets and so on. Each
+//! kind has one file with one table of its operations.
 
 mod epoll;
 mod event_counter;
@@ -75,11 +75,11 @@ pub mod event {
     pub const READING: u16 = IN | READ_NORMAL;
     /// Writable.
     pub const WRITING: u16 = OUT | WRITE_NORMAL;
-    /// All events, for a close that changes everything.
+    /// All events, for a close.
     pub const ALL: u16 = 0xffff;
 }
 
-/// An object, and the open file description that it is used through.
+/// An object, and the open file description through which it is used.
 #[derive(Copy, Clone, Debug)]
 pub struct OpenObject<'d> {
     /// The object.
@@ -88,7 +88,7 @@ pub struct OpenObject<'d> {
     pub description: &'d Description,
     /// Id of the open file description.
     pub id: DescriptionId,
-    /// The pid and tid that use it.
+    /// The pid and tid of the caller.
     pub caller: (u32, u32),
 }
 
@@ -97,11 +97,11 @@ pub struct OpenObject<'d> {
 pub struct Operations {
     /// Type bits of `stat`'s mode, and permissions.
     pub mode: u32,
-    /// Reads at most so many bytes and consumes them. Blocks with
-    /// [`Kernel::wait_for`] if there are none yet.
+    /// Reads and consumes at most this many bytes. Blocks with [`Kernel::wait_for`] if there are
+    /// none yet.
     pub read: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64) -> Result<Buffer, Stop>,
-    /// Writes bytes and returns how many it took. Whatever changes the readiness of an object
-    /// announces it ([`HostState::announce`]), here as in all other operations.
+    /// Writes bytes and returns the number written. This and every other operation that changes the
+    /// readiness of an object announces it ([`HostState::announce`]).
     pub write: fn(&mut Kernel<'_, '_>, OpenObject<'_>, &[Buffer]) -> Result<u64, Stop>,
     /// A blocking write continues until everything is written.
     pub writes_whole: bool,
@@ -109,7 +109,7 @@ pub struct Operations {
     pub seeks: bool,
     /// Its current events of [`event`].
     pub readiness: fn(&HostState, OpenObject<'_>) -> u16,
-    /// Where these events can come from when all threads of the host are blocked.
+    /// The source of these events when all threads of the host are blocked.
     pub wake_source: fn(&HostState, OpenObject<'_>, u16) -> WakeSource,
     /// Called at the last close of an open file description.
     pub close: fn(&mut HostState, OpenObject<'_>),
@@ -176,7 +176,7 @@ impl HostState {
         task.map_or((0, 0), |task| (task.pid, task.tid))
     }
 
-    /// The object behind an open file description, as another thread than the running one uses it.
+    /// The object behind an open file description, as a thread other than the running one uses it.
     fn open_object_for<'d>(
         &self,
         caller: (u32, u32),
@@ -201,7 +201,7 @@ impl HostState {
         self.readiness_for(self.running(), id)
     }
 
-    /// The current events of an open file, as another thread than the running one sees it.
+    /// The current events of an open file, as a thread other than the running one sees them.
     pub fn readiness_for(&self, caller: (u32, u32), id: DescriptionId) -> u16 {
         const READ: u16 = event::IN | event::READ_NORMAL;
         const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
@@ -221,7 +221,7 @@ impl HostState {
         }
     }
 
-    /// Where events of an open file can come from when all threads of the host are blocked.
+    /// The source of events of an open file when all threads of the host are blocked.
     pub fn wake_source_of(&self, id: DescriptionId, events: u16) -> WakeSource {
         let Some(description) = self.files.description(id) else {
             return WakeSource::None;
@@ -235,9 +235,9 @@ impl HostState {
         }
     }
 
-    /// Drops a reference to an open file description; the last one closes it. What was
-    /// in transit over it goes too, and so on: one after the other, since a program
-    /// can make a chain of any length.
+    /// Drops a reference to an open file description; the last one closes it. Descriptions in
+    /// transit over it are released too, and those in transit over them. A loop does this, not
+    /// recursion, since a program can make a chain of any length.
     pub fn release(&mut self, id: DescriptionId) {
         self.release_one(id);
         while let Some(id) = self.in_transit.pop() {
@@ -265,8 +265,8 @@ impl HostState {
         }
     }
 
-    /// Closes a descriptor of a process, which releases its record locks on the file, and its
-    /// registration with a message queue, whatever other descriptors it has.
+    /// Closes a descriptor of a process. This releases its record locks on the file, and its
+    /// registration with a message queue, even if the process has other descriptors of it.
     pub fn close(&mut self, pid: u32, id: DescriptionId) {
         let target = self
             .files
@@ -287,7 +287,7 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// Blocks until events of an open file: `EAGAIN` if it is non-blocking.
+    /// Blocks until an open file has one of these events; `EAGAIN` if it is non-blocking.
     pub fn wait_for(&mut self, open: OpenObject<'_>, events: u16, what: &'static str) -> Stop {
         if open
             .description

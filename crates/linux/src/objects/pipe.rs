@@ -1,8 +1,8 @@
-//! Pipes and FIFOs: byte queues, symbolic bytes included.
+//! Pipes and FIFOs: queues of bytes, concrete or symbolic.
 //!
-//! A pipe has a number of pages, as in Linux: a write starts a new page unless its part beyond
-//! whole pages fits behind the last one, and a page is free once all of it was read. This
-//! determines when a writer blocks, and how much of a large write fits.
+//! A pipe has a number of pages, as in Linux. A write starts a new page unless its part beyond
+//! whole pages fits after the last one. A page is free once all of it was read. This determines
+//! when a writer blocks, and how much of a large write fits.
 
 use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
@@ -30,7 +30,8 @@ struct Page {
     gone: u16,
     /// Bytes that are left.
     len: u16,
-    /// It was written with `O_DIRECT`: a read ends with it, and discards the rest of it.
+    /// It was written with `O_DIRECT`: a read ends at the end of this page, and discards what is
+    /// left of it.
     is_packet: bool,
     /// Small writes may be appended.
     can_grow: bool,
@@ -41,7 +42,7 @@ struct Page {
 pub struct Pipe {
     /// Bytes written and not yet read.
     queue: ByteQueue,
-    /// How they are divided into pages.
+    /// The pages that contain these bytes.
     pages: VecDeque<Page>,
     /// Capacity in pages.
     most_pages: u64,
@@ -49,7 +50,7 @@ pub struct Pipe {
     pub readers: u32,
     /// Open file descriptions of the write end.
     pub writers: u32,
-    /// How often it was opened for writing.
+    /// Number of times it was opened for writing.
     pub writers_ever: u64,
 }
 
@@ -96,7 +97,7 @@ impl Pipe {
         self.queue.peek(wanted)
     }
 
-    /// Reads at most so many bytes, and not beyond a packet.
+    /// Reads at most this many bytes, and not beyond a packet.
     pub fn take(&mut self, wanted: u64) -> Buffer {
         let (mut taken, mut lost) = (0, 0);
         while let Some(page) = self.pages.front_mut()
@@ -144,8 +145,8 @@ impl Pipe {
         self.queue.append(parts, room)
     }
 
-    /// Inserts whole pages from elsewhere, the first of which begins at this offset. Returns how
-    /// many bytes fit; nothing is appended behind them.
+    /// Inserts whole pages from elsewhere; the first begins at this offset. Returns how many bytes
+    /// fit. Later writes are not appended to these pages.
     pub fn put_pages(&mut self, bytes: &Buffer, offset: u64) -> u64 {
         let wanted = bytes.len() as u64;
         let mut room = 0;
@@ -336,7 +337,7 @@ mod tests {
     #[test]
     fn pages_decide_when_a_pipe_is_full() {
         let mut pipe = Pipe::new();
-        // Each starts a page of its own, since it does not fit behind the last one.
+        // Each write starts a page of its own, since it does not fit after the last one.
         for _ in 0..PAGES {
             assert_eq!(pipe.put(&bytes(3000), false, false), 3000);
         }

@@ -31,7 +31,7 @@ fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
 }
 
 impl HostState {
-    /// Announces the end of a process to who watches a pidfd of it.
+    /// Announces the exit of a process to the watchers of its pidfds.
     pub fn announce_exit(&mut self, pid: u32) {
         let objects = self.objects.iter();
         let of_it =

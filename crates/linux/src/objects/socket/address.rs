@@ -202,7 +202,7 @@ pub struct LinkAddress {
     pub index: u32,
     /// Type of the hardware (`ARPHRD_`).
     pub kind: u16,
-    /// Whom a frame was for (`PACKET_`).
+    /// The kind of destination of a frame (`PACKET_`).
     pub packet_kind: u8,
     /// Bytes of the hardware address.
     pub len: u8,
@@ -230,7 +230,7 @@ impl LinkAddress {
         })
     }
 
-    /// Encodes what follows the family.
+    /// Encodes everything after the family.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.protocol.to_be_bytes().to_vec();
         bytes.extend_from_slice(&self.index.to_le_bytes());

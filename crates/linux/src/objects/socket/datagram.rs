@@ -25,7 +25,7 @@ use crate::wait::WaitCondition;
 const MAX_UDP: u64 = 65507;
 /// Buffer space that a message takes besides its bytes.
 const OVERHEAD: u64 = 768;
-/// The most queued messages from unconnected peers, minus one: `net.unix.max_dgram_qlen`.
+/// Maximum number of queued messages from unconnected peers, minus one: `net.unix.max_dgram_qlen`.
 const MAX_MESSAGES: usize = 10;
 
 impl Socket {
@@ -95,15 +95,15 @@ impl Kernel<'_, '_> {
                 flags: 0,
             });
         }
-        // A non-blocking receive reports the end of a connection only.
+        // A non-blocking receive reports only the end of a connection.
         if socket.read_shut && (!nonblocking || socket.kind == SocketType::Packets) {
             return Ok(Received::end());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
     }
 
-    /// Where a packet goes: to the address that is given, or else to the one
-    /// that the socket is connected to.
+    /// The destination of a packet: the given address, or else the address that the socket is
+    /// connected to.
     pub(super) fn target_of(
         &mut self,
         open: OpenObject<'_>,
@@ -119,7 +119,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Fails where an error is pending, or the socket was shut down for sending.
+    /// Fails if an error is pending, or if the socket was shut down for sending.
     pub(super) fn expect_sendable(&mut self, open: OpenObject<'_>) -> Result<(), Stop> {
         let socket = self.socket_of(open)?;
         match socket.take_error() {
@@ -393,7 +393,7 @@ impl HostState {
         }
     }
 
-    /// Shows a datagram that stays on this host to packet sockets, on its way out.
+    /// Shows a datagram that stays on this host to packet sockets, as outgoing.
     fn show_outgoing(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer, way: &Outgoing) {
         if !way.leaves
             && self.has_onlookers()

@@ -45,11 +45,11 @@ pub struct ReceivedMessage {
     pub rights: Vec<DescriptionId>,
     /// Credentials of the sender (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
-    /// Hops that its packet had left, for ancillary data.
+    /// Remaining hops of its packet, for ancillary data.
     pub ttl: u8,
-    /// Type of service, likewise.
+    /// Type of service of its packet, for ancillary data.
     pub tos: u8,
-    /// What the wall clock showed when it arrived, if the socket wants to know.
+    /// Wall-clock time at its arrival, if the socket asks for it.
     pub arrived_ns: Option<u64>,
 }
 

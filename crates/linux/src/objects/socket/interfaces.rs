@@ -22,7 +22,7 @@ pub struct NetworkInterface {
     pub kind: u16,
 }
 
-/// Indices of the interfaces of every host: the loopback, and one for its addresses.
+/// Interface indices: every host has the loopback and one interface for its addresses.
 pub const LOOPBACK: u32 = 1;
 pub const ETHERNET: u32 = 2;
 
@@ -46,7 +46,8 @@ const INTERFACES: [NetworkInterface; 2] = [
 ];
 
 impl Network {
-    /// All interfaces. The hardware address says the first address, so that frames find their host.
+    /// All interfaces. The hardware address encodes the first IP address, so that frames find their
+    /// host.
     pub fn interfaces(&self) -> [NetworkInterface; 2] {
         let mut all = INTERFACES;
         let first = self.address_like(ETHERNET, Ipv4Addr::UNSPECIFIED.into());

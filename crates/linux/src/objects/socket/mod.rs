@@ -1,5 +1,5 @@
-//! Sockets. `stream` and `datagram` transfer bytes between them; `network`
-//! finds the socket of an address.
+//! Sockets. `stream` and `datagram` transfer bytes between them; `network` finds the socket for an
+//! address.
 
 mod address;
 mod datagram;
@@ -88,7 +88,7 @@ pub enum SocketState {
     Idle,
     /// It listens for connections.
     Listening {
-        /// The backlog: the most pending connections, minus one.
+        /// The backlog: the maximum number of pending connections, minus one.
         backlog: u32,
         /// The accept queue, oldest connection first.
         pending: Vec<ObjectId>,
@@ -98,10 +98,10 @@ pub enum SocketState {
         /// Sequence number, for first come, first served.
         since: u64,
     },
-    /// It has a peer, or had one that is closed.
+    /// It has a peer, or had one that has closed.
     Connected {
-        /// The socket at the other end; `None` if it is closed, or if
-        /// each message looks up its receiver.
+        /// The socket at the other end; `None` if it is closed, or if each message looks up its
+        /// receiver.
         peer: Option<ObjectId>,
     },
 }
@@ -138,7 +138,7 @@ pub struct Socket {
     pub read_shut: bool,
     /// Nothing more can be sent.
     pub write_shut: bool,
-    /// The peer has been told that no more bytes are sent (FIN).
+    /// The peer knows that no more bytes follow (FIN).
     pub end_sent: bool,
     /// The peer sends no more bytes.
     pub end_received: bool,
@@ -162,7 +162,7 @@ pub struct Socket {
     pub peer_owner: Option<Credentials>,
     /// The connection to a socket of another host.
     pub link: Option<Box<Link>>,
-    /// The mark of urgent data in the stream that it receives.
+    /// The position of urgent data in the stream that it receives.
     pub urgent: Option<Urgent>,
 }
 
@@ -205,7 +205,7 @@ impl Socket {
         self.domain.is_internet() && self.kind == SocketType::Datagram && !self.is_ping()
     }
 
-    /// Whether packets of anybody can reach it.
+    /// Whether packets from any sender can reach it.
     fn is_open_to_all(&self) -> bool {
         self.is_packet() || self.domain.is_internet() && !self.kind.has_connections()
     }
@@ -308,9 +308,9 @@ pub struct Received {
     pub rights: Vec<crate::ids::DescriptionId>,
     /// Credentials of the sender.
     pub credentials: Option<Credentials>,
-    /// Hops that its packet had left, and its type of service.
+    /// Remaining hops of its packet, and its type of service.
     pub hops: (u8, u8),
-    /// What the wall clock showed when it arrived, if the socket wanted to know then.
+    /// Wall-clock time at its arrival, if the socket asked for it then.
     pub arrived_ns: Option<u64>,
     /// Flags that `recvmsg` returns.
     pub flags: u32,
@@ -469,7 +469,8 @@ impl Kernel<'_, '_> {
         socket.ok_or(Stop::Errno(Errno::ENOTSOCK))
     }
 
-    /// Blocks until events of a socket, subject to its timeouts and the flags of the call.
+    /// Blocks until a socket has one of these events, subject to its timeouts and the flags of the
+    /// call.
     pub fn wait_for_socket(
         &mut self,
         open: OpenObject<'_>,
@@ -486,8 +487,8 @@ impl Kernel<'_, '_> {
         )
     }
 
-    /// Blocks until a condition holds, subject to timeouts and flags; `events` say whether it
-    /// is for receiving or for sending.
+    /// Blocks until a condition holds, subject to timeouts and flags; `events` tell whether the
+    /// caller receives or sends.
     pub fn wait_until(
         &mut self,
         open: OpenObject<'_>,

@@ -1,5 +1,5 @@
-//! Netlink sockets: requests about interfaces, addresses and routes, and the
-//! groups that are told when routes change.
+//! Netlink sockets: requests about interfaces, addresses and routes, and the multicast groups that
+//! are notified of route changes.
 
 use std::net::IpAddr;
 
@@ -90,14 +90,14 @@ fn address(interface: &NetworkInterface, ip: IpAddr, bits: u8) -> Vec<u8> {
     body
 }
 
-/// What a request gets.
+/// The reply to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Reply {
     /// Messages of a dump.
     Dump(Vec<u8>),
-    /// Whether it was done.
+    /// The result of a change.
     Done(Result<(), Errno>),
-    /// The model does not know it.
+    /// The model does not support the request.
     Unknown,
 }
 
@@ -108,7 +108,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The first request in these bytes, and those after it.
+    /// Splits the first request off these bytes.
     fn first(bytes: &'a [u8]) -> Option<(Request<'a>, &'a [u8])> {
         let header = bytes.first_chunk::<HEADER>()?;
         let len = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
         self.body.first().copied().unwrap_or(0)
     }
 
-    /// The sequence number with the port of the requester, as answers have them.
+    /// The sequence number and the port of the requester, as replies contain them.
     fn sequence(&self, port: u32) -> [u8; 8] {
         let mut sequence = [0; 8];
         sequence[..4].copy_from_slice(&self.header[8..12]);
@@ -213,7 +213,7 @@ fn route(route: &TableRoute) -> Vec<u8> {
     body
 }
 
-/// Decodes a route; `None` if it has what the model does not know.
+/// Decodes a route; `None` if it has attributes that the model does not support.
 fn parse_route(body: &[u8]) -> Option<Result<TableRoute, Errno>> {
     let Some(header) = body.first_chunk::<ROUTE_HEADER>() else {
         return Some(Err(Errno::EINVAL));
@@ -302,7 +302,7 @@ impl Kernel<'_, '_> {
         Ok(bytes.len() as u64)
     }
 
-    /// `bind` of a netlink socket: a port, and groups in place of those that it has.
+    /// `bind` of a netlink socket: sets its port, and replaces its groups.
     pub fn bind_netlink(&mut self, id: ObjectId, port: u32, groups: u32) -> Result<(), Errno> {
         let (own, _) = self.netlink_address(id)?;
         let port = match own {
@@ -317,7 +317,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// The port of a netlink socket, which gets one if it has none: mostly the process id.
+    /// The port of a netlink socket. A socket without a port gets one, usually the process id.
     fn netlink_port(&mut self, id: ObjectId) -> Result<u32, Errno> {
         const OTHERS: u32 = u32::MAX - 4095;
         let (own, groups) = self.netlink_address(id)?;
@@ -349,7 +349,7 @@ impl Kernel<'_, '_> {
         group: i32,
         joins: bool,
     ) -> Result<(), Errno> {
-        /// Groups of `NETLINK_ROUTE`; nothing is told to those above 32.
+        /// Number of groups of `NETLINK_ROUTE`; those above 32 get no notifications.
         const GROUPS: i32 = 36;
         if !(1..=GROUPS).contains(&group) {
             return Err(Errno::EINVAL);
@@ -401,7 +401,7 @@ impl HostState {
         all.any(|(_, one)| matches!(one.local, Address::Netlink { port, .. } if port == wanted))
     }
 
-    /// Tells the sockets of the group, except the one that asked for it, that a route has changed.
+    /// Notifies the sockets of the group, except the requester, that a route has changed.
     fn tell_route(&mut self, by: ObjectId, changed: &TableRoute, request: &Request<'_>, port: u32) {
         /// Bits of `RTNLGRP_IPV4_ROUTE` and `RTNLGRP_IPV6_ROUTE`.
         const ROUTES_V4: u32 = 1 << 6;

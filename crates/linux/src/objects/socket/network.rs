@@ -27,7 +27,7 @@ pub struct Network {
     closed: Arc<Vec<ClosedConnection>>,
     /// The next autobind name of a UNIX socket.
     pub(super) next_name: u32,
-    /// Connection attempts that had to wait so far.
+    /// Number of connection attempts that had to wait so far.
     pub waiting: u64,
     /// Routes to other hosts.
     pub(super) routes: Arc<Vec<RouteSpec>>,
@@ -116,7 +116,7 @@ impl Network {
         Destination::Local { to, from }
     }
 
-    /// A connection was closed at this end first.
+    /// Records that a connection was closed at this end first.
     pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, reuse_address: bool) {
         Arc::make_mut(&mut self.closed).push(ClosedConnection {
             local,
@@ -153,7 +153,7 @@ impl Network {
 }
 
 impl Socket {
-    /// Whether it keeps others from binding its address.
+    /// Whether it prevents others from binding its address.
     fn holds_address(&self) -> bool {
         let is_over =
             self.kind == SocketType::Stream && self.state == SocketState::Idle && !self.bound;
@@ -189,8 +189,8 @@ fn fit(socket: &Socket, to: SocketAddr) -> Option<u32> {
 }
 
 impl HostState {
-    /// The listening socket for an address. Of several that share it, one
-    /// with space in its accept queue.
+    /// The listening socket for an address. If several share it, one with space in its accept
+    /// queue.
     pub fn listener_at(&self, to: SocketAddr) -> Option<ObjectId> {
         let mut best: Option<((u32, bool), ObjectId)> = None;
         for (id, socket) in self.sockets() {
@@ -222,8 +222,7 @@ impl HostState {
                 }
                 fit += 10;
             }
-            // Of several sockets that share an address without
-            // `SO_REUSEPORT`, the last one receives.
+            // If several sockets share an address without `SO_REUSEPORT`, the last one receives.
             if best.is_none_or(|best| best.0 < fit || !socket.options.reuse_port && best.0 == fit) {
                 best = Some((fit, id));
             }

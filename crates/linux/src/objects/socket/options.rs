@@ -52,9 +52,10 @@ pub struct Options {
     pub header_included: bool,
     /// `ICMP_FILTER`: types of ICMP messages that a raw socket does not see, as bits.
     pub icmp_filter: u32,
-    /// `IP_MULTICAST_IF`, `IPV6_MULTICAST_IF`: interface and source address for messages to groups.
+    /// `IP_MULTICAST_IF`, `IPV6_MULTICAST_IF`: interface and source address for messages to
+    /// multicast groups.
     pub group_interface: (u32, Option<IpAddr>),
-    /// Groups that it has joined, with indices of interfaces.
+    /// Multicast groups that it has joined, with interface indices.
     pub groups: Vec<(IpAddr, u32)>,
     /// Values of options without effect, by level and name.
     others: Option<Arc<BTreeMap<(u32, u32), i32>>>,
@@ -141,8 +142,8 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
-/// Options that are stored but whose effect a program would miss: some ancillary data of messages,
-/// foreign addresses, routes, hops and sizes of packets, connections that time out.
+/// Options that are stored, but whose missing effect a program may notice: some ancillary data of
+/// messages, foreign addresses, routes, hops and sizes of packets, connections that time out.
 const MISSED: &[(u32, u32)] = &[
     (level::SOCKET, 9),  // SO_KEEPALIVE
     (level::SOCKET, 25), // SO_BINDTODEVICE
@@ -167,7 +168,7 @@ const MISSED: &[(u32, u32)] = &[
     (level::UDP, 104),   // UDP_GRO
 ];
 
-/// Whether a program that sets this option waits for something that the model does not do.
+/// Whether the model lacks an effect of this option that a program may rely on.
 pub fn has_missing_effect(level: u32, name: u32) -> bool {
     MISSED.contains(&(level, name))
 }
@@ -176,7 +177,7 @@ pub fn has_missing_effect(level: u32, name: u32) -> bool {
 const IP_TOS: (u32, u32) = (level::IP, 1);
 const SO_PRIORITY: (u32, u32) = (level::SOCKET, 12);
 
-/// Times of arrival as `struct timeval` or `struct timespec`: only one of them is on.
+/// Arrival times as `struct timeval` or `struct timespec`: at most one of them is on.
 pub const SO_TIMESTAMP: u32 = 29;
 pub const SO_TIMESTAMPNS: u32 = 35;
 
@@ -219,7 +220,7 @@ impl Options {
         }
     }
 
-    /// Whether the program is told when messages arrived.
+    /// Whether the program asks for the arrival times of messages.
     pub fn wants_times(&self) -> bool {
         let wants = |name: u32| self.other(level::SOCKET, name) == Some(1);
         wants(SO_TIMESTAMP) || wants(SO_TIMESTAMPNS)
@@ -266,7 +267,7 @@ impl Options {
             _ => {}
         }
         if (level, name) == IP_TOS {
-            /// Priorities of the types of service: normal, much at low cost, soon, both.
+            /// Priorities of the types of service: normal, throughput, low delay, both.
             const PRIORITIES: [i32; 4] = [0, 2, 6, 4];
             others.insert(SO_PRIORITY, PRIORITIES[value as usize >> 3 & 3]);
         }
@@ -279,7 +280,7 @@ impl Options {
         self.receive_buffer = (wanted.min(most) * 2).max(MIN_RECEIVE_BUFFER);
     }
 
-    /// `SO_SNDBUF`, likewise.
+    /// `SO_SNDBUF`: doubled as well.
     pub fn set_send_buffer(&mut self, wanted: u32, force: bool) {
         let most = if force { u32::MAX / 4 } else { MAX_BUFFER };
         self.send_buffer = (wanted.min(most) * 2).max(MIN_SEND_BUFFER);

@@ -1,5 +1,5 @@
-//! Where the packets of a socket go (destination, source address, interface), and the
-//! multicast groups that a host has joined.
+//! The routing of a socket's packets (destination, source address, interface), and the multicast
+//! groups that a host has joined.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,14 +8,14 @@ use super::{Destination, Network, Socket, level};
 use crate::errno::Errno;
 use crate::host::HostState;
 
-/// Options about groups: hops, and whether messages come back to the host.
+/// Options for multicast: hops, and whether messages loop back to the host.
 const GROUP_TTL: u32 = 33;
 const GROUP_LOOP: u32 = 34;
 const ALL_GROUPS: u32 = 49;
 const GROUP_HOPS6: u32 = 18;
 const GROUP_LOOP6: u32 = 19;
 
-/// Where a packet goes.
+/// The routing decision for a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     /// The destination; the wildcard address means the loopback.
@@ -31,7 +31,7 @@ pub struct Outgoing {
 }
 
 impl Network {
-    /// Whether packets to this address are for all hosts of a network.
+    /// Whether this is a broadcast address.
     pub fn is_broadcast(&self, ip: IpAddr) -> bool {
         let IpAddr::V4(ip) = ip else { return false };
         let is_last = |network: Ipv4Addr, prefix_len: u8| {
@@ -55,8 +55,8 @@ impl Network {
         fitting.next()
     }
 
-    /// Index of the interface with this address; the wildcard address
-    /// means where groups are by default.
+    /// Index of the interface with this address; the wildcard address means the default interface
+    /// for multicast.
     pub fn index_of(&self, ip: IpAddr) -> Option<u32> {
         if ip.is_unspecified() {
             return self.address_like(ETHERNET, ip).map(|_| ETHERNET);
@@ -69,8 +69,8 @@ impl Network {
 }
 
 impl Socket {
-    /// Whether it takes messages of a group at an interface: it has joined the group, or
-    /// takes those of all sockets' groups.
+    /// Whether it receives messages to a group at an interface: it has joined the group, or
+    /// receives those of all groups that sockets of the host have joined.
     fn takes_group(&self, group: IpAddr, index: u32) -> bool {
         let is_v4 = group.is_ipv4();
         let takes_all = !is_v4 || self.options.other(level::IP, ALL_GROUPS) == Some(1);
@@ -81,8 +81,7 @@ impl Socket {
         self.options.groups.contains(&(group, index))
     }
 
-    /// Whether a packet to this address at an interface is for it, as
-    /// far as interface and group go.
+    /// Whether interface and group let it receive a packet to this address.
     pub(super) fn takes_at(&self, to: IpAddr, index: u32) -> bool {
         let device = self.options.device;
         let is_there = device == 0 || device == index;
@@ -91,7 +90,7 @@ impl Socket {
 }
 
 impl HostState {
-    /// The route of a socket to an address: with `SO_DONTROUTE`, only to networks of the host.
+    /// The route of a socket to an address; with `SO_DONTROUTE`, only to networks of the host.
     pub(super) fn route_of(&self, socket: &Socket, to: IpAddr) -> Destination {
         const DONT_ROUTE: u32 = 5;
         let stays = socket.options.other(level::SOCKET, DONT_ROUTE) == Some(1);
@@ -103,7 +102,7 @@ impl HostState {
         }
     }
 
-    /// The way of a packet from a socket.
+    /// Routes a packet of a socket.
     pub(super) fn way(&self, socket: &Socket, to: IpAddr) -> Result<Outgoing, Errno> {
         if to.is_multicast() {
             return self.way_to_group(socket, to);
@@ -163,13 +162,13 @@ impl HostState {
             from: given.or(own).ok_or(Errno::ENETUNREACH)?,
             index,
             leaves: index == ETHERNET && self.wire.is_networked && hops != Some(0),
-            // What goes out at the loopback comes in there.
+            // Packets that leave through the loopback arrive there.
             arrives: (index == LOOPBACK || loops != Some(0)) && self.has_joined(to, index),
         })
     }
 
-    /// Whether a socket of this host has joined a group at an interface.
-    /// All hosts belong to some groups.
+    /// Whether a socket of this host has joined a group at an interface. Every host belongs to some
+    /// groups.
     pub(super) fn has_joined(&self, group: IpAddr, index: u32) -> bool {
         let is_of_all = match group {
             IpAddr::V4(group) => group == Ipv4Addr::new(224, 0, 0, 1),
@@ -179,7 +178,7 @@ impl HostState {
         is_of_all || sockets.any(|(_, socket)| socket.has_joined(group, index))
     }
 
-    /// Whether the host takes packets to this address that arrive at an interface.
+    /// Whether the host accepts packets to this address that arrive at an interface.
     pub(super) fn accepts(&self, to: IpAddr, index: u32) -> bool {
         if to.is_multicast() {
             return self.has_joined(to, index);
@@ -187,8 +186,8 @@ impl HostState {
         self.network.is_own(to) || self.network.is_broadcast(to)
     }
 
-    /// Joins or leaves a group. `index` 0 and the wildcard address mean the
-    /// interface where groups are by default.
+    /// Joins or leaves a group. `index` 0 and the wildcard address mean the default interface for
+    /// multicast.
     pub fn change_group(
         &mut self,
         id: super::ObjectId,
@@ -196,7 +195,7 @@ impl HostState {
         interface: (u32, IpAddr),
         joins: bool,
     ) -> Result<(), Errno> {
-        /// Groups of one socket at most (`igmp_max_memberships`).
+        /// Maximum number of groups of one socket (`igmp_max_memberships`).
         const MOST: usize = 20;
         if !group.is_multicast() {
             return Err(Errno::EINVAL);

@@ -15,7 +15,7 @@ use crate::objects::{OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
 
-/// Whom a frame was for.
+/// Kinds of destinations of a frame.
 mod packet_kind {
     pub const HOST: u8 = 0;
     pub const ALL: u8 = 1;
@@ -93,7 +93,8 @@ impl Kernel<'_, '_> {
         Ok(bytes.len() as u64)
     }
 
-    /// `bind` of a packet socket: from now on it sees one protocol, of one interface or of all.
+    /// `bind` of a packet socket: from now on it receives one protocol, from one interface or from
+    /// all.
     pub fn bind_packet(&mut self, object: ObjectId, bytes: &[u8]) -> Result<(), Errno> {
         let wanted = LinkAddress::parse(bytes)?;
         let interface = match wanted.index {
@@ -126,8 +127,8 @@ impl HostState {
         self.transmit_quietly(from, to, PacketKind::Frame(Box::new(frame)));
     }
 
-    /// Shows a frame at an interface to packet sockets. What goes out is for those that see
-    /// everything, but not for its sender.
+    /// Shows a frame at an interface to packet sockets. Outgoing frames go to the sockets that
+    /// receive all protocols, except to the sender.
     pub(crate) fn tap(
         &mut self,
         frame: &Frame,
@@ -170,7 +171,7 @@ impl HostState {
         }
     }
 
-    /// Hardware addresses of a frame at an interface, and its source as a packet socket is told.
+    /// Hardware addresses of a frame at an interface, and its source as a packet socket reports it.
     fn describe(
         &self,
         frame: &Frame,
@@ -186,7 +187,7 @@ impl HostState {
         };
         let packet_kind = match hardware[0] {
             _ if goes_out => packet_kind::OUTGOING,
-            // The loopback has no address for all.
+            // The loopback has no broadcast address.
             crate::frames::TO_ALL if index != LOOPBACK => packet_kind::ALL,
             [group, ..] if group & 1 != 0 => packet_kind::GROUP,
             target if target == own => packet_kind::HOST,
@@ -203,9 +204,9 @@ impl HostState {
         (hardware, from)
     }
 
-    /// The kernel answers an ARP request for its address.
+    /// Answers an ARP request for an address of this host, as the kernel does.
     pub(super) fn arp_arrives(&mut self, frame: &Frame, index: u32) {
-        /// Ethernet and IPv4; a request.
+        /// Hardware type Ethernet, protocol type IPv4, operation request.
         const REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
         const LEN: usize = 28;
         let asked = frame.payload.bytes().get(..LEN);
