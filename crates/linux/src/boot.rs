@@ -102,7 +102,7 @@ pub(crate) fn variables(
             let terms: Vec<_> = (0..size).map(|at| around.arena.read(input, at)).collect();
             let number = around.arena.concat_bytes(&terms);
             let condition = is_within(around.arena, number, *range);
-            // The configuration has already rejected ranges that contain no number of this size.
+            // Ranges that contain no number of this size were already rejected.
             around.oracle.assume(around.arena, condition)?;
         }
         values.push(StartValue {

@@ -32,8 +32,8 @@ pub const SYS_RESOURCE: u32 = 24;
 pub const SYS_TIME: u32 = 25;
 pub const MKNOD: u32 = 27;
 
-/// Capabilities that override file permissions and owners. They follow the user id that the file
-/// system checks.
+/// Capabilities for files. A process overrides file permissions and owners if all of them are
+/// effective; they follow the user id that the file system checks.
 const OF_FILES: u64 = 0x1f;
 
 impl Capabilities {

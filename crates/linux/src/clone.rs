@@ -216,8 +216,7 @@ impl Kernel<'_, '_> {
         if child.lender.is_some() {
             let is_set = args.flags & CLONE_CHILD_SETTID != 0;
             if is_set && self.check(args.child_tid, 4, true).is_ok() {
-                // The child finds its tid there. A failure is ignored: the address may be invalid
-                // in the child.
+                // The child finds its tid there; an invalid address is ignored.
                 let _ = self.write_bytes(args.child_tid, &pid.to_le_bytes());
             }
             return (child, Memory::empty());

@@ -157,7 +157,7 @@ pub struct HostOptions {
     pub peer_paths: Arc<Vec<(Vec<u8>, SocketAddr)>>,
 }
 
-/// Limits on the resources of this process that the programs of a host may use.
+/// Limits that keep the programs of a host from exhausting Everett's memory.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GuestLimits {
     /// Maximum bytes of output; a program that prints more is ended.

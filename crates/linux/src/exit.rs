@@ -50,8 +50,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Removes the frames that a process has pushed on the stack of the process whose memory it
-    /// borrows.
+    /// Pops the stack slots that a process has pushed since it borrowed the stack of another
+    /// process.
     fn return_stack(&mut self) {
         let lent = self.task().lent_slots;
         while self.vm.thread.slots.len() > lent {

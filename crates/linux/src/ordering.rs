@@ -1,11 +1,11 @@
-//! Which system calls order threads, for the detection of data races: what a thread did before it
-//! wrote to a pipe happens before what another one does after it has read from it.
+//! The happens-before edges of system calls, for data race detection: what a thread did before it
+//! wrote to a pipe happens before what another thread does after it has read from the pipe.
 
 use crate::files::Target;
 use crate::kernel::Kernel;
 use crate::table::{ArgKind, Row};
 
-/// Calls that may hear of any object, or of none that has a descriptor.
+/// Calls that acquire from every object, since they may report an event of any.
 const ABOUT_ALL: &[&str] = &[
     "epoll_pwait",
     "epoll_pwait2",
@@ -16,7 +16,7 @@ const ABOUT_ALL: &[&str] = &[
     "select",
 ];
 
-/// Calls that tell others something, or hear of it, without a descriptor.
+/// Calls without a descriptor that acquire from and release to other threads.
 const WITHOUT_DESCRIPTOR: &[&str] = &[
     "kill",
     "msgrcv",
@@ -34,19 +34,19 @@ const WITHOUT_DESCRIPTOR: &[&str] = &[
     "tkill",
 ];
 
-/// How a call orders threads.
+/// The happens-before edges of a call.
 #[derive(Default)]
 pub(crate) struct Ordering {
-    /// The objects that it uses.
+    /// The objects that the call uses.
     objects: Vec<u64>,
-    /// Whether it may hear of any object, and whether it tells others, too.
+    /// `Some` if the call acquires from all objects; `true` if it also releases to them.
     all: Option<bool>,
 }
 
 impl Kernel<'_, '_> {
-    /// Returns how a call will order threads. Its descriptors may be gone afterwards.
+    /// Determines the edges of a call before it runs: its descriptors may be closed afterwards.
     pub(crate) fn ordering_of(&self, row: &Row, args: &[u64; 6]) -> Ordering {
-        /// Sockets that are connected are different objects, so all of them count as one.
+        /// The two ends of a connection are different objects, so all sockets count as one.
         const SOCKETS: u64 = 0;
         if !self.vm.checks_races() {
             return Ordering::default();
@@ -71,7 +71,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Orders threads by a call that has succeeded.
+    /// Adds the happens-before edges of a call that has succeeded.
     pub(crate) fn order_threads(&mut self, ordering: &Ordering) {
         for object in &ordering.objects {
             self.vm.order_by_object(*object);

@@ -1,4 +1,4 @@
-//! How a host stops running: for now, or for good.
+//! Why a host stops running: it pauses, or it has ended.
 
 use everett_vm::{Bug, Interrupt, Value};
 
@@ -23,11 +23,11 @@ pub enum Ending {
 /// Why [`Host::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HostExit {
-    /// The instruction budget is used up, give or take a few.
+    /// The instruction budget is used up, with a small tolerance.
     Budget,
-    /// A question to the oracle has several answers; run again once it is decided.
+    /// A question to the oracle has several answers; run again once it is answered.
     Suspended,
-    /// The program reads from a live stdin: [`Host::supply_input`], then run again.
+    /// The program reads from a live stdin: call [`Host::supply_input`], then run again.
     NeedsInput,
     /// There are packets for other hosts: call [`Host::take_sent`], then run again.
     Sent,
@@ -38,8 +38,7 @@ pub enum HostExit {
     /// A thread is about to make this system call: call
     /// [`Host::take_call`], then run again or stop.
     AtCall(&'static str),
-    /// No thread can run before this time, which lies beyond the
-    /// horizon, or before a packet arrives.
+    /// No thread can run before this time, which is beyond the horizon, or before a packet arrives.
     Waits(Option<u64>),
     /// The host has ended.
     Ended(Ending),

@@ -60,7 +60,7 @@ impl HostState {
             if source(description.target) != Some(of) || !here {
                 continue;
             }
-            // What is announced is what may have changed; the signal tells what holds.
+            // `events` may have changed; the signal reports the events that hold now.
             let holding = match events {
                 event::ALL => self.readiness(*id),
                 events => events,
@@ -116,7 +116,7 @@ impl HostState {
         }
     }
 
-    /// Forgets that a closed file had `O_ASYNC`.
+    /// Removes a closed file from the list of files with `O_ASYNC`.
     pub(crate) fn forget_asynchronous(&mut self, closed: DescriptionId) {
         if self.asynchronous.iter().any(|(id, _)| *id == closed) {
             Arc::make_mut(&mut self.asynchronous).retain(|(id, _)| *id != closed);
@@ -143,7 +143,7 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// Sets or clears `O_ASYNC`. Returns whether the file has it at all.
+    /// Sets or clears `O_ASYNC`. Returns whether the file supports it.
     pub(crate) fn set_asynchronous(&mut self, fd: i32, id: DescriptionId, on: bool) -> bool {
         let Some(description) = self.host.files.description_mut(id) else {
             return false;
@@ -210,7 +210,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Sets the owner of a file by a number: a pid, or the negative number of a process group.
+    /// Sets the owner of a file by a number: a pid, or a negative process group.
     pub(crate) fn set_owner(&mut self, id: DescriptionId, number: i32) -> Answer {
         let receiver = self.receiver(number)?;
         let owner = self.host.files.description(id).ok_or(Errno::EBADF)?.owner;
@@ -245,7 +245,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `struct f_owner_ex`.
+    /// Decodes a `struct f_owner_ex`.
     fn typed_receiver(&self, kind: u32, number: u32) -> Result<Receiver, Errno> {
         let has = |found: bool| if found { Ok(()) } else { Err(Errno::ESRCH) };
         let receiver = match kind {
@@ -268,7 +268,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// A receiver as `F_GETOWN_EX` tells it.
+/// A receiver as `F_GETOWN_EX` reports it.
 fn typed(receiver: Receiver) -> (u32, u32) {
     match receiver {
         Receiver::Nobody => (1, 0),
@@ -278,7 +278,7 @@ fn typed(receiver: Receiver) -> (u32, u32) {
     }
 }
 
-/// A receiver as `F_GETOWN` tells it.
+/// A receiver as `F_GETOWN` reports it.
 fn untyped(receiver: Receiver) -> i32 {
     match receiver {
         Receiver::Group(group) => -(group as i32),
@@ -287,14 +287,14 @@ fn untyped(receiver: Receiver) -> i32 {
 }
 
 impl Owner {
-    /// Of a file that was just opened.
+    /// The owner of a file that was just opened.
     pub const NONE: Owner = Owner {
         receiver: Receiver::Nobody,
         signal: 0,
         users: [0; 2],
     };
 
-    /// Whether the process that set the owner could have sent a signal to this one.
+    /// Whether the process that set the owner may send a signal to this process.
     pub(crate) fn may_tell(&self, target: &ProcessState) -> bool {
         let targets = [target.uid[0], target.uid[2]];
         self.users[1] == 0 || self.users.iter().any(|user| targets.contains(user))

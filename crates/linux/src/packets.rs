@@ -28,7 +28,7 @@ pub enum PacketKind {
     },
     /// A packet could not be delivered.
     Unreachable {
-        /// Why, as the sender of the packet is told.
+        /// The error that the sender of the packet gets.
         errno: Errno,
         /// The start of that packet, with its IP header; empty for TCP.
         quoted: Buffer,
@@ -39,7 +39,7 @@ pub enum PacketKind {
     Refused,
     /// One of the next bytes of a stream is urgent.
     Urgent {
-        /// How many come before it.
+        /// Number of bytes before it.
         ahead: u64,
     },
     /// Bytes of a stream.
@@ -50,7 +50,7 @@ pub enum PacketKind {
     Reset,
     /// A UDP datagram.
     Datagram(Buffer),
-    /// What a raw or packet socket sends, or what the kernel answers to that.
+    /// A frame that a raw or packet socket sends, or the kernel's reply to one.
     Frame(Box<Frame>),
 }
 
@@ -68,7 +68,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Its payload, where it has one.
+    /// Its payload, if it has one.
     pub fn payload(&self) -> Option<&Buffer> {
         match &self.kind {
             PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
@@ -83,7 +83,7 @@ impl Packet {
         self.bytes_mut().filter(|_| has_payload)
     }
 
-    /// All bytes in it that can be symbolic: its payload, or what it quotes.
+    /// All bytes in it that can be symbolic: the payload, or the quoted packet.
     pub fn bytes(&self) -> Option<&Buffer> {
         match &self.kind {
             PacketKind::Unreachable { quoted, .. } => Some(quoted),
@@ -91,7 +91,7 @@ impl Packet {
         }
     }
 
-    /// The same, for changing them.
+    /// All bytes in it that can be symbolic, for changing them.
     pub fn bytes_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.kind {
             PacketKind::Unreachable { quoted, .. } => Some(quoted),
@@ -101,7 +101,7 @@ impl Packet {
         }
     }
 
-    /// Its start, as an ICMP error quotes it; nothing of TCP.
+    /// Its start, as an ICMP error quotes it; empty for TCP.
     pub fn quoted(&self) -> Buffer {
         let frame = match &self.kind {
             PacketKind::Datagram(bytes) => Frame::udp(self.from, self.to, USUAL_TTL, bytes),
@@ -111,7 +111,7 @@ impl Packet {
         frame.map_or_else(|| Buffer::zeroed(0), |frame| frame.quoted())
     }
 
-    /// The address of the host that it goes to; `None` if no host has its hardware address.
+    /// The address of its next hop; `None` if no host has its hardware address.
     pub fn next_hop(&self) -> Option<IpAddr> {
         match &self.kind {
             PacketKind::Frame(frame) => frame.next_hop(),
@@ -132,20 +132,20 @@ pub struct Wire {
     pub is_networked: bool,
     /// The clock must not pass this time: a packet may arrive then.
     pub(crate) horizon_ns: u64,
-    /// The driver of the host wants to know when the host waits, even if its
-    /// clock could jump to a deadline.
+    /// The host returns to its driver whenever it waits, even if its clock could jump to a
+    /// deadline.
     pub(crate) stops_at_waits: bool,
-    /// How often the clock may still come to a deadline that all threads wait for.
+    /// How many more times the clock may jump to a deadline while all threads are blocked.
     pub(crate) waits_left: u64,
     /// Packets to be sent.
     pub(crate) sent: Vec<Packet>,
-    /// Exposed data has changed, and the driver does not know yet.
+    /// Exposed data has changed since the driver last took it.
     pub(crate) exposed: bool,
-    /// The states and keys that programs have exposed data under, of which the driver does not know.
+    /// The states and keys under which programs have exposed data since the driver last took it.
     pub(crate) shown: Vec<(String, String)>,
-    /// Those of which it has last learned.
+    /// The states and keys of the data that the driver took last.
     pub(crate) just_shown: Vec<(String, String)>,
-    /// The system call that is about to be made, and that the driver does not know of yet.
+    /// The system call that is about to be made, if the driver has not taken it yet.
     pub(crate) call: Option<&'static str>,
     /// Connection requests that found the listen queue full, and when they are retried.
     pub(crate) retries: Vec<(u64, Packet)>,
@@ -210,8 +210,8 @@ impl Wire {
         }
     }
 
-    /// Counts a deadline that the clock is to jump to. Returns `false` if the driver must see it
-    /// first: it lies beyond the horizon, or it is the last one that is left.
+    /// Counts a jump of the clock to a deadline. Returns `false` if the driver must act first: the
+    /// deadline is beyond the horizon, or no jump is left but the last.
     pub(crate) fn may_jump(&mut self, deadline_ns: u64) -> bool {
         let may = deadline_ns <= self.horizon_ns && self.waits_left > 1;
         self.waits_left -= u64::from(may);

@@ -21,14 +21,14 @@ pub struct TaskName {
     pub tid: u32,
 }
 
-/// What a process does with a signal.
+/// The disposition of a signal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct SignalAction {
     /// `SIG_DFL` (0), `SIG_IGN` (1) or the address of a function.
     pub handler: u64,
     /// `SA_` flags.
     pub flags: u64,
-    /// Where a handler returns to; kept only for `sigaction` to read back.
+    /// The return address of a handler; kept only for `sigaction` to read back.
     pub restorer: u64,
     /// Signals blocked while the handler runs.
     pub mask: u64,
@@ -64,15 +64,15 @@ pub struct TaskState {
     pub pid: u32,
     /// Its run state.
     pub run_state: RunState,
-    /// It was woken at the futex or FIFO that it waits at.
+    /// It was woken at the futex or FIFO that it waits for.
     pub woken: bool,
     /// Sequence number of its current wait: wake-ups go to the longest waiting task first.
     pub waiting_since: u64,
     /// Bytes that the current system call moved before it blocked.
     pub progress: u64,
-    /// System calls made so far, memory management not counted.
+    /// System calls made so far, without memory management.
     pub calls: u64,
-    /// Other threads had their chance to run before the system call that it is about to make.
+    /// Other threads had the chance to run before the system call that it is about to make.
     pub passed_preemption_point: bool,
     /// The oracle was already asked whether the blocked system call fails.
     pub fault_asked: bool,
@@ -80,9 +80,9 @@ pub struct TaskState {
     pub stop_asked: bool,
     /// The child of the current `vfork`.
     pub vforked: Option<u32>,
-    /// Stack slots that it has from the thread that created it, which goes on to use them.
+    /// Stack slots that it borrows from the thread that created it, which continues to use them.
     pub lent_slots: usize,
-    /// Which of the stacks of its process it runs on.
+    /// The stack of its process that it runs on.
     pub stack: u32,
     /// Signal mask: bit `n - 1` blocks signal `n`.
     pub blocked: u64,
@@ -96,12 +96,12 @@ pub struct TaskState {
     pub alternate_stack: (u64, u32, u64),
     /// Deadline of the current system call.
     pub deadline_ns: Option<u64>,
-    /// The deadline is one of the wall clock, and moves when that is set.
+    /// The deadline is on the wall clock, and moves when the wall clock is set.
     pub waits_for_wall_clock: bool,
     /// Clock readings since the last other system call.
     pub looks: u32,
-    /// Where the current system call stores the remaining time if a
-    /// signal interrupts it; 0 is nowhere.
+    /// The address at which the current system call stores the remaining time if a signal
+    /// interrupts it; 0 if nowhere.
     pub remainder: u64,
     /// Signal mask to restore when the next handler returns, after a system call
     /// replaced it (`sigsuspend`, `ppoll`).
@@ -116,7 +116,7 @@ pub struct TaskState {
     pub nice: i32,
     /// `sched_setscheduler`: policy and priority.
     pub policy: (u32, i32),
-    /// `PR_SET_TIMERSLACK`, which is only told.
+    /// `PR_SET_TIMERSLACK`: stored, but without effect.
     pub timer_slack_ns: u64,
 }
 
@@ -233,12 +233,12 @@ impl TaskState {
     }
 }
 
-/// The heap whose end `brk` moves.
+/// The heap that ends at the program break (`brk`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Break {
     /// First address.
     pub start: u64,
-    /// First address behind the heap.
+    /// First address after the heap.
     pub end: u64,
 }
 
@@ -308,9 +308,9 @@ pub struct ProcessState {
     pub actions: Arc<[SignalAction; SIGNALS]>,
     /// Pending signals sent to the process, not yet taken by one of its threads.
     pub pending: Pending,
-    /// The most bytes that it may hold in heap blocks and mappings.
+    /// Maximum number of bytes that it may hold in heap blocks and mappings.
     pub max_heap: u64,
-    /// The heap that `brk` moves.
+    /// The heap that ends at the program break (`brk`).
     pub program_break: Option<Break>,
     /// The program, arguments and environment that it was started with.
     pub execution: Arc<Execution>,
@@ -395,9 +395,9 @@ pub struct Execution {
 pub struct LockedMemory {
     /// Disjoint ranges: start and end.
     pub(crate) ranges: Arc<Vec<(u64, u64)>>,
-    /// All that was mapped at the time (`mlockall`).
+    /// All memory that was mapped at the time is locked (`mlockall`).
     pub(crate) all: bool,
-    /// So is all that will be mapped.
+    /// All memory that will be mapped is locked.
     pub(crate) future: bool,
 }
 

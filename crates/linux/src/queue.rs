@@ -1,4 +1,4 @@
-//! Byte queues, some bytes symbolic: contents of pipes and streams.
+//! Queues of bytes, concrete or symbolic: the contents of pipes and streams.
 
 use std::collections::VecDeque;
 

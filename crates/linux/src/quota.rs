@@ -1,5 +1,5 @@
 //! Limits on the data of a program that Everett must keep: its output and its files. Without them,
-//! a loop around `write` would take all memory of the machine.
+//! a loop around `write` would exhaust the memory of the machine.
 
 use everett_vm::{Bug, BugKind, PAGE};
 
@@ -7,21 +7,22 @@ use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 
-/// The largest file; larger ones are refused rather than held in memory.
+/// Maximum size of a file; larger ones are refused rather than held in memory.
 const MAX_FILE: u64 = 1 << 32;
-/// The largest file of ext4.
+/// Maximum size of a file on ext4.
 const MAX_FILE_OF_LINUX: u64 = 1 << 44;
-/// The most bytes written to files between two counts of what all files hold, because counting takes
-/// time. Small limits are counted more often.
+/// Maximum number of bytes written to files before the sizes of all files are added up again,
+/// because that takes time. With a small limit it happens more often.
 const BETWEEN_COUNTS: u64 = 1 << 20;
-/// The part of the limit that files may hold beyond it, because they are not counted at each write.
+/// Files may exceed the limit by one part in this many, because their sizes are not added up at
+/// each write.
 const INEXACT_PART: u64 = 64;
 
-/// Says that memory was refused.
+/// The warning that memory was refused.
 pub(crate) const NO_MEMORY: &str =
     "the program gets no more memory than the tool may use; see `max_memory`";
 
-/// A size for people.
+/// Formats a size for messages.
 fn mebibytes(bytes: u64) -> String {
     match bytes >> 20 {
         0 => everett_vm::bytes(bytes),
@@ -30,8 +31,8 @@ fn mebibytes(bytes: u64) -> String {
 }
 
 impl HostState {
-    /// The end of a path whose files hold too much because it writes to them through mappings.
-    /// Linux has no error for that but a signal, which would look like one of the program.
+    /// Returns the bug that ends a path whose files hold too much because it writes to them through
+    /// mappings. Linux would send a signal, which would look like a fault of the program.
     pub(crate) fn check_mapped_files(&mut self) -> Option<Bug> {
         let most = self.options.limits.files;
         let tree = &self.files.tree;
@@ -58,7 +59,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// The end of so many bytes at an offset of a file, if a file may be so large.
+    /// The end of `more` bytes at an offset of a file, if a file may be that large.
     pub fn end_in_file(&mut self, call: &str, offset: u64, more: u64) -> Result<u64, Stop> {
         let end = offset.saturating_add(more);
         if end <= MAX_FILE {
@@ -70,10 +71,10 @@ impl Kernel<'_, '_> {
         Err(Errno::EFBIG.into())
     }
 
-    /// Refuses a write of so many bytes at an offset of a file if the disk is full.
+    /// Refuses a write of `more` bytes at an offset of a file if the disk is full.
     pub fn check_disk(&mut self, offset: u64, more: u64) -> Result<(), Stop> {
         const PAGE_SIZE: u64 = PAGE as u64;
-        /// A file has a table of its pages.
+        /// A file needs one entry per page in its page table.
         const ENTRY: u64 = size_of::<usize>() as u64;
         let most = self.host.options.limits.files;
         let touched = more.saturating_add(PAGE_SIZE).next_multiple_of(PAGE_SIZE);
@@ -87,7 +88,7 @@ impl Kernel<'_, '_> {
         if self.host.files.tree.held_bytes().saturating_add(more) <= most {
             return Ok(());
         }
-        // The next write is counted, too.
+        // The next write adds up the sizes again.
         self.host.uncounted_writes = BETWEEN_COUNTS;
         let most = mebibytes(most);
         self.host.reach_limit("max-files");

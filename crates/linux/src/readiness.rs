@@ -44,11 +44,11 @@ impl HostState {
         change || !any
     }
 
-    /// The most hopeful wake-up source of all blocked tasks.
+    /// The most promising wake-up source among all blocked tasks.
     pub fn best_wake_source(&self) -> WakeSource {
         let waits = self.tasks.iter().filter_map(|task| match &task.run_state {
             RunState::Ended => None,
-            // A process outside of the host may continue it.
+            // A process outside the host may continue it.
             _ if self.is_stopped(task) => Some(WakeSource::External),
             RunState::Waiting(wait) => Some(self.wake_source(wait)),
             RunState::Running => None,
@@ -56,7 +56,7 @@ impl HostState {
         waits.max().unwrap_or(WakeSource::None)
     }
 
-    /// Where the event that ends a wait can come from when all other tasks are blocked too.
+    /// The source of the event that ends a wait when all other tasks are blocked too.
     pub fn wake_source(&self, wait: &Wait) -> WakeSource {
         match &wait.condition {
             WaitCondition::Ready(files) => {
@@ -66,7 +66,7 @@ impl HostState {
                 sources.max().unwrap_or(WakeSource::None)
             }
             WaitCondition::Signals(_) => WakeSource::External,
-            // `pause` and its like: only a signal can end it.
+            // `pause` and similar calls: only a signal can end the wait.
             WaitCondition::Never if wait.deadline_ns.is_none() => WakeSource::External,
             _ => WakeSource::None,
         }
@@ -74,7 +74,7 @@ impl HostState {
 }
 
 impl Host {
-    /// Whether a task of the host waits for an event from outside, not merely for time to pass.
+    /// Whether a task of the host waits for an event from outside, not only for time to pass.
     pub fn awaits_others(&self) -> bool {
         self.state.best_wake_source() == WakeSource::External
     }

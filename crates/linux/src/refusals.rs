@@ -1,6 +1,6 @@
-//! Refusals: requests that the model rejects or ignores although Linux would fulfil them.
-//! Handlers record each with [`Kernel::refuse`]; none may be silent, because a program that fails
-//! for this reason would look correct.
+//! Refusals: requests that the model rejects or ignores although Linux would fulfil them. Handlers
+//! record each one with [`Kernel::refuse`]. No refusal may be silent, because a program that fails
+//! for this reason would look as if it failed on Linux too.
 
 use everett_vm::CallSite;
 use triomphe::Arc;
@@ -8,17 +8,18 @@ use triomphe::Arc;
 use crate::host::{HostState, Refusal};
 use crate::kernel::Kernel;
 
-/// The most different refusals that a host keeps: a program can ask for new things without end.
+/// Maximum number of different refusals that a host keeps: a program can make new requests without
+/// end.
 const MAX_REFUSALS: usize = 64;
 
 impl Kernel<'_, '_> {
-    /// Notes that the model does not do what the current call asks for, although Linux would.
+    /// Records that the model does not do what the current call requests, although Linux would.
     pub fn refuse(&mut self, call: &str, what: impl Into<String>) {
         let sites = self.vm.innermost_sites();
         self.refuse_at(call, what.into(), sites);
     }
 
-    /// Notes what the vm has declined to do.
+    /// Records the requests that the vm has declined.
     pub(crate) fn take_declined(&mut self) {
         for declined in std::mem::take(&mut self.vm.declined) {
             self.refuse_at(declined.call, declined.what.to_owned(), declined.sites);
@@ -31,7 +32,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Notes that the model does not do what Linux would, outside a system call.
+    /// Records that the model does not do what Linux would, outside a system call.
     pub(crate) fn note_refusal(&mut self, call: &str, what: &str) {
         self.add_refusal(call, what.to_owned(), Vec::new());
     }

@@ -1,6 +1,6 @@
-//! Declarations of a program about the world that it becomes a host of (`netklee.h`):
-//! networks, routers, its own interfaces, and that it is a host. Plain data; the
-//! library builds a scenario from it.
+//! The declarations of a program about the world in which it becomes a host (`netklee.h`):
+//! networks, routers, its own interfaces, and that it is a host. Plain data; the library builds a
+//! scenario from it.
 
 use everett_expr::VisitTerms;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use crate::config::Boot;
 use crate::errno::Errno;
 use crate::files::{ChangedFile, FileChange};
 
-/// The longest name of a network, router or host.
+/// Maximum length of the name of a network, router or host.
 const MAX_NAME_LEN: usize = 63;
 
 /// The declarations of a program.
@@ -40,7 +40,7 @@ pub struct Machine {
     pub name: String,
     /// Its interfaces, in order of declaration.
     pub interfaces: Vec<Interface>,
-    /// Its routes to addresses outside of its own networks.
+    /// Its routes to addresses outside its own networks.
     pub routes: Vec<Route>,
 }
 
@@ -74,7 +74,8 @@ pub struct Route {
 }
 
 impl Subnet {
-    /// Checks the prefix length. 0 selects `usual` if that is not 0.
+    /// Creates a subnet after a check of the prefix length. Length 0 selects `usual` if that is not
+    /// 0.
     pub fn new(address: IpAddr, length: u64, usual: u8) -> Result<Subnet, Errno> {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let prefix_len = match u8::try_from(length) {
@@ -229,7 +230,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Adds a route over a gateway.
+    /// Adds a route through a gateway.
     pub fn add_route(&mut self, route: Route, router: Option<&str>) -> Result<(), Errno> {
         if route.to.address.is_ipv4() != route.via.is_ipv4() {
             return Err(Errno::EINVAL);

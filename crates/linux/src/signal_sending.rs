@@ -12,7 +12,7 @@ use crate::signals::{
 use crate::wait::WaitCondition;
 
 impl Signal {
-    /// A signal that a process sends.
+    /// Creates a signal that a process sends.
     pub fn from_process(number: i32, code: i32, sender: &ProcessState) -> Signal {
         let who = u64::from(sender.pid) | u64::from(sender.uid[0]) << 32;
         Signal {
@@ -21,7 +21,7 @@ impl Signal {
         }
     }
 
-    /// A signal that reports a child to its parent.
+    /// Creates a signal that reports a child to its parent.
     pub fn from_child(child: &ProcessState, code: i32, status: i32) -> Signal {
         let number = match child.exit_signal {
             0 => SIGCHLD,
@@ -53,8 +53,8 @@ impl HostState {
         task.pending.mask() | process.map_or(0, |process| process.pending.mask())
     }
 
-    /// Whether a task takes a signal sent to its process: the first
-    /// one that does not block it does.
+    /// Whether a task takes a signal sent to its process: the first task that does not block the
+    /// signal does.
     fn takes(&self, task: &TaskState, signal: i32) -> bool {
         let mut willing = self.tasks_of(task.pid).filter(|other| {
             let other = if other.tid == task.tid { task } else { other };
@@ -110,8 +110,8 @@ impl HostState {
         self.send(pid, Signal::new(signal, code::KERNEL));
     }
 
-    /// Sends a signal to a process; any of its threads that does not block it takes it. Returns
-    /// whether there was space in the queue.
+    /// Sends a signal to a process; one of its threads that does not block the signal takes it.
+    /// Returns whether there was space in the queue.
     pub fn send(&mut self, pid: u32, signal: Signal) -> bool {
         let is_blocked = match self.tasks_of(pid).next() {
             None => return true,
@@ -155,8 +155,8 @@ impl HostState {
         added
     }
 
-    /// The immediate effects of sending a signal, whatever its action: SIGCONT and SIGKILL continue
-    /// a stopped process, and stop signals and SIGCONT discard each other.
+    /// Applies the immediate effects of a signal, which do not depend on its action: SIGCONT and
+    /// SIGKILL continue a stopped process, and stop signals and SIGCONT discard each other.
     fn apply_immediate_effects(&mut self, pid: u32, signal: i32) {
         match signal {
             SIGKILL => {
@@ -225,13 +225,13 @@ impl HostState {
         }
     }
 
-    /// Whether a process group is orphaned: no process that could continue it controls it.
+    /// Whether a process group is orphaned: no process controls it that could continue it.
     pub fn is_orphaned(&self, group: u32) -> bool {
         let mut members = self.processes.iter().filter(|process| {
             process.group == group && matches!(process.exit_state, ExitState::Alive)
         });
         !members.any(|member| {
-            // The parent of the first process is outside of the host and does job control.
+            // The parent of the first process is outside the host and does job control.
             self.processes
                 .first()
                 .is_some_and(|first| first.pid == member.pid)

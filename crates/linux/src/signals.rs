@@ -34,7 +34,7 @@ pub const SA_NOCLDWAIT: u64 = 2;
 pub(crate) const IGNORED_BY_DEFAULT: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU: the default action is to stop the process.
 pub const STOPPING: u64 = bit(19) | bit(20) | bit(21) | bit(22);
-/// Signals that instructions cause, which are delivered first.
+/// Signals that instructions raise, which are delivered first.
 const SYNCHRONOUS: u64 =
     bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGFPE) | bit(SIGSYS);
 
@@ -99,7 +99,7 @@ pub struct Pending {
     queue: Vec<Signal>,
 }
 
-/// The most signals that are queued.
+/// Maximum number of queued signals.
 const MAX_QUEUED: usize = 4096;
 
 impl Pending {
@@ -108,7 +108,7 @@ impl Pending {
         self.mask
     }
 
-    /// Adds a signal. Of signals that are not queued only the first one is kept.
+    /// Adds a signal. A signal below [`FIRST_QUEUED`] that is already pending is not added again.
     /// Returns whether there was space.
     pub fn add(&mut self, signal: Signal) -> bool {
         let is_known = self.mask & bit(signal.number) != 0;

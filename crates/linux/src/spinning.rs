@@ -1,15 +1,15 @@
-//! Recognises threads that do nothing but wait for memory to change: loops that read a flag until
-//! another thread has set it. Virtual time passes at once for them if all others wait for it.
+//! Detects spinning threads: loops that read a flag until another thread has set it. If all other
+//! threads wait for a time, virtual time jumps there instead of passing in the loop.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_vm::{ChoiceSite, Coverage, ExecContext, Exit, Oracle, Suspend, Thread, Vm};
 
 use crate::host::Host;
 
-/// The most jumps in a loop that is recognised.
+/// Maximum number of jumps in a loop that is detected.
 const MAX_JUMPS: u32 = 32;
 
-/// Whoever asks is no such thread.
+/// An oracle that answers nothing: a thread that asks is not spinning.
 struct NoAnswers;
 
 impl Oracle for NoAnswers {
@@ -46,8 +46,8 @@ impl Oracle for NoAnswers {
     fn commit(&mut self) {}
 }
 
-/// Whether two states of a thread are the same. Calls leave a trace in them, so a loop that
-/// calls functions is not recognised.
+/// Whether two states of a thread are the same. A call changes the serial number of frames, so a
+/// loop that calls functions is not detected.
 fn is_same(one: &Thread, other: &Thread) -> bool {
     let top = |thread: &Thread| {
         let frame = thread.top();
@@ -60,9 +60,9 @@ fn is_same(one: &Thread, other: &Thread) -> bool {
 }
 
 impl Host {
-    /// Whether the running thread comes back to where it is and has changed nothing: then it goes
-    /// on so until another thread writes to its memory, or a signal comes. A copy of it is
-    /// executed, so this is a function of its state.
+    /// Whether the running thread returns to its current state and has changed nothing: it then
+    /// repeats this until another thread writes to its memory, or a signal arrives. The check
+    /// executes a copy of the thread, so the result depends only on the state.
     pub(crate) fn spins(&self, around: &mut ExecContext<'_>) -> bool {
         let task = self.state.schedule.running;
         let (Some(process), Some(thread)) = (self.process_index(task), self.threads.get(task))

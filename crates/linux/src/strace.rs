@@ -8,11 +8,11 @@ use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::table::{ArgKind, Row};
 
-/// The most bytes of a buffer or path that the log shows.
+/// Maximum number of bytes of a buffer or path that the log shows.
 const SHOWN: u64 = 32;
 
 impl Kernel<'_, '_> {
-    /// Formats the arguments of a call, as they are before it.
+    /// Formats the arguments of a call before the call runs.
     pub(crate) fn describe_arguments(&mut self, row: &Row, call: &SystemCall) -> String {
         let mut text = String::new();
         for (at, kind) in row.args.iter().enumerate() {

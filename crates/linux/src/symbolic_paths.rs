@@ -1,8 +1,8 @@
 //! Path names in guest memory, whose bytes may be symbolic.
 //!
-//! A symbolic path is compared with the path of each existing file in turn. One that matches none
-//! and is in canonical form names no file: all such paths are one case. Of paths in non-canonical
-//! form (`./a`, `a//b`), each component is compared with the names in its directory. Only paths of
+//! A symbolic path is compared with the path of each existing file in turn. A path in canonical
+//! form that matches none of them names no file: all such paths are one case. In a non-canonical
+//! path (`./a`, `a//b`), each component is compared with the names in its directory. Only paths of
 //! files to be created are concretized byte by byte.
 
 use everett_expr::ExprId;
@@ -93,8 +93,8 @@ impl Kernel<'_, '_> {
         Err(Errno::ENOENT.into())
     }
 
-    /// The known path that the bytes spell, if any. Files that every host has are checked in one
-    /// query: they are hardly ever meant.
+    /// The known path that the bytes spell, if any. One query checks all files that every host has,
+    /// since programs hardly ever mean them.
     fn match_known(
         &mut self,
         path_bytes: &PathBytes,
@@ -146,8 +146,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Whether the path starts with `path`, followed by one of the bytes `then`. A 0
-    /// among them is the end of the path.
+    /// Whether the path starts with `path`, followed by one of the bytes `then`. Byte 0 stands for
+    /// the end of the path.
     fn starts_with(
         &mut self,
         path_bytes: &PathBytes,
@@ -180,7 +180,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Whether a component is empty, `.` or `..`. The last one may be empty.
+    /// Whether a component is empty, `.` or `..`. The last component may be empty.
     fn is_non_canonical(&mut self, path_bytes: &PathBytes) -> Result<bool, Stop> {
         let mut roundabout = self.vm.arena.bool_constant(false);
         let mut alive = self.vm.arena.bool_constant(true);
@@ -223,7 +223,7 @@ impl Kernel<'_, '_> {
         self.vm.arena.all(&[first, either])
     }
 
-    /// A path whose components all name something; an error if one does not.
+    /// A path whose components all name existing files; an error if one does not.
     fn path_by_components(&mut self, path_bytes: &PathBytes) -> Result<Vec<u8>, Stop> {
         let mut path = Vec::new();
         for (number, component) in self.components(path_bytes)?.into_iter().enumerate() {
@@ -239,8 +239,8 @@ impl Kernel<'_, '_> {
         Ok(path)
     }
 
-    /// Where the components of a path lie: decides where it ends and which of its
-    /// bytes are slashes.
+    /// The ranges of the components of a path: decides where the path ends and which of its bytes
+    /// are slashes.
     fn components(&mut self, path_bytes: &PathBytes) -> Result<Vec<Range<usize>>, Stop> {
         let (mut components, mut start) = (Vec::new(), 0);
         let end = path_bytes.values.len();
@@ -263,7 +263,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The names in a directory, which is the working directory if its path is empty.
+    /// The names in a directory; an empty path means the working directory.
     fn names_below(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
         let (tree, process) = (&self.host.files.tree, self.process());
         let directory = match path {
@@ -278,7 +278,7 @@ impl Kernel<'_, '_> {
             .collect())
     }
 
-    /// The one of these names that a component of a path is.
+    /// Decides which of these names a component of a path is.
     fn name_of(
         &mut self,
         path_bytes: &PathBytes,

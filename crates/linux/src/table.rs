@@ -1,7 +1,7 @@
-//! The system call table: one row for each call, kept beside its handler in the file of its family.
+//! The system call table: one row for each call, next to its handler in the file of its family.
 //!
-//! Dispatch, argument decoding, fault injection, the strace log and the
-//! documentation page derive from the rows.
+//! Dispatch, argument decoding, fault injection, the strace log and the documentation page are
+//! derived from the rows.
 
 use everett_vm::{SystemCall, Value};
 
@@ -31,7 +31,7 @@ pub enum ArgKind {
 pub struct Call {
     /// Arguments as the program passed them.
     pub raw: [Value; 6],
-    /// Concrete arguments, where the row demands them.
+    /// Concrete arguments, where the row requires them.
     pub args: [u64; 6],
     /// Function and argument with which a new thread starts.
     pub entry: Option<(Value, Value)>,
@@ -45,10 +45,10 @@ impl Call {
 }
 
 /// A handler of a system call. It asks the oracle everything first, then changes the tables, then
-/// returns the result. It runs again from the start after an undecided question or a wait.
+/// returns the result. It runs again from the start after a question without an answer or a wait.
 pub type Handler = for<'k, 'v> fn(&mut Kernel<'k, 'v>, &Call) -> Answer;
 
-/// Whether Linux can answer a call with these arguments by this errno.
+/// Whether Linux can fail a call with these arguments with this errno.
 pub type CanFail = fn(&Kernel<'_, '_>, &[u64; 6], Errno) -> bool;
 
 /// A row of the system call table.
@@ -61,7 +61,7 @@ pub struct Row {
     pub args: &'static [ArgKind],
     /// Errnos that can be injected.
     pub errnos: &'static [Errno],
-    /// Which of the errnos a call with these arguments can fail with.
+    /// Selects the errnos with which a call with these arguments can fail.
     pub can_fail: CanFail,
     /// What is not modelled; empty if the call is complete.
     pub missing: &'static str,
@@ -89,13 +89,13 @@ impl Row {
         }
     }
 
-    /// Whether it takes bytes from the program: its buffer is logged before the call.
+    /// Whether it reads bytes from the program: its buffer is logged before the call.
     pub fn reads_buffer(&self) -> bool {
         matches!(self.name, "write" | "pwrite64" | "sendto")
     }
 
-    /// Whether it manages memory. The vm's own allocator makes no such
-    /// calls, that of a native libc does.
+    /// Whether it manages memory. The vm's own allocator makes no such calls, but the allocator of
+    /// a native libc does.
     pub fn is_about_memory(&self) -> bool {
         matches!(
             self.name,
@@ -117,7 +117,7 @@ impl Row {
 }
 
 impl Kernel<'_, '_> {
-    /// Concretizes the arguments as the row demands, then calls the handler.
+    /// Concretizes the arguments that the row requires to be concrete, then calls the handler.
     pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
         let raw = call.args;
         let args = self.concrete_arguments(row, call)?;
@@ -130,7 +130,7 @@ impl Kernel<'_, '_> {
         answer
     }
 
-    /// The arguments that the row demands to be concrete; the others are 0.
+    /// The arguments that the row requires to be concrete; the others are 0.
     pub(crate) fn concrete_arguments(
         &mut self,
         row: &Row,

@@ -23,7 +23,7 @@ impl HostState {
         }
     }
 
-    /// What a clock that is not the wall clock shows.
+    /// The time that a clock other than the wall clock shows.
     pub fn shown(&self, base: TimeBase) -> u64 {
         let since_boot = match base {
             TimeBase::Host => self.uptime_ns,
@@ -32,7 +32,7 @@ impl HostState {
         self.time_of(base).saturating_add(since_boot)
     }
 
-    /// Time on a base at which its clock shows a time.
+    /// The time on a base at which its clock shows this time.
     pub fn base_time_of(&self, base: TimeBase, shown_ns: u64) -> u64 {
         match base {
             TimeBase::Host => shown_ns.saturating_sub(self.uptime_ns),
@@ -47,7 +47,7 @@ impl HostState {
         steady.map(|timer| timer.at_ns).min()
     }
 
-    /// The least processor time after which a timer on such a clock can expire.
+    /// The shortest processor time after which a timer on a processor-time clock can expire.
     pub fn processor_time_left(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let others = timers.filter(|timer| timer.base != TimeBase::Host);
@@ -77,7 +77,7 @@ impl HostState {
                         timer.at_ns = next;
                     }
                 }
-                // Once, or the next time is behind the end of time.
+                // A one-shot timer, or its next expiration is beyond the end of time.
                 None => {
                     self.timers.remove(number);
                     timer.interval_ns = 0;
@@ -123,7 +123,7 @@ impl HostState {
         let of_this = |sent: &Signal| {
             sent.code == code::TIMER && sent.number == signal.number && sent.words == signal.words
         };
-        // A signal of this timer that is still pending stands for this expiration too.
+        // A pending signal of this timer also counts for this expiration.
         let is_pending = match notice {
             Notice::None => return,
             Notice::Process => process.pending.find_mut(of_this).is_some(),

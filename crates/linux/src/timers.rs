@@ -46,13 +46,13 @@ pub struct Timer {
     pub at_ns: u64,
     /// Period; 0 is a one-shot timer.
     pub interval_ns: u64,
-    /// It expires at a time of the wall clock, and moves when that is set.
+    /// It expires at a time of the wall clock, and moves when the wall clock is set.
     pub on_wall_clock: bool,
     /// What happens when it expires.
     pub action: TimerAction,
 }
 
-/// How a timer of `timer_create` notifies (`sigev_notify`).
+/// How a timer of `timer_create` notifies its process (`sigev_notify`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// Not at all.
@@ -78,7 +78,7 @@ pub struct PosixTimer {
     pub running: Option<u32>,
     /// Period.
     pub interval_ns: u64,
-    /// Expirations since a signal was sent that is still pending.
+    /// Expirations since the signal that is still pending was sent.
     pub unseen: u64,
     /// Overrun count of the last signal taken.
     pub overrun: u64,

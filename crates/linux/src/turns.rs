@@ -1,5 +1,5 @@
-//! The scheduling loop of a host: picks the next thread by the
-//! schedule, and runs it for a time slice.
+//! The scheduling loop of a host: picks the next thread according to the policy, and runs it for a
+//! time slice.
 
 use everett_vm::{Bug, BugKind, CallSite, ExecContext, Interrupt, PreemptionPoints};
 use smallvec::SmallVec;
@@ -13,9 +13,10 @@ use crate::process::{ExitState, ExitStatus, RunState, TaskName};
 use crate::schedule::{Decision, PreemptionPoint, QUANTUM};
 use crate::wait::WakeSource;
 
-/// How often the clock may jump to a timer in a row without any thread becoming runnable.
+/// Maximum number of consecutive jumps of the clock to a timer without any thread becoming
+/// runnable.
 const MAX_IDLE_JUMPS: u32 = 10_000;
-/// Instructions between two looks at the files that the running process maps.
+/// Instructions between two checks of the files that the running process maps.
 const MAPPED_SLICE: u64 = 4096;
 
 impl Kernel<'_, '_> {
@@ -56,9 +57,9 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Ends the time slice of a thread that has computed without system calls for this long. Not
-    /// more time passes than until what others wait for, and only a quantum on a host with a
-    /// network: packets that arrive meanwhile are late by as much.
+    /// Ends the time slice of a thread that has computed without system calls for this long.
+    /// Virtual time advances at most to the next deadline. On a host with a network it advances
+    /// only by a quantum: packets that arrive meanwhile are delayed by as much.
     pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
         let now = self.clock_ns;
         let steady = self.next_deadline().map(|at| at.saturating_sub(now));
@@ -180,14 +181,14 @@ impl Host {
         self.run_until(around, instructions, true)
     }
 
-    /// The process that runs maps files.
+    /// Whether the running process maps files.
     fn maps_files(&self) -> bool {
         let process = self.process_index(self.state.schedule.running);
         process.is_some_and(|process| self.memories[process].has_views())
     }
 
-    /// Ends the time slice of the running thread. If it waits in a loop for what others do, and all
-    /// of them wait for a time, it has waited until then.
+    /// Ends the time slice of the running thread. If the thread spins and all others wait for a
+    /// time, the clock jumps to that time.
     fn end_quantum(&mut self, around: &mut ExecContext<'_>) {
         let state = &self.state;
         let is_alone = !state.wire.is_networked && state.ready().len() == 1;
@@ -221,8 +222,8 @@ impl Host {
             let Some(pause) = self.with_running(&mut around, |running| running.run(left)) else {
                 return HostExit::Ended(Ending::EndPath);
             };
-            // Always after the same instructions, so that a path ends at the
-            // same one whenever it is repeated.
+            // The check is always after the same instructions, so that a path ends at the same
+            // instruction whenever it is repeated.
             let is_due = before / MAPPED_SLICE < self.state.instructions / MAPPED_SLICE;
             if is_due
                 && self.maps_files()

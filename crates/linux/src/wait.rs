@@ -1,6 +1,6 @@
-//! What a blocked task waits for, and whether it can continue. This is a pure function of the
-//! kernel's tables: there are no wake-up events that could be lost; the scheduler evaluates the
-//! conditions of all blocked tasks.
+//! The conditions that blocked tasks wait for. Whether a task can continue is a pure function of
+//! the kernel's tables: the scheduler evaluates the conditions of all blocked tasks, so no wake-up
+//! can be lost.
 
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::ipc::IpcWait;
@@ -24,10 +24,10 @@ pub enum FutexKey {
     },
 }
 
-/// What ends a wait, besides its deadline and signals.
+/// The condition that ends a wait, besides its deadline and signals.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WaitCondition {
-    /// Nothing: the wait ends by its deadline or a signal only.
+    /// No condition: only the deadline or a signal ends the wait.
     Never,
     /// A wake-up at this futex with one of these bits.
     Futex(FutexKey, u32),
@@ -42,7 +42,7 @@ pub enum WaitCondition {
     VforkDone(u32),
     /// One of these signals is pending, blocked or not.
     Signals(u64),
-    /// A file lock is released: the number of releases at the start of the wait.
+    /// A file lock is released; the value is the number of releases at the start of the wait.
     LockReleased(u64),
     /// A socket has space for one more message or connection, or is closed.
     SocketSpace(ObjectId),
@@ -52,7 +52,8 @@ pub enum WaitCondition {
     Ipc(IpcWait),
 }
 
-/// The children that a `wait` call selects, and its options, which say which state changes count.
+/// The children that a `wait` call selects, and its options, which select the state changes that
+/// count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChildSelector {
     /// The selected children.
@@ -79,19 +80,19 @@ pub struct Wait {
     pub deadline_ns: Option<u64>,
     /// The condition that ends it.
     pub condition: WaitCondition,
-    /// A description for people.
+    /// A description for messages.
     pub what: &'static str,
     /// It restarts after a signal whose action has `SA_RESTART`.
     pub restarts: bool,
 }
 
-/// Where the event that ends a wait can come from once all threads of the host
-/// are blocked, least hopeful first.
+/// The source of the event that ends a wait once all threads of the host are blocked, least
+/// promising first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WakeSource {
     /// Only from threads of the host, which are blocked too: a deadlock.
     None,
-    /// From outside of the host: the network, or a sender of signals.
+    /// From outside the host: the network, or a sender of signals.
     External,
     /// From a live standard input.
     Stdin,

@@ -1,5 +1,5 @@
-//! Watched variables: data that a scenario names and that the program does not expose itself. It is
-//! sampled whenever the first process of a host is about to make a system call, which is the same
+//! Watched variables: data that a scenario names and that the program does not expose itself. The
+//! host samples it whenever its first process is about to make a system call, which is the same
 //! point for bitcode and native programs.
 
 use everett_vm::Buffer;
@@ -42,7 +42,7 @@ impl Kernel<'_, '_> {
         is_changed
     }
 
-    /// Notes where data comes from that is exposed under a name, if writes are logged.
+    /// Records the origin of data that is exposed under a name, if writes are logged.
     pub(crate) fn note_origin(&mut self, name: &(String, String), address: u64, len: u64) {
         if !self.vm.options.log_writes {
             return;
@@ -72,7 +72,7 @@ impl Kernel<'_, '_> {
         Some((start, self.look_at(start, watch.len)?))
     }
 
-    /// A copy of guest memory; `None` if it is not mapped, which is no error of the program.
+    /// A copy of guest memory; `None` if it is not mapped, which is not a bug of the program.
     fn look_at(&mut self, address: u64, len: u64) -> Option<Buffer> {
         if let Some(guest) = &mut self.guest {
             let mut bytes = vec![0; usize::try_from(len).ok()?];

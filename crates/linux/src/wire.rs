@@ -1,5 +1,5 @@
-//! The network interface of a host: packets to and from other hosts. Must
-//! not know the network between them.
+//! The network interface of a host: packets to and from other hosts. This module must not know the
+//! network between them.
 
 use everett_expr::Arena;
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ impl HostState {
         self.transmit_quietly(from, to, kind);
     }
 
-    /// Sends a packet that packet sockets have seen.
+    /// Sends a packet that packet sockets have already seen.
     pub(crate) fn transmit_quietly(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
         self.log_packet(from, to, kind.clone());
         self.wire.sent.push(Packet {
@@ -97,17 +97,18 @@ impl Host {
         self.state.wire.waits_left = waits;
     }
 
-    /// How many of them are left.
+    /// How many deadlines the host may still wait for.
     pub fn waits_left(&self) -> u64 {
         self.state.wire.waits_left
     }
 
-    /// What the driver must do before the host continues: packets, exposed data, or the horizon.
+    /// The reason why the driver must act before the host continues: packets, exposed data, or the
+    /// horizon.
     pub fn interruption(&self) -> Option<HostExit> {
         self.state.wire.exit(self.state.clock_ns)
     }
 
-    /// Whether there are packets that the host has sent and that nobody has taken.
+    /// Whether the host has sent packets that the driver has not taken.
     pub fn has_sent(&self) -> bool {
         !self.state.wire.sent.is_empty()
     }
@@ -117,7 +118,7 @@ impl Host {
         std::mem::take(&mut self.state.wire.sent)
     }
 
-    /// How many packets it has sent since they were taken.
+    /// Number of packets that the host has sent since the driver last took them.
     pub fn sent_count(&self) -> usize {
         self.state.wire.sent.len()
     }
@@ -127,7 +128,7 @@ impl Host {
         self.state.wire.call.take()
     }
 
-    /// The exposed data, which then counts as seen.
+    /// Takes the exposed data, which then counts as seen.
     pub fn take_exposed(&mut self) -> ExposedData {
         let wire = &mut self.state.wire;
         wire.exposed = false;
@@ -135,8 +136,8 @@ impl Host {
         self.state.exposed.clone()
     }
 
-    /// Whether programs have exposed data under this state and key between the last two times when
-    /// the exposed data was taken, changed or not.
+    /// Whether programs have exposed data under this state and key, changed or not, between the
+    /// last two calls of [`Host::take_exposed`].
     pub fn has_just_exposed(&self, state: &str, key: &str) -> bool {
         let mut shown = self.state.wire.just_shown.iter();
         shown.any(|(of, name)| of == state && name == key)
@@ -203,8 +204,8 @@ impl Host {
 }
 
 impl HostState {
-    /// Notes that raw and packet sockets do not see TCP segments, which
-    /// have no bytes of their own here.
+    /// Records that raw and packet sockets do not see TCP segments, which have no bytes of their
+    /// own in the model.
     fn refuse_to_show_segments(&mut self) {
         let sees_tcp = |socket: &Socket| match socket.kind {
             SocketType::Raw if socket.is_raw() => socket.protocol == u32::from(protocol::TCP),

@@ -1,7 +1,7 @@
 //! Pseudo-terminals with a line discipline.
 //!
 //! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`)
-//! is another one that refers to it.
+//! is another object that refers to it.
 
 use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
@@ -13,9 +13,9 @@ use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::ByteQueue;
 
-/// The most output bytes that wait for the master side.
+/// Maximum number of output bytes that wait for the master side.
 const MAX_OUTPUT: u64 = 65536;
-/// The most bytes of one line, and of all pending input.
+/// Maximum length of one line, and of all pending input.
 const MAX_INPUT: u64 = 4095;
 /// Size of the kernel's `struct termios`.
 pub const SETTINGS_SIZE: usize = 36;
@@ -163,13 +163,13 @@ impl Terminal {
         }
     }
 
-    /// The slave side is opened.
+    /// Records that the slave side is opened.
     pub fn add_user(&mut self) {
         self.users += 1;
         self.was_used = true;
     }
 
-    /// Changes the settings: pending input becomes readable, or a line of its own.
+    /// Changes the settings: pending input becomes readable, or a separate line.
     pub fn set(&mut self, settings: Settings) {
         if self.settings.is_canonical() != settings.is_canonical() {
             let typed = std::mem::take(&mut self.typed);
@@ -190,7 +190,7 @@ impl Terminal {
         }
     }
 
-    /// Bytes that a read of the slave side gets.
+    /// Number of bytes that a read of the slave side returns.
     pub fn readable(&self) -> u64 {
         self.input.len()
     }
@@ -225,7 +225,7 @@ impl Terminal {
         self.input.take(len)
     }
 
-    /// Outputs bytes as the settings say.
+    /// Outputs bytes, processed as the settings require.
     fn print(&mut self, bytes: &[Value]) {
         let mut printed = Vec::with_capacity(bytes.len());
         let both = flag::PROCESS | flag::NEWLINE_TO_BOTH;

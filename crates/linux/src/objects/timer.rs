@@ -21,7 +21,7 @@ pub struct TimerDescriptor {
     pub fired: u64,
     /// A change of the wall clock cancels it (`TFD_TIMER_CANCEL_ON_SET`).
     pub cancels: bool,
-    /// The wall clock was set, and nobody was told.
+    /// The wall clock was set, and no read has reported it yet.
     pub is_canceled: bool,
 }
 
@@ -87,7 +87,8 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
 }
 
 impl HostState {
-    /// The wall clock was set: timers that want to know are readable, and the next read fails.
+    /// Cancels timers after the wall clock was set: those with `TFD_TIMER_CANCEL_ON_SET` become
+    /// readable, and the next read fails.
     pub fn cancel_descriptors(&mut self) {
         let of = |object: &Object| matches!(object, Object::Timer(timer) if timer.cancels);
         let all = self.objects.iter().filter(|(_, object)| of(object));

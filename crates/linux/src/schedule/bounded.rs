@@ -13,8 +13,8 @@ pub(super) const POLICY: Policy = Policy {
     pick,
 };
 
-/// Asks freely where the last thread is blocked; preempts a runnable thread
-/// only while the bound allows it.
+/// Asks the oracle if the last thread is blocked or yields; otherwise preempts it only while the
+/// bound allows it.
 fn pick(
     decision: &Decision<'_>,
     schedule: &mut Schedule,

@@ -1,4 +1,4 @@
-//! The scheduler of a host: which thread runs next. A policy is one file with one
+//! The scheduler of a host: it picks the thread that runs next. Each policy is one file with one
 //! [`Policy`], and one row in [`SCHEDULERS`].
 
 mod bounded;
@@ -52,7 +52,8 @@ pub struct Schedule {
     pub due: bool,
     /// The running thread has called `sched_yield` or used up its time slice.
     pub yielded: bool,
-    /// Instructions that the running thread may still execute before it must make a system call.
+    /// Instructions that the running thread may still execute in its time slice before it makes a
+    /// system call.
     pub quantum: u64,
     /// System calls that the running thread has made in its time slice.
     pub calls: u32,
@@ -67,7 +68,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The first thread runs.
+    /// A schedule whose first thread runs.
     pub fn new(kind: Scheduler) -> Schedule {
         Schedule {
             kind,
@@ -101,9 +102,9 @@ impl Schedule {
 pub struct Policy {
     /// Its name.
     pub name: &'static str,
-    /// What its number means, if it takes one: `bounded:N`.
+    /// The meaning of its number, if it takes one: `bounded:N`.
     pub number: Option<&'static str>,
-    /// What it explores.
+    /// The orders that it explores.
     pub what: &'static str,
     /// Whether it is consulted at preemption points.
     preempts: bool,
@@ -136,7 +137,7 @@ impl Scheduler {
         })
     }
 
-    /// Parses a name, with its number behind a colon if it takes one.
+    /// Parses a name, followed by a colon and the number if the policy takes one.
     pub fn parse(text: &str) -> Result<Scheduler, String> {
         let (name, number) = match text.split_once(':') {
             Some((name, digits)) => {
@@ -180,7 +181,7 @@ impl Policy {
     }
 }
 
-/// Asks the oracle which runnable task runs. `site` is the kind of the choice.
+/// Asks the oracle which runnable task runs. `site` is the kind of choice.
 fn ask(
     decision: &Decision<'_>,
     site: &ChoiceSite,
@@ -189,7 +190,7 @@ fn ask(
     if decision.ready.len() == 1 {
         return Ok(decision.ready[0]);
     }
-    // The task that would continue anyway is the first alternative: picking it is no deviation.
+    // The first alternative is the task that would continue anyway: picking it is not a deviation.
     let first = decision.current.unwrap_or(decision.ready[0]);
     let threads = || decision.threads.iter().copied();
     let all = || decision.ready.iter().copied().zip(threads());

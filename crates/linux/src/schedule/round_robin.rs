@@ -13,7 +13,7 @@ pub(super) const POLICY: Policy = Policy {
     pick,
 };
 
-/// The current task while it has time left; otherwise the next runnable one behind it.
+/// Picks the current task as long as it has time left; otherwise the next runnable task after it.
 fn pick(decision: &Decision<'_>, _: &mut Schedule, _: &mut dyn Oracle) -> Result<usize, Interrupt> {
     match decision.current {
         Some(current) if !decision.yields => Ok(current),

@@ -124,7 +124,7 @@ fn fchownat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.change_owner(target, [call.args[2] as u32, call.args[3] as u32])
 }
 
-/// A time argument of `utimensat` and its like.
+/// A time argument of `utimensat` and similar calls.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Time {
     Now,
@@ -356,7 +356,7 @@ impl Kernel<'_, '_> {
             return Ok(times);
         }
         for (time, at) in times.iter_mut().zip([0, 16]) {
-            // Seconds do not matter beside the special values, and need not be initialised.
+            // The seconds next to a special value have no meaning, and need not be initialised.
             *time = match self.read_u64(address.wrapping_add(at + 8))? {
                 NOW => Time::Now,
                 KEPT => Time::Kept,

@@ -1,5 +1,6 @@
-//! Calls by which a program declares the world that it becomes a host of. They are not Linux system
-//! calls: the functions of `netklee.h` make them. They return a C `int`: 0 or a negative errno.
+//! Calls by which a program declares the world in which it becomes a host. They are not Linux
+//! system calls: the functions of `netklee.h` make them. They return a C `int`: 0 or a negative
+//! errno.
 
 use everett_vm::{HYPERCALL_BASE, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +15,7 @@ use crate::table::ArgKind::{Buffer, Int, Path};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
-/// The number of the first of them among Everett's own calls.
+/// The index of the first of them among Everett's own calls.
 pub const FIRST: usize = 32;
 
 const fn number(at: usize) -> u32 {
@@ -209,11 +210,11 @@ fn add_route(
     kernel.declare(|setup| setup.add_route(Route { to, via }, router.as_deref()))
 }
 
-/// Declares the host. If its world is not built yet, the path stops here; in its world
-/// it continues at its start time.
+/// Declares the host. If its world is not built yet, the path stops here; in its world it continues
+/// at its start time.
 fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
     let name = kernel.short_text(call.args[0])?;
-    // Once it has waited for its start time it is declared already.
+    // A host that has waited for its start time is already declared.
     let has_waited = kernel.task().deadline_ns.is_some();
     let boot = kernel.host.setup.boot().clone();
     if !has_waited {
@@ -230,7 +231,7 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
         Boot::Start(begin) => {
             if !has_waited {
                 kernel.host.random ^= begin.random;
-                // It ran alone until now; from here on the horizon of its world applies.
+                // The host ran alone until now; from here on the horizon of its world applies.
                 kernel.host.wire.reset_horizon();
                 // The result if a signal interrupts the wait.
                 kernel.task_mut().progress = int(Errno::EINTR);

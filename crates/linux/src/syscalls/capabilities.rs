@@ -81,8 +81,8 @@ impl Kernel<'_, '_> {
         self.process().capabilities.has(capability)
     }
 
-    /// Process and number of words; `None` for a version that there is not, and
-    /// the header tells the latest one.
+    /// Process and number of words. For an unknown version, `None`, and the header gets the latest
+    /// version.
     fn capability_header(&mut self, address: u64) -> Result<Option<(i32, usize)>, Stop> {
         let header = self.read_u64(address)?;
         let words = match header as u32 {

@@ -1,4 +1,4 @@
-//! `adjtimex` and `clock_adjtime`: how programs that keep clocks right set them.
+//! `adjtimex` and `clock_adjtime`, by which time synchronisation daemons adjust the clock.
 
 use everett_vm::Value;
 
@@ -21,11 +21,11 @@ const WITHOUT: &str =
 
 /// Bytes of a `struct timex`.
 const SIZE: usize = 208;
-/// `STA_NANO`: times are told in nanoseconds.
+/// `STA_NANO`: times are in nanoseconds.
 const NANOSECONDS: u32 = 0x2000;
 /// `STA_CLOCKERR`.
 const CLOCK_ERROR: u32 = 0x1000;
-/// What the clock returns when it is not right.
+/// The result if the clock is not synchronised (`TIME_ERROR`).
 const TIME_ERROR: u64 = 5;
 /// 500 ppm, in 2^-16 ppm.
 const MOST_FREQUENCY: i64 = 500 << 16;
@@ -42,11 +42,11 @@ mod mode {
     pub const MICROSECONDS: u32 = 0x1000;
     pub const NANOSECONDS: u32 = 0x2000;
     pub const TICK: u32 = 0x4000;
-    /// `adjtime`; with [`NANOSECONDS`] it only asks.
+    /// `adjtime`; with [`NANOSECONDS`] it only reads.
     pub const GRADUALLY: u32 = 0x8000;
 }
 
-/// Where fields lie in a `struct timex`.
+/// Offsets of the fields of a `struct timex`.
 mod field {
     pub const OFFSET: usize = 8;
     pub const FREQUENCY: usize = 16;
@@ -59,7 +59,7 @@ mod field {
     pub const SECONDS: usize = 72;
     pub const FRACTION: usize = 80;
     pub const TICK: usize = 88;
-    /// Fields about pulses each second, of which there are none.
+    /// Fields for a pulse-per-second source, which the model does not have.
     pub const PULSES: std::ops::Range<usize> = 96..160;
     pub const TAI: usize = 160;
 }
@@ -96,12 +96,12 @@ impl Timex {
         self.modes() & mode != 0
     }
 
-    /// Whether it asks for `adjtime`.
+    /// Whether it requests `adjtime`.
     fn is_gradual(&self) -> bool {
         self.has(mode::GRADUALLY)
     }
 
-    /// Checks what it asks for.
+    /// Checks the requested changes.
     fn check(&self, may_set: bool) -> Result<(), Errno> {
         let only_asks = match self.is_gradual() {
             true if !self.has(mode::OFFSET) => return Err(Errno::EINVAL),
@@ -126,7 +126,7 @@ impl Timex {
         Ok(())
     }
 
-    /// By how many nanoseconds it steps the clock.
+    /// Nanoseconds by which it steps the clock.
     fn step_ns(&self) -> i64 {
         let unit = if self.has(mode::NANOSECONDS) { 1 } else { 1000 };
         let seconds = self.word(field::SECONDS).saturating_mul(SECOND as i64);
@@ -172,7 +172,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(if is_wrong { TIME_ERROR } else { 0 }))
     }
 
-    /// Sets what the modes name.
+    /// Sets the parameters that the modes select.
     fn set_clock_rate(&mut self, timex: &Timex) {
         /// `STA_` flags that only the kernel sets.
         const KERNELS: u32 = 0xff00;
@@ -222,7 +222,7 @@ impl Kernel<'_, '_> {
         self.change_clock_rate(rate);
     }
 
-    /// Writes how the clock is.
+    /// Writes the state of the clock.
     fn tell_clock(&self, timex: &mut Timex) {
         let now = self.host.clock_ns;
         let rate = &self.host.clock_rate;

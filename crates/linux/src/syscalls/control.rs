@@ -89,10 +89,10 @@ impl Kernel<'_, '_> {
     }
 
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
-        /// The most descriptors that any process may have.
+        /// Maximum number of descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Processor time, data, stack, pending signals, message
-        /// queues, real-time processor time.
+        /// Limits that are stored but not enforced: processor time, data, stack, pending signals,
+        /// message queues, real-time processor time.
         const NOT_ENFORCED: [usize; 6] = [0, 2, 3, 11, 12, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
@@ -117,7 +117,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// The largest file that the process may write.
+    /// Maximum size of a file that the process may write.
     pub fn file_size_limit(&self) -> Option<u64> {
         let limit = self.process().limits.soft(crate::limits::FILE_SIZE);
         (limit != UNLIMITED).then_some(limit)
@@ -223,7 +223,7 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         GET_TSC => return told(kernel, 1),
         // Only debuggers and `/proc` would see the effect.
         SET_PTRACER | SET_VMA => {}
-        // Other processors have these.
+        // Only other processors support these.
         GET_UNALIGNED | SET_UNALIGNED | GET_ENDIAN | SET_ENDIAN | GET_FPEMU | SET_FPEMU
         | GET_FPEXC | SET_FPEXC => {
             return Err(Errno::EINVAL.into());

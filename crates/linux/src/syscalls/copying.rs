@@ -52,7 +52,7 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const KNOWN: u64 = CLOSE_ON_EXEC | ALLOW_SEALING | NO_EXECUTE | EXECUTABLE;
     /// `F_SEAL_SEAL`: no more seals can be added.
     const SEALED: u32 = 1;
-    /// The longest name, without the kernel's prefix.
+    /// Maximum length of a name, without the kernel's prefix.
     const NAME_MAX: usize = 249;
     const HUGE_PAGES: u64 = 4;
     let flags = call.args[1];
@@ -206,7 +206,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The offset at an address, or `own`, that of the open file, at address 0.
+    /// The offset at an address; at address 0, `own`, the offset of the open file.
     fn offset_at(&mut self, address: u64, own: u64) -> Result<u64, Stop> {
         if address == 0 {
             return Ok(own);

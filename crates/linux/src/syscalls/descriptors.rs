@@ -18,7 +18,7 @@ pub const ROWS: &[Row] = &[
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
         .without("all but FIONBIO, FIOASYNC, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
-    // The number is given, so there is one.
+    // The caller gives the number, so the call does not run out of descriptors.
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::ENOMEM], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::ENOMEM], dup3),
     Row::new("fcntl", 72, &[Fd, Int, Int], FCNTL_ERRORS, fcntl)
@@ -29,13 +29,13 @@ pub const ROWS: &[Row] = &[
 
 const FCNTL_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::EINTR, Errno::ENOLCK, Errno::ENOMEM];
 
-/// Commands of `fcntl` that make a descriptor.
+/// Commands of `fcntl` that create a descriptor.
 const DUPLICATE: i32 = 0;
 const DUPLICATE_CLOSE_ON_EXEC: i32 = 1030;
-/// The command of `fcntl` that makes another buffer for a pipe.
+/// The command of `fcntl` that replaces the buffer of a pipe.
 const SET_PIPE_SIZE: i32 = 1031;
 
-/// Commands that read or set flags do not fail.
+/// Whether `fcntl` can fail with this errno: commands that read or set flags cannot.
 fn fcntl_fails(_: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
     match args[1] as i32 {
         DUPLICATE | DUPLICATE_CLOSE_ON_EXEC => errno == Errno::EMFILE,
@@ -131,7 +131,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIOASYNC: u64 = 0x5452;
     const SET_OWNER: [u64; 2] = [0x8901, 0x8902];
     const GET_OWNER: [u64; 2] = [0x8903, 0x8904];
-    /// Terminal requests, which other files refuse without a warning.
+    /// Terminal requests, which are not recorded as refused for other files.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
     let (descriptor, description) = kernel.description(call.int(0))?;
     let opened = kernel
@@ -184,7 +184,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 None => Err(Errno::ENOTTY.into()),
             };
             let is_refused = matches!(&answer, Err(Stop::Errno(errno)) if *errno == Errno::ENOTTY);
-            // Terminals say themselves what they do not know.
+            // Terminals record the requests that they do not support themselves.
             let is_terminal = kernel.is_terminal(&description);
             if is_refused && !is_terminal && !TERMINAL.contains(&request) {
                 kernel.refuse("ioctl", format!("ioctl request {request:#x}"));

@@ -159,7 +159,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `timeout` is in nanoseconds; `None` waits forever.
+    /// Waits for events of the watched descriptors. `timeout` is in nanoseconds; `None` waits
+    /// forever.
     fn wait_for_watched(&mut self, call: &Call, timeout: Option<u64>, mask: Option<u64>) -> Answer {
         let most = call.int(2);
         if most <= 0 || most > i32::MAX / EVENT_SIZE as i32 {

@@ -45,7 +45,7 @@ pub const ROWS: &[Row] = &[
     .fails_where(is_new_signalfd),
 ];
 
-/// Whether `signalfd` makes a descriptor: one that is given gets another mask.
+/// Whether `signalfd` creates a descriptor; for an existing one it only changes the mask.
 fn is_new_signalfd(_: &Kernel<'_, '_>, args: &[u64; 6], _: Errno) -> bool {
     args[0] as i32 == -1
 }
@@ -121,7 +121,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         timer.interval_ns = interval_ns;
         timer.fired = 0;
         timer.cancels = cancels;
-        // It tells once that the wall clock was set meanwhile.
+        // The call reports once that the wall clock was set meanwhile.
         if std::mem::take(&mut timer.is_canceled) && cancels && value_ns != 0 {
             return Err(Errno::ECANCELED.into());
         }

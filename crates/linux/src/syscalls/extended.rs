@@ -46,7 +46,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 const NONE: &str = "no file has extended attributes";
-/// What is refused.
+/// The refused feature.
 const NAMED: &str = "extended attributes";
 
 fn set(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

@@ -1,4 +1,4 @@
-//! Opening FIFOs: each end blocks until the other is opened.
+//! Opening of FIFOs: each end blocks until the other is opened.
 
 use triomphe::Arc;
 
@@ -11,8 +11,8 @@ use crate::process::RunState;
 use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {
-    /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds
-    /// the other closed before it had a chance to run.
+    /// Opens a FIFO. The waiting opens of the other end complete at once, so that neither end finds
+    /// the other closed before its thread had a chance to run.
     pub fn open_fifo(&mut self, fifo: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let pipe = self.host.files.pipe_of(fifo);
         if let (Some(pipe), true) = (pipe, self.task().woken) {
@@ -53,7 +53,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(pipe))
     }
 
-    /// Threads that wait for the other end and are not woken yet.
+    /// Threads that wait for the other end and have not been woken yet.
     fn waiting_at(&self, fifo: InodeId, reads: bool, writes: bool) -> Vec<usize> {
         let tasks = self.host.tasks.iter().enumerate();
         let waits = tasks.filter(|(_, task)| match &task.run_state {

@@ -58,7 +58,8 @@ const WAITERS: u32 = 0x8000_0000;
 const OWNER_DIED: u32 = 0x4000_0000;
 const OWNER: u32 = 0x3fff_ffff;
 
-/// The most entries of a robust list that are processed: the program may have built a cycle.
+/// Maximum number of entries of a robust list that are processed: the program may have built a
+/// cycle.
 const MAX_ROBUST: usize = 2048;
 
 fn futex(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -287,7 +288,8 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// A thread exits: marks the locks on its robust list and wakes a waiter of each.
+    /// Releases the robust locks of an exiting thread: marks the locks on its list and wakes a
+    /// waiter of each.
     pub(crate) fn release_robust_locks(&mut self, task: usize) {
         const OFFSET: u64 = 8;
         const PENDING: u64 = 16;

@@ -1,4 +1,4 @@
-//! Socket options about groups (multicast).
+//! Socket options for multicast groups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,10 +13,10 @@ const ADD_MEMBERSHIP: u32 = 35;
 const DROP_MEMBERSHIP: u32 = 36;
 const JOIN_GROUP6: u32 = 20;
 const LEAVE_GROUP6: u32 = 21;
-/// Join and leave by address of any family.
+/// Options to join and leave a group, with an address of any family.
 const JOIN_GROUP: u32 = 42;
 const LEAVE_GROUP: u32 = 45;
-/// Where the address lies in a `struct group_req`.
+/// Offset of the address in a `struct group_req`.
 const GROUP_AT: usize = 8;
 
 /// A group, and the interface: its index, or its address.
@@ -60,7 +60,7 @@ fn group_request(bytes: &[u8]) -> Option<Request> {
 }
 
 impl Kernel<'_, '_> {
-    /// Sets an option about groups; `None` if it is not one.
+    /// Sets a multicast option; `None` if it is not one.
     pub(super) fn set_of_groups(
         &mut self,
         object: ObjectId,
@@ -87,7 +87,7 @@ impl Kernel<'_, '_> {
             .socket(object)
             .is_some_and(|socket| !socket.kind.has_connections());
         Some(match wanted {
-            // Connections have no groups.
+            // Connection-oriented sockets have no groups.
             _ if !has_groups => Err(Errno::EPROTO),
             None => Err(Errno::EINVAL),
             Some((group, interface)) => self.host.change_group(object, group, interface, joins),

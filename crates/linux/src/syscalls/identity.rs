@@ -110,7 +110,7 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Random bytes.
+    /// Draws random bytes.
     pub(crate) fn draw(&mut self, len: usize) -> Result<everett_vm::Buffer, Stop> {
         if self.host.options.symbolic_draws && len > 0 {
             let input = self.vm.input("random", len as u32)?;

@@ -64,7 +64,8 @@ pub const ROWS: &[Row] = &[
     .fails_where(transfer_fails),
 ];
 
-/// A pipe or socket has no disk that could fail or be full.
+/// Whether a transfer can fail with this errno: a pipe or socket has no disk that could fail or be
+/// full.
 fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
     let target = kernel
         .description(args[0] as i32)
@@ -82,8 +83,8 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
     has_disk || !matches!(errno, Errno::EIO | Errno::ENOSPC)
 }
 
-/// Whether an object only tells what has happened, as counters and timers do: nothing can be
-/// wrong with it.
+/// Whether an object only reports events, like counters and timers: its transfers cannot fail with
+/// an I/O error.
 fn is_told(host: &HostState, id: ObjectId) -> bool {
     let counts = |object: &Object| {
         matches!(
@@ -97,13 +98,14 @@ fn is_told(host: &HostState, id: ObjectId) -> bool {
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno::EAGAIN];
 
-/// The most buffers of one call (`IOV_MAX`).
+/// Maximum number of buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;
-/// The most bytes of one call.
+/// Maximum number of bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
-/// The most random bytes of one read.
+/// Maximum number of random bytes of one read.
 const MAX_RANDOM: u64 = 0x1ff_ffff;
-/// How often the bytes of a transfer are in memory: on their way, and where they arrive.
+/// Number of copies of the bytes of a transfer that are in memory at once: in transit, and at the
+/// destination.
 const COPIES: u64 = 2;
 
 /// A range of guest memory.
@@ -192,7 +194,7 @@ fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// The ranges behind their first `count` bytes.
+/// What remains of the ranges after their first `count` bytes.
 pub fn skip(ranges: &[IoRange], mut count: u64) -> Vec<IoRange> {
     let mut rest = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -304,8 +306,8 @@ impl Kernel<'_, '_> {
         Ok(ranges)
     }
 
-    /// Concretizes the byte count of a read. All values beyond the available bytes
-    /// are one case: they read the same.
+    /// Concretizes the byte count of a read. All values beyond the available bytes are one case:
+    /// they read the same bytes.
     pub fn count_to_read(&mut self, fd: i32, address: u64, count: Value) -> Result<u64, Stop> {
         if count.term.is_none() {
             return Ok(count.bits);
@@ -313,7 +315,7 @@ impl Kernel<'_, '_> {
         let Some(available) = self.available(fd)? else {
             return Ok(self.vm.concretize(count)?);
         };
-        // A count beyond the end of the buffer is a path of its own: it may be a finding.
+        // A count beyond the end of the buffer gets its own path: it may be a finding.
         let object = self.vm.memory.near(address);
         let end = object.map(|object| object.start.saturating_add(object.size));
         let room = end.map(|end| end.saturating_sub(address));
@@ -436,7 +438,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// How many bytes a read of an object takes at once, if its bytes arrive in fragments.
+    /// Number of bytes that one read of an object returns, if its bytes arrive in fragments.
     pub fn piece(
         &mut self,
         open: OpenObject<'_>,
@@ -459,7 +461,7 @@ impl Kernel<'_, '_> {
             }
         }
         if piece < whole {
-            // The rest arrives behind this read: who waits for an edge gets one.
+            // The rest arrives after this read: edge-triggered watchers get an event.
             self.host
                 .announce(open.object, event::IN | event::READ_NORMAL);
         }
@@ -515,8 +517,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes until everything is written, an error occurs, or it blocks;
-    /// what was written so far counts.
+    /// Writes until everything is written, an error occurs, or the write blocks; the bytes written
+    /// so far count.
     pub fn write_all(
         &mut self,
         ranges: &[IoRange],
@@ -554,7 +556,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes bytes into ranges of guest memory: all are checked before the first is written.
+    /// Writes bytes into ranges of guest memory, after a check of all ranges.
     pub fn scatter(&mut self, ranges: &[IoRange], bytes: &Buffer) -> Result<(), Stop> {
         for write in [false, true] {
             let mut done = 0;

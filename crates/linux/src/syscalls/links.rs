@@ -128,7 +128,7 @@ const EXCHANGE: u64 = 2;
 const WHITEOUT: u64 = 4;
 
 impl Kernel<'_, '_> {
-    /// Parent directory and name of a new file that is no directory.
+    /// Parent directory and name of a new file that is not a directory.
     fn new_dentry(&mut self, fd: i32, path: u64) -> Result<Dentry, Stop> {
         let path = self.read_new_path(path)?;
         let base = self.base(fd, &path)?;
@@ -359,7 +359,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A directory whose parent changes is written to, since it names its parent.
+    /// Checks write permission on a directory whose parent changes, since its `..` entry is
+    /// written.
     fn check_parents(&self, from: &Dentry, moved: InodeId, to: &Dentry) -> Result<(), Errno> {
         let inode = self.host.files.tree.get(moved);
         if from.directory == to.directory || !inode.is_directory() {

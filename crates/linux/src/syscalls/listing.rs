@@ -54,7 +54,7 @@ fn getdents64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 struct Listed<'n> {
     inode: u64,
     name: &'n [u8],
-    /// Position of the next one.
+    /// Position of the next entry.
     next: u64,
     /// `DT_REG` and so on.
     kind: u8,

@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[Row::new(
     args[1] as i32 & RELEASE == 0 && nonblock == (errno == Errno::EAGAIN)
 })];
 
-/// Parts of the operation of `flock`.
+/// Flags of the operation of `flock`.
 const NONBLOCK: i32 = 4;
 const RELEASE: i32 = 8;
 
@@ -193,7 +193,7 @@ impl Kernel<'_, '_> {
             _ => (start.saturating_add(len), Some(start as u64)),
         };
         let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;
-        // The largest offset stands for the end of the file.
+        // The largest offset means the end of the file.
         let end = end
             .filter(|end| *end <= i64::MAX as u64)
             .unwrap_or(u64::MAX);

@@ -57,7 +57,7 @@ const MAX: u64 = 65536;
 const LARGEST: u64 = 16 << 20;
 const MAX_PRIORITIES: u64 = 32768;
 const NAME_MAX: usize = 255;
-/// What blocked receivers wait for; it distinguishes them from pollers.
+/// The wait description of blocked receivers, which distinguishes them from pollers.
 const EMPTY: &str = "empty message queue";
 
 /// Bytes of `struct mq_attr`.
@@ -333,8 +333,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A message arrived at an empty queue without a blocked receiver:
-    /// notifies the registered process, once.
+    /// Notifies the registered process, once, that a message has arrived at an empty queue without
+    /// a blocked receiver.
     fn notify_arrival(&mut self, id: ObjectId) {
         let is_awaited = self.host.is_awaited(id);
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {

@@ -1,5 +1,5 @@
-//! System call handlers, one file for each family. Each handler is a function with
-//! its row of the table beside it.
+//! System call handlers, one file for each family. The row of a handler in the system call table is
+//! in the same file.
 
 mod attributes;
 pub(crate) mod bootstrap;
@@ -98,8 +98,8 @@ static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
     table
 });
 
-/// Whether a system call does nothing but look at a clock; `None` for
-/// `sched_yield`, which goes with looking.
+/// Whether a system call only reads a clock; `None` for `sched_yield`, which polling loops combine
+/// with clock readings.
 pub fn looks_at_clock(number: u64) -> Option<bool> {
     const GETTIMEOFDAY: u64 = 96;
     const TIMES: u64 = 100;

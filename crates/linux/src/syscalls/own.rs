@@ -93,11 +93,11 @@ fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// `SIO_SYMBOLIC` of `cloud9.h`; its other requests follow.
+/// `SIO_SYMBOLIC` of `cloud9.h`; the other requests follow it.
 const SIO_SYMBOLIC: u64 = 0x4556_0001;
 
 impl Kernel<'_, '_> {
-    /// A request of `cloud9.h`; `None` if it is another one.
+    /// Handles a request of `cloud9.h`; `None` if it is another one.
     pub fn own_ioctl(&mut self, fd: i32, request: u64, argument: u64) -> Option<Answer> {
         const IN_PIECES: u32 = u32::MAX;
         match request.checked_sub(SIO_SYMBOLIC)? {
@@ -113,8 +113,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Marks a descriptor for `RD`, or takes the mark back for 0. What is written is not changed:
-    /// the descriptor that reads it can be marked.
+    /// Marks a descriptor for `RD`, or removes the mark for 0. `WR` is refused, since written bytes
+    /// do not change: the program can mark the descriptor that reads them.
     fn mark_reads(
         &mut self,
         fd: i32,
@@ -154,18 +154,18 @@ fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| open.faults = Some(directions))
 }
 
-/// The longest text, such as the name of a state or key of exposed data.
+/// Maximum length of a text, such as the name of a state or key of exposed data.
 const MAX_NAME: u64 = 256;
 
-/// Exposes data to invariants: its current value replaces what was
-/// exposed under the same names before.
+/// Exposes data to invariants: its current value replaces earlier data under the same state and
+/// key.
 fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let state = kernel.short_text(call.args[0])?;
     show(kernel, state, &call.args[1..4])?;
     Ok(Value::ZERO)
 }
 
-/// Exposes data in a state: a key, an address and a length.
+/// Exposes data under a state: key, address and length.
 pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result<(), Stop> {
     let key = kernel.short_text(shown[0])?;
     let bytes = kernel.read_buffer(shown[1], shown[2])?;

@@ -71,7 +71,7 @@ pub const ROWS: &[Row] = &[
     Row::new("chroot", 161, &[Path], ASK_ERRORS, chroot),
 ];
 
-/// Only a new file needs room on the disk.
+/// Whether `open` can fail with this errno: only a new file needs space on the disk.
 fn open_fails(flags: u64, errno: Errno) -> bool {
     errno != Errno::ENOSPC || flags as u32 & OpenFlags::CREATE != 0
 }
@@ -108,7 +108,7 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let mode = kernel.read_u64(how.wrapping_add(8))?;
     if kernel.read_u64(how.wrapping_add(16))? != 0 {
         kernel.refuse("openat2", "a RESOLVE_ flag");
-        // As kernels without it answer: programs fall back to `openat`.
+        // The answer of kernels that lack the call: programs fall back to `openat`.
         return Err(Errno::ENOSYS.into());
     }
     if mode & !0o7777 != 0 || flags >> 32 != 0 {
@@ -311,8 +311,8 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
-    /// Where the run asks for it, a program that asks for the times of a file for the first time
-    /// finds its own ones, old ones or future ones. What it has changed itself has its own.
+    /// If the run asks for it, chooses the times of a file when a program first reads them: as they
+    /// are, old, or in the future. A file that was modified since boot keeps its times.
     fn choose_times(&mut self, target: Target) -> Result<(), Stop> {
         /// The second day of 1970, and the first of 2100.
         const OTHERS: [i64; 2] = [86_400_000_000_000, 4_102_444_800_000_000_000];
@@ -346,7 +346,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Writes the status of the link itself, also if it is a magic link.
+    /// Writes the status of the link itself, even if it is a magic link.
     fn write_link_status(&mut self, id: InodeId, address: u64) -> Answer {
         self.choose_times(Target::Inode(id))?;
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
@@ -492,10 +492,11 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(to as u64))
     }
 
-    /// Notes that a file was not found that a real kernel may have: the model has few of those.
+    /// Records a refusal if a missing file is one that a real kernel may have: the model has few of
+    /// those.
     fn refuse_kernel_file(&mut self, path: &[u8]) {
-        /// Folders in which programs, not the kernel, create what they look for, and those of
-        /// which a real machine need not have more than the model.
+        /// Directories in which programs, not the kernel, create files, and directories of which a
+        /// real machine need not have more than the model.
         const OTHERS: &[&[u8]] = &[
             b"/dev/shm/",
             b"/dev/mqueue/",

@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
-/// The most descriptors of one `poll`.
+/// Maximum number of descriptors of one `poll`.
 const MAX: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -88,7 +88,7 @@ fn pselect6(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.select_descriptors(call, timeout, mask, 1)
 }
 
-/// The sets of `select`: the events that put a descriptor into each.
+/// The sets of `select`, each with the events that put a descriptor into it.
 const SETS: [u16; 3] = [
     event::IN | event::READ_NORMAL | event::READ_BAND | event::HANG_UP | event::ERROR,
     event::OUT | event::WRITE_NORMAL | event::WRITE_BAND | event::ERROR,
@@ -96,7 +96,7 @@ const SETS: [u16; 3] = [
 ];
 
 impl Kernel<'_, '_> {
-    /// `timeout` is in nanoseconds; `None` waits forever.
+    /// Polls descriptors. `timeout` is in nanoseconds; `None` waits forever.
     fn poll_descriptors(
         &mut self,
         address: u64,
@@ -135,7 +135,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(ready))
     }
 
-    /// Blocks until events of open files. `Ok` when the timeout is over.
+    /// Blocks until one of the open files has an event. `Ok` once the timeout has passed.
     fn wait_for_descriptors(
         &mut self,
         files: Vec<(DescriptionId, u16)>,
@@ -165,7 +165,7 @@ impl Kernel<'_, '_> {
         Some(self.task().deadline_ns.unwrap_or(new))
     }
 
-    /// Stores the remaining time, in seconds and units of so many nanoseconds.
+    /// Stores the remaining time, in seconds and units of `unit_ns` nanoseconds.
     fn write_time_left(
         &mut self,
         address: u64,
@@ -223,7 +223,8 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(ready))
     }
 
-    /// The number of bits in the result, the result sets, and what to wait for if there are none.
+    /// The number of bits in the result, the result sets, and the events to wait for if there are
+    /// none.
     #[allow(clippy::type_complexity)]
     fn look_at_sets(
         &self,

@@ -55,16 +55,16 @@ pub const ROWS: &[Row] = &[
     .without("paths relative to a descriptor"),
 ];
 
-/// Refuses flags of `clone` that are not known to be harmless, and combinations that Linux refuses.
-/// The call has 32 of them; the lowest byte is a signal.
+/// Rejects flags of `clone` that are not known to be harmless, and combinations that Linux rejects.
+/// The flags are 32 bits; the lowest byte is a signal.
 fn check_clone_flags(flags: u64) -> Result<(), Errno> {
     const VM: u64 = 0x100;
     const SIGHAND: u64 = 0x800;
     const PIDFD: u64 = 0x1000;
     const THREAD: u64 = 0x1_0000;
     /// `VM`, `FS`, `FILES`, `SIGHAND`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`,
-    /// `PARENT_SETTID`, `CHILD_CLEARTID`, `CHILD_SETTID`; and without an effect on this host, which
-    /// nobody traces: `PTRACE`, `DETACHED`, `UNTRACED`, `IO`.
+    /// `PARENT_SETTID`, `CHILD_CLEARTID`, `CHILD_SETTID`; and flags without effect on this host,
+    /// where nothing traces processes: `PTRACE`, `DETACHED`, `UNTRACED`, `IO`.
     const ALLOWED: u64 = 0x81fd_efff;
     let flags = flags & 0xffff_ffff;
     let lacks = |flag: u64, needed: u64| flags & flag != 0 && flags & needed == 0;
@@ -77,7 +77,8 @@ fn check_clone_flags(flags: u64) -> Result<(), Errno> {
     }
 }
 
-/// Flags of `clone` that are refused or ignored although Linux does what they say.
+/// Names a feature that the flags of `clone` request and that the model rejects or ignores although
+/// Linux supports it.
 fn missed_clone_flags(flags: u64) -> Option<&'static str> {
     const VM: u64 = 0x100;
     const FS: u64 = 0x200;
@@ -90,7 +91,7 @@ fn missed_clone_flags(flags: u64) -> Option<&'static str> {
     const NAMESPACES: u64 = 0x7e02_0000;
     let is_thread = flags & THREAD != 0;
     if is_thread && flags & (VM | SIGHAND) != VM | SIGHAND {
-        // Linux refuses it, too.
+        // Linux rejects this, too.
         None
     } else if flags & NAMESPACES != 0 {
         Some("a namespace of clone")
@@ -126,13 +127,13 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.create_task(args)
 }
 
-/// Creates a process. What is more is refused as by kernels that do not have the
-/// call: programs use `clone` then.
+/// Creates a process. Other requests fail as on kernels that lack the call: programs then use
+/// `clone`.
 fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     /// Sizes of the first and of the current `struct clone_args`.
     const SIZES: std::ops::RangeInclusive<u64> = 64..=88;
     const WORDS: usize = 11;
-    /// `CHILD_CLEARTID`, `CHILD_SETTID`, `PARENT_SETTID`, `VFORK` with `VM`, and what is ignored.
+    /// `CHILD_CLEARTID`, `CHILD_SETTID`, `PARENT_SETTID`, `VFORK` with `VM`, and ignored flags.
     const SHARED: u64 = 0x100;
     const VFORK: u64 = 0x4000;
     const SUPPORTED: u64 = 0x130_4100;
@@ -244,13 +245,13 @@ fn execve(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.execute(call.args[0], call.args[1], call.args[2])
 }
 
-/// The most strings that one `execve` passes.
+/// Maximum number of strings that one `execve` passes.
 const MAX_STRINGS: u64 = 1 << 20;
-/// The longest of them, with its NUL.
+/// Maximum length of a string, with its NUL.
 const MAX_STRING: u64 = 32 * 4096;
-/// The most bytes of all of them, with the pointers to them.
+/// Maximum number of bytes of all strings, with the pointers to them.
 const MAX_ARGUMENTS: u64 = 2 << 20;
-/// The deepest chain of scripts whose interpreters are scripts.
+/// Maximum length of a chain of scripts whose interpreters are scripts.
 const MAX_INTERPRETERS: usize = 4;
 
 impl Kernel<'_, '_> {
@@ -317,7 +318,7 @@ impl Kernel<'_, '_> {
         Err(Errno::E2BIG.into())
     }
 
-    /// Length of a string. Symbolic bytes are asked whether they are NUL.
+    /// Length of a string. For each symbolic byte, decides whether it is NUL.
     fn string_len(&mut self, address: u64) -> Result<u64, Stop> {
         let mut len = 0;
         if self.guest.is_some() {
@@ -380,8 +381,8 @@ fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let base = kernel.vm.thread.fs_base;
             kernel.write_bytes(call.args[1], &base.to_le_bytes())?;
         }
-        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`; libraries
-        // also ask for what few kernels know.
+        // `SET_GS`, `GET_GS`, `GET_CPUID`, `SET_CPUID`. Libraries also try codes that few kernels
+        // support.
         other @ (0x1001 | 0x1004 | 0x1011 | 0x1012) => {
             kernel.refuse("arch_prctl", format!("arch_prctl operation {other:#x}"));
             return Err(Errno::EINVAL.into());
@@ -398,7 +399,7 @@ fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 /// Offers no command, so that programs use their fallback.
 fn membarrier(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// The last command that there is.
+    /// The last command that exists.
     const GET_REGISTRATIONS: u64 = 1 << 9;
     match call.args[0] {
         0 => Ok(Value::ZERO),

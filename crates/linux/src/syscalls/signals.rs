@@ -140,7 +140,7 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// Never needed: signal frames are the vm's own.
+/// Never needed: the vm keeps signal frames itself.
 fn rt_sigreturn(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     Err(kernel.unsupported("rt_sigreturn outside of a signal handler"))
 }
@@ -256,7 +256,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         .collect();
     if targets.is_empty() {
         return match target {
-            // Init is not on the host, and signals to it have no effect.
+            // Init is not a process of the host; signals to it have no effect.
             INIT if kernel.is_capable(KILL) => Ok(Value::ZERO),
             INIT => Err(Errno::EPERM.into()),
             _ => Err(Errno::ESRCH.into()),
@@ -317,7 +317,7 @@ fn rt_tgsigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl ProcessState {
-    /// Whether it may send this signal to another process.
+    /// Whether this process may send this signal to another process.
     fn may_signal(&self, target: &ProcessState, signal: i32) -> bool {
         let [real, effective, _] = self.uid;
         let [target_real, _, target_saved] = target.uid;

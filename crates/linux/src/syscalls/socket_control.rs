@@ -18,9 +18,9 @@ const RIGHTS: u32 = 1;
 const CREDENTIALS: u32 = 2;
 /// Bytes of a `struct cmsghdr`.
 const HEADER: u64 = 16;
-/// The most descriptors in one message (`SCM_MAX_FD`).
+/// Maximum number of descriptors in one message (`SCM_MAX_FD`).
 const MAX_RIGHTS: u64 = 253;
-/// The most bytes of ancillary data.
+/// Maximum number of bytes of ancillary data.
 const MAX: u64 = 1 << 16;
 
 /// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that enables the latter.
@@ -136,8 +136,8 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Writes the ancillary data of a received message. Returns its length,
-    /// and flags for what was truncated.
+    /// Writes the ancillary data of a received message. Returns its length, and flags for truncated
+    /// entries.
     pub(super) fn control_received(
         &mut self,
         socket: &OpenSocket,
@@ -222,7 +222,7 @@ impl Kernel<'_, '_> {
         let socket = self.socket_of(socket.open())?;
         let mut control_messages = Vec::new();
         if socket.kind != SocketType::Stream && socket.options.wants_times() {
-            // The kernel begins to note times when somebody wants them.
+            // The kernel records arrival times only once a socket asks for them.
             let arrived = received.arrived_ns.unwrap_or(now);
             let in_ns = socket.options.other(level::SOCKET, SO_TIMESTAMPNS) == Some(1);
             let (kind, unit) = if in_ns {

@@ -1,4 +1,4 @@
-//! Requests of `ioctl` about sockets and network interfaces.
+//! `ioctl` requests about sockets and network interfaces.
 
 use everett_vm::Value;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ const REQUEST: u64 = 40;
 const NAME: usize = 16;
 
 impl Kernel<'_, '_> {
-    /// A socket request; `None` if it is not one.
+    /// Handles a socket request; `None` if it is not one.
     pub(super) fn socket_ioctl(
         &mut self,
         object: ObjectId,

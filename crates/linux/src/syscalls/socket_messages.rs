@@ -67,10 +67,10 @@ pub const ROWS: &[Row] = &[
 /// Size of a `struct mmsghdr`, and the offset of the length in it.
 const MANY_SIZE: u64 = 64;
 const MANY_LEN_AT: u64 = 56;
-/// The most messages of one call.
+/// Maximum number of messages of one call.
 const MANY: u64 = 1024;
 
-/// Flags of a send that are ignored or refused although Linux does what they say.
+/// Flags of a send that the model ignores or refuses although Linux supports them.
 const IGNORED: [(u32, &str); 2] = [
     (message_flag::OUT_OF_BAND, "MSG_OOB of a UNIX socket"),
     (FAST_OPEN, "MSG_FASTOPEN"),
@@ -87,7 +87,7 @@ const SEND_ERRORS: &[Errno] = &[
 ];
 const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
 
-/// Only a connection can be broken or reset.
+/// Whether a send or receive can fail with this errno: only a connection can be broken or reset.
 fn message_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
     let target = kernel
         .description(args[0] as i32)
@@ -146,7 +146,7 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     let flags = call.args[3] as u32;
-    // All questions come before anything is consumed.
+    // The handler asks the oracle everything before it consumes bytes.
     let room = match call.args[4] {
         0 => 0,
         _ => kernel.address_room(call.args[5])?,
@@ -180,7 +180,7 @@ fn sendmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let mut index = if whole { kernel.task().progress } else { 0 };
     while index < count {
         let at = call.args[1].wrapping_add(index * MANY_SIZE);
-        // The rest of a stream is left to the next call.
+        // The next call receives the rest of a stream.
         let more = if whole || index == 0 {
             0
         } else {
@@ -231,7 +231,7 @@ fn recvmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(index))
 }
 
-/// Encodes a source address: an unnamed UNIX socket has none.
+/// Encodes a source address; empty for an unnamed UNIX socket.
 fn from_bytes(from: &Address, domain: Domain) -> Vec<u8> {
     match (from, domain) {
         (Address::Unnamed, Domain::Unix) => Vec::new(),

@@ -64,10 +64,10 @@ const JOIN_NETLINK: u32 = 1;
 const LEAVE_NETLINK: u32 = 2;
 /// Read-only socket options.
 const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DOMAIN];
-/// The longest option that is read.
+/// Maximum length of an option that is read.
 const MAX: u64 = 256;
 
-/// An option in messages.
+/// Formats an option for messages.
 fn option_name(level: u32, name: u32) -> String {
     format!("socket option {name} of level {level}")
 }
@@ -148,7 +148,7 @@ fn timeout(bytes: &[u8]) -> Result<Option<u64>, Errno> {
         return Err(Errno::EDOM);
     }
     let Ok(seconds) = u64::try_from(seconds) else {
-        // A negative timeout does not wait at all.
+        // A negative timeout means no wait.
         return Ok(Some(0));
     };
     let ns = seconds.saturating_mul(1_000_000_000);

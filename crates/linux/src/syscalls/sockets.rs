@@ -78,11 +78,11 @@ const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFI
 
 /// Bytes of a `struct sockaddr_ll` before the hardware address.
 const LINK_HEADER: usize = 12;
-/// Bytes of the family, with which each address begins.
+/// Bytes of the family, which starts every address.
 const FAMILY_SIZE: u64 = 2;
 /// Bytes of a `struct sockaddr_in` before its padding.
 const BEFORE_PADDING: u64 = 8;
-/// The largest backlog that `listen` accepts (`somaxconn`).
+/// Maximum backlog that `listen` accepts (`somaxconn`).
 const MAX_PENDING: u32 = 4096;
 
 /// A socket and its open file description, copied out of the tables so that both can be used.
@@ -107,7 +107,7 @@ impl OpenSocket {
 fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let decoded = decode_socket_args(call);
     let [family, kind, protocol] = [0, 1, 2].map(|at| call.args[at] as u32);
-    // Nothing to refuse: every raw socket has a protocol.
+    // Not a refusal: Linux rejects a raw socket without a protocol, too.
     let is_wrong = [family, kind & 0xf, protocol] == [2, 3, 0];
     if let Err(errno) = decoded
         && errno != Errno::EINVAL
@@ -148,7 +148,7 @@ pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32),
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
     const ICMP: u32 = 1;
-    /// Protocols of IP, and those that only the kernel knows.
+    /// Number of IP protocols, including those internal to the kernel.
     const PROTOCOLS: u32 = 263;
     const TCP: u32 = 6;
     const UDP: u32 = 17;
@@ -197,7 +197,7 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let kind = kernel.socket_of(socket.open())?.kind;
     let open = socket.open();
     if let (SocketType::Stream, Some(to)) = (kind, kernel.peer_at(&bytes)) {
-        // A live peer behind a path is reached as if it had an address.
+        // A live peer behind a path is used like a peer with an internet address.
         kernel.socket_of(open)?.domain = Domain::Inet;
         kernel.connect_tcp(open, to)?;
         return Ok(Value::ZERO);
@@ -367,7 +367,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Reads an encoded address. Padding does not matter and may be symbolic: it counts as zero.
+    /// Reads an encoded address. Padding has no meaning and may be symbolic: it counts as zero.
     pub fn read_address(&mut self, address: u64, len: i32) -> Result<Vec<u8>, Stop> {
         let len = u64::try_from(len).ok().filter(|len| *len <= STORAGE_SIZE);
         let len = len.ok_or(Errno::EINVAL)?;

@@ -33,7 +33,7 @@ pub const ROWS: &[Row] = &[
 
 const ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOMEM];
 
-/// The most bytes of one call.
+/// Maximum number of bytes of one call.
 const MAX: u64 = 0x7fff_f000;
 /// Bytes moved at once.
 const PIECE: u64 = 1 << 16;
@@ -41,14 +41,14 @@ const PAGE: u64 = 4096;
 
 /// `SPLICE_F_NONBLOCK`.
 const NONBLOCK: u64 = 2;
-/// All flags of `splice` and its like.
+/// All flags of `splice` and similar calls.
 const KNOWN: u64 = 0xf;
 
 /// Source or destination of a transfer.
 struct End {
     id: DescriptionId,
     description: Description,
-    /// Address of an explicit offset, which is used instead of that of the open file.
+    /// Address of an explicit offset, which replaces the offset of the open file.
     offset_at: u64,
 }
 
@@ -80,8 +80,8 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let wanted = kernel.limit_transfer(call.args[3].min(MAX));
     let to_pipe = to.pipe(kernel);
-    // Both offsets advance with each piece, so that they are right when the
-    // call blocks or a signal arrives.
+    // Both offsets advance with each piece, so that they are correct when the call blocks or a
+    // signal arrives.
     loop {
         let done = kernel.task().progress;
         let offset = kernel.offset_of(&from)?;
@@ -105,7 +105,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         };
         kernel.set_offset(&from, offset + written)?;
         kernel.task_mut().progress = done + written;
-        // A pipe takes as much as it has space for, once.
+        // A pipe accepts as many bytes as it has space for, once.
         if done + written == wanted || written == 0 || to_pipe.is_some() {
             return Ok(Value::concrete(done + written));
         }
@@ -264,7 +264,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Writes bytes to an open file, as many as it takes at once.
+    /// Writes bytes to an open file, as many as it accepts at once.
     fn put(&mut self, to: &End, bytes: &Buffer, from_offset: u64) -> Result<u64, Stop> {
         if let Some(sink) = to.pipe(self) {
             self.pipe_with_room(to, sink, 0)?;

@@ -9,7 +9,7 @@ use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 
-/// The most terminals of a host.
+/// Maximum number of terminals of a host.
 const MAX: u32 = 4096;
 const SIGWINCH: i32 = 28;
 
@@ -120,7 +120,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(terminal.line))
     }
 
-    /// An `ioctl` request to the master or slave side.
+    /// Handles an `ioctl` request to the master or slave side.
     pub fn terminal_request(
         &mut self,
         id: ObjectId,
@@ -211,7 +211,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Requests about sessions and process groups.
+    /// Handles requests about sessions and process groups.
     fn session_request(
         &mut self,
         id: ObjectId,
@@ -274,7 +274,7 @@ impl Kernel<'_, '_> {
                     terminal.foreground = wanted;
                 }
             }
-            // Who asks is not in the terminal's session, or does not hold its other end.
+            // The caller is not in the terminal's session, or does not use the master side.
             request::GIVE_UP
             | request::GET_FOREGROUND
             | request::GET_SESSION

@@ -247,19 +247,19 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A deadline of the current call on the wall clock, as one on the virtual clock.
+    /// Converts a deadline of the current call on the wall clock to the virtual clock.
     pub fn wall_deadline(&mut self, at_ns: u64) -> u64 {
         self.task_mut().waits_for_wall_clock = true;
         self.host.when_wall_clock_shows(at_ns)
     }
 
-    /// Virtual time that the current system call takes. A thread that does nothing but look at
-    /// the clock waits for the time to pass: from its hundredth look on, each takes an eighth
-    /// longer than the last, at most a millisecond (a tenth of it on a host with a network), but
-    /// never beyond what others wait for.
+    /// Virtual time that the current system call takes. A thread that only reads the clock is
+    /// waiting for time to pass: after 100 readings, each one takes an eighth longer than the one
+    /// before, at most a millisecond (a tenth of that on a host with a network), but not beyond the
+    /// next deadline of another task.
     pub(crate) fn time_taken(&mut self, looks: Option<bool>) -> u64 {
         const PATIENCE: u32 = 100;
-        // Packets that arrive meanwhile are late by as much.
+        // Packets that arrive meanwhile are delayed by as much.
         let longest_ns = if self.host.wire.is_networked {
             100_000
         } else {
@@ -289,8 +289,8 @@ impl Kernel<'_, '_> {
         self.host.wall_clock_ns()
     }
 
-    /// Seconds and nanoseconds of the wall clock. Where it is symbolic, the host started at any
-    /// second of 32 bits, and at any nanosecond in it; what has passed since then is as always.
+    /// Seconds and nanoseconds of the wall clock. If it is symbolic, the start time of the host is
+    /// any 32-bit second and any nanosecond in it; the time since then is concrete.
     fn wall_clock(&mut self) -> (Value, Value) {
         if !self.host.options.symbolic_draws {
             let now = self.wall_clock_ns();
@@ -298,13 +298,13 @@ impl Kernel<'_, '_> {
         }
         let passed = self.host.clock_ns;
         let arena = &mut *self.vm.arena;
-        // Not an input of the path: it is the same array whenever the clock is read.
+        // Not an input of the path: every reading of the clock uses the same array.
         let array = arena.array(CLOCK_ORDINAL, "wall clock", 8);
         let bytes: Vec<ExprId> = (0..8).map(|at| arena.read(array, at)).collect();
         let start = arena.concat_bytes(&bytes[..4]);
         let start = arena.zext(start, 64);
-        // 30 bits, with what lies above a second folded down: each nanosecond
-        // of a second is among the values.
+        // 30 bits, with values of a second or more reduced by a second: every nanosecond of a
+        // second is among the values.
         let drawn = arena.concat_bytes(&bytes[4..]);
         let drawn = arena.extract(drawn, 0, 30);
         let drawn = arena.zext(drawn, 64);
@@ -327,13 +327,13 @@ impl Kernel<'_, '_> {
         self.write_buffer(address, &bytes)
     }
 
-    /// A signal interrupts a sleep: stores the remaining time if the program asked for it.
+    /// Stores the remaining time of a sleep that a signal interrupts, if the program asked for it.
     pub(crate) fn write_remainder(&mut self) {
         let task = self.task();
         let (address, deadline) = (task.remainder, task.deadline_ns.unwrap_or(0));
         let left = deadline.saturating_sub(self.host.clock_ns);
         if address != 0 {
-            // A bad address is ignored: the call fails with `EINTR` already.
+            // A bad address is ignored: the call already fails with `EINTR`.
             let _ = self.write_bytes(address, &timespec(left));
         }
     }
@@ -350,10 +350,10 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// Ordinal of the symbolic wall clock, which is no input of a path: those count from 0.
+/// Ordinal of the symbolic wall clock, which is not an input of a path: inputs count from 0.
 const CLOCK_ORDINAL: u32 = u32::MAX - 2;
 
-/// Nanoseconds below two seconds as those below one, and the second that this takes off.
+/// Reduces nanoseconds below two seconds to below one second. Also returns the carry in seconds.
 fn within_second(arena: &mut Arena, ns: ExprId) -> (ExprId, ExprId) {
     let (second, zero, one) = (
         arena.constant(64, SECOND),

@@ -103,9 +103,9 @@ pub const ROWS: &[Row] = &[
     Row::new("setsid", 112, &[], &[], setsid),
 ];
 
-/// Sets who a process is for the file system, which has no effect. Returns who it is.
+/// Handles `setfsuid` and `setfsgid`, which have no effect here. Returns the current id.
 fn set_for_files(kernel: &mut Kernel<'_, '_>, call: &Call, name: &str, own: u32) -> Answer {
-    // Programs ask who they are by setting an id that there is not.
+    // Programs query the current id by setting an invalid one.
     if ![own, u32::MAX].contains(&(call.args[0] as u32)) {
         kernel.refuse(name, name);
     }
@@ -129,7 +129,7 @@ fn group(process: &mut ProcessState) -> &mut Ids {
     &mut process.gid
 }
 
-/// An id that stays unchanged.
+/// The argument that leaves an id unchanged.
 const SAME: u32 = u32::MAX;
 
 fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
@@ -297,7 +297,7 @@ impl Kernel<'_, '_> {
         self.is_capable(if is_of_users { SETUID } else { SETGID })
     }
 
-    /// The capabilities follow a change of the user ids.
+    /// Updates the capabilities after a change of the user ids.
     fn follow_users(&mut self, before: Ids) {
         let process = self.process_mut();
         let keeps = process.keeps_capabilities;

@@ -134,7 +134,7 @@ fn bad_memory_is_efault_but_running_over_a_block_is_a_finding() {
     // Nothing was read by the calls that failed.
     assert_eq!(bench.call(&mut host, "read", &[0, small, 4]), Ok(4));
     assert_eq!(get(&host, small, 4).bytes(), b"1234");
-    // Only available bytes count: a large count with few bytes left is no overrun.
+    // Only available bytes count: a large count with few bytes left is not an overrun.
     assert_eq!(bench.call(&mut host, "read", &[0, small, 4096]), Ok(4));
 }
 
@@ -202,18 +202,18 @@ fn a_symbolic_path_is_a_file_that_exists_or_none() {
             term: Some(term),
         },
     );
-    // The first question is whether it is "A".
+    // The first question is whether the path is "A".
     bench.tape.answers.push_back(1);
     assert_eq!(bench.call(&mut host, "open", &[path, 0, 0]), Ok(3));
     assert_eq!(bench.tape.questions, 1);
-    // It is neither "A" nor "/" nor ".", nor empty; it is in canonical form.
+    // The path is neither "A" nor "/" nor ".", nor empty, and it is in canonical form.
     bench.tape.answers.extend([0; 5]);
     assert_eq!(
         bench.call(&mut host, "open", &[path, 0, 0]),
         Err(Errno::ENOENT)
     );
     assert!(bench.tape.answers.is_empty());
-    // To create a file its name must be concrete.
+    // The name of a file to create must be concrete.
     bench.tape.answers.extend([0, 0, 0, 0, u64::from(b'q')]);
     assert_eq!(
         bench.call(&mut host, "open", &[path, WRITE_ONLY | CREATE, 0o600]),
@@ -328,8 +328,8 @@ fn what_every_host_has_is_asked_about_at_once() {
         };
         object.store(&mut bench.arena, u64::from(at), 1, value);
     }
-    // Neither the file, nor root by one of its names, nor any that
-    // every host has; in canonical form.
+    // The path is neither the file, nor root by one of its names, nor a file that every host has;
+    // it is in canonical form.
     bench.tape.answers.extend([0; 20]);
     let found = bench.call(&mut host, "access", &[path, 0]);
     assert_eq!(found, Err(Errno::ENOENT));

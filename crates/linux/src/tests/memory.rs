@@ -77,7 +77,7 @@ fn the_break_moves_up_and_down() {
     );
     let object = host.memories[0].object_at_mut(start, 100).unwrap();
     object.write_concrete(50, b"x");
-    // Whole pages are there.
+    // Whole pages are mapped.
     assert!(host.memory().object_at(start, 4096).is_some());
     assert!(host.memory().object_at(start, 4097).is_none());
     let far = start + (64 << 20);

@@ -112,7 +112,7 @@ fn waiting_alone_for_ever_is_a_deadlock() {
         Script::default().call(FUTEX, &[block, 128, 1, 0])
     });
     assert_eq!(bug_kind(&bench.run(&mut host)), Some(BugKind::Deadlock));
-    // A value that has changed is not waited for, and a time-out ends the wait.
+    // A wait for a value that has changed returns at once, and a timeout ends a wait.
     let futex = put(&mut host, &[1, 0, 0, 0]);
     assert_eq!(
         bench.call(&mut host, "futex", &[futex, 128, 2, 0]),
@@ -161,7 +161,7 @@ fn a_handler_runs_before_the_program_goes_on() {
     let (mut bench, mut host) = with_block(&bytes, |block| Script {
         second: vec![
             (WRITE, vec![1, block + 40, 2]),
-            // Its own signal is blocked while it runs.
+            // Its own signal is blocked while the handler runs.
             (KILL, vec![OWN_PID, SIGTERM]),
             (WRITE, vec![1, block + 40, 1]),
             (RT_SIGACTION, vec![SIGTERM, block + 8, 0, 8]),
@@ -171,7 +171,7 @@ fn a_handler_runs_before_the_program_goes_on() {
             .call(KILL, &[OWN_PID, SIGTERM])
             .call(WRITE, &[1, block + 42, 3])
     });
-    // The handler put the default back, so the second one kills.
+    // The handler restored the default action, so the second signal kills.
     assert_eq!(bench.run(&mut host), HostExit::Ended(Ending::Signal(15)));
     let output = host.output(Stream::Stdout).clone();
     assert_eq!(bench.text(&output), b"ini");
@@ -264,7 +264,7 @@ fn a_handler_that_asks_gets_information() {
     assert_eq!(signal, SIGTERM);
     assert_eq!(get(&host, information, 128).bytes()[0], SIGTERM as u8);
     assert!(host.memory().object_at(context, 968).is_some());
-    // They die with the handler.
+    // The `siginfo_t` and the `ucontext` are freed when the handler returns.
     assert!(matches!(
         bench.run(&mut host),
         HostExit::Ended(Ending::Exit(_))

@@ -1,9 +1,9 @@
-//! The model records what it refuses or ignores although Linux would do it, and does
-//! not record what Linux refuses too.
+//! The model records the requests that it refuses or ignores although Linux would fulfil them, and
+//! does not record requests that Linux refuses too.
 
 use super::*;
 
-/// What a call was refused, if it was.
+/// The refusal that a call records, if any.
 fn refused(bench: &mut Bench, host: &mut Host, name: &str, args: &[u64]) -> Option<String> {
     let all = |host: &Host| host.refusals().iter().map(|one| one.count).sum::<u64>();
     let before = all(host);

@@ -11,7 +11,7 @@ const AF_INET: u64 = 2;
 const STREAM: u64 = 1;
 const DATAGRAM: u64 = 2;
 
-/// Two bytes of an input between two concrete ones.
+/// Two symbolic bytes between two concrete ones.
 fn put_symbolic(bench: &mut Bench, host: &mut Host) -> (u64, Buffer) {
     let address = put(host, b"<..>");
     let input = bench.arena.array(0, "input", 2);

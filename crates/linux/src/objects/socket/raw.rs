@@ -1,5 +1,5 @@
 //! Raw sockets (`SOCK_RAW` of IPv4), ping sockets (`SOCK_DGRAM` with ICMP), and the kernel's own IP
-//! processing: it answers echo requests, and reports packets that no socket accepts.
+//! processing: it answers echo requests, and sends ICMP errors for packets that no socket accepts.
 
 use everett_expr::Arena;
 use everett_vm::Buffer;
@@ -49,7 +49,7 @@ impl Socket {
     }
 }
 
-/// The source address of a packet: that of the socket, or that of its way.
+/// The source address of a packet: the socket's address, or the one that routing selects.
 pub(super) fn source_of(socket: &Socket, way: &Outgoing) -> IpAddr {
     let own = socket.local.internet().map(|local| local.ip());
     let is_one = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
@@ -66,7 +66,7 @@ fn v4(ip: IpAddr) -> Result<Ipv4Addr, Errno> {
 }
 
 impl Kernel<'_, '_> {
-    /// Where a raw or ping socket sends to, and how.
+    /// Routes a packet of a raw or ping socket.
     fn way_of_raw(
         &mut self,
         open: OpenObject<'_>,
@@ -117,7 +117,8 @@ impl Kernel<'_, '_> {
         Ok(bytes.len() as u64)
     }
 
-    /// Takes the header that a program wrote (`IP_HDRINCL`). The kernel fills in what is missing.
+    /// Parses the header that a program supplies (`IP_HDRINCL`). The kernel fills in missing
+    /// fields.
     fn included_header(
         &mut self,
         bytes: &Buffer,
@@ -167,7 +168,7 @@ impl Kernel<'_, '_> {
         Ok(u16::from_be_bytes([word[0], word[1]]))
     }
 
-    /// Takes what a packet socket sends for an IPv4 packet, if its header is sound.
+    /// Parses a frame of a packet socket as an IPv4 packet, if its header is valid.
     pub(super) fn take_apart(&mut self, kind: u16, bytes: Buffer) -> Result<Frame, Stop> {
         let mut frame = Frame {
             hardware: None,
@@ -184,7 +185,7 @@ impl Kernel<'_, '_> {
         let Some(len) = len else { return Ok(frame) };
         let header = self.known(bytes, 0, len)?;
         if let Some(mut ip) = IpHeader::parse(&header, bytes.len()) {
-            // What follows the packet is padding.
+            // Bytes after the end of the packet are padding.
             let mut payload = slice(bytes, len, ip.total() - len);
             self.look_into(&mut ip, &mut payload)?;
             frame.ip = Some(ip);
@@ -193,8 +194,8 @@ impl Kernel<'_, '_> {
         Ok(frame)
     }
 
-    /// Finds out what kernels look at in a packet: ports, types, and whether
-    /// checksums hold. Receivers cannot ask.
+    /// Examines what kernels read in a packet: ports, types, and whether checksums are correct.
+    /// This happens at the sender, since receivers cannot ask the oracle.
     fn look_into(&mut self, ip: &mut IpHeader, payload: &mut Buffer) -> Result<(), Stop> {
         if ip.is_fragment() {
             ip.is_sound = false;
@@ -239,7 +240,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Whether a checksum is given.
+    /// Whether a checksum field is nonzero.
     fn known_word_is_set(&mut self, bytes: &Buffer, at: usize) -> Result<bool, Stop> {
         let word = bytes.load(self.vm.arena, at, 2);
         let term = word.to_term(self.vm.arena, 16);
@@ -248,7 +249,7 @@ impl Kernel<'_, '_> {
         Ok(!self.vm.decide_term(is_zero)?)
     }
 
-    /// Whether the checksum in a message holds.
+    /// Whether the checksum in a message is correct.
     fn sums_up(&mut self, before: &Buffer, bytes: &Buffer) -> Result<bool, Stop> {
         let all = join(vec![before.clone(), bytes.clone()]);
         let sum = symbolic_checksum(self.vm.arena, &all);
@@ -293,7 +294,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The addresses of a packet, with ports where it has some.
+/// The addresses of a packet, with ports if it has any.
 pub(crate) fn ends_of(ip: &IpHeader) -> (SocketAddr, SocketAddr) {
     let ports = match ip.protocol() {
         protocol::UDP => ip.ports,
@@ -319,15 +320,15 @@ impl HostState {
         }
     }
 
-    /// A frame arrives at an interface.
+    /// Receives a frame at an interface.
     pub(crate) fn frame_arrives(&mut self, arena: &mut Arena, frame: &Frame, index: u32) {
         self.tap(frame, index, false, None);
         let Some(ip) = &frame.ip else {
             return self.arp_arrives(frame, index);
         };
         let (from, to) = ends_of(ip);
-        // Nobody has a loopback address on a network, and who sends
-        // frames to the loopback has one on it.
+        // A frame with hardware addresses is martian if it arrives at the loopback or has a
+        // loopback address: no host has such an address on a network.
         let is_martian = frame.hardware.is_some()
             && (index == LOOPBACK || from.ip().is_loopback() || to.ip().is_loopback());
         if is_martian || !self.accepts(to.ip(), index) || ip.is_fragment() {
@@ -351,7 +352,7 @@ impl HostState {
         }
     }
 
-    /// Tells the sender of a packet that nobody takes it.
+    /// Notifies the sender of a packet that no socket accepts.
     pub(super) fn send_unreachable(
         &mut self,
         arena: &mut Arena,
@@ -366,11 +367,11 @@ impl HostState {
         self.unreachable_arrives(arena, (from, to), errno, &quoted, index);
     }
 
-    /// What the kernel does with an ICMP message: it answers echo requests,
-    /// and gives replies to ping sockets.
+    /// Processes an ICMP message as the kernel does: answers echo requests, and delivers replies to
+    /// ping sockets.
     fn icmp_arrives(&mut self, arena: &mut Arena, frame: &Frame, ip: &IpHeader, index: u32) {
         let (kind, id) = ip.ports;
-        // Requests to groups and to all are ignored, as by default.
+        // Multicast and broadcast requests are ignored, which is the default.
         if self.network.is_own(ip.to().into())
             && let Some(answer) = frame.echo(arena, ip.to())
         {
@@ -401,7 +402,7 @@ impl HostState {
         }
     }
 
-    /// Gives a packet to all raw sockets that take it. Returns whether there is one.
+    /// Delivers a packet to all raw sockets that accept it. Returns whether there is one.
     fn deliver_raw(&mut self, frame: &Frame, index: u32) -> bool {
         let Some(ip) = &frame.ip else { return false };
         let takes = |socket: &Socket| {
@@ -439,7 +440,7 @@ impl HostState {
         self.queue_datagram(id, message);
     }
 
-    /// Gives a UDP datagram to raw and packet sockets, which see whole packets.
+    /// Delivers a UDP datagram to raw and packet sockets, which see whole packets.
     pub(crate) fn show_datagram(
         &mut self,
         ends: (SocketAddr, SocketAddr),
@@ -463,7 +464,7 @@ impl HostState {
         sockets.any(|(_, socket)| socket.kind == SocketType::Raw || socket.is_packet())
     }
 
-    /// An ICMP error arrives: raw sockets see it, and connected ones get the error.
+    /// Receives an ICMP error: raw sockets see the message, and connected sockets get the error.
     pub(crate) fn unreachable_arrives(
         &mut self,
         arena: &mut Arena,
@@ -481,7 +482,7 @@ impl HostState {
         if !quoted.is_empty()
             && let (IpAddr::V4(remote), IpAddr::V4(own)) = (from.ip(), to.ip())
         {
-            // What is unreachable does not say so itself.
+            // If the network or host is unreachable, the error does not come from there.
             let teller = if code < 2 { own } else { remote };
             let frame = Frame::error(arena, (teller, own), code, quoted);
             self.tap(&frame, index, false, None);
@@ -506,7 +507,7 @@ impl HostState {
             .sockets()
             .filter_map(|(id, socket)| is_sender(socket).then_some(id))
             .collect();
-        // Only what will not go away by itself is an error of the socket.
+        // Only a hard error becomes the error of the socket.
         if !matches!(errno, Errno::ENOPROTOOPT | Errno::ECONNREFUSED) {
             return;
         }

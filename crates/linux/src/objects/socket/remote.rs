@@ -111,7 +111,7 @@ impl HostState {
         self.send_segment(id, PacketKind::Data(bytes));
     }
 
-    /// The program has consumed bytes: sends a window update once it is worthwhile.
+    /// Records that the program has consumed bytes; sends a window update once it is large enough.
     pub(super) fn update_window(&mut self, id: ObjectId, count: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -125,7 +125,7 @@ impl HostState {
         }
     }
 
-    /// Sends the end of the stream behind the queued bytes.
+    /// Sends the end of the stream after the queued bytes.
     pub(super) fn end_remote(&mut self, id: ObjectId) {
         self.push_bytes(id, true);
         self.send_segment(id, PacketKind::Fin);

@@ -1,5 +1,6 @@
-//! The routing table as netlink shows and changes it. Which way packets between hosts take is the
-//! matter of the network: a route that a program adds says what is reachable, and from which address.
+//! The routing table as netlink shows and changes it. The network decides the path of packets
+//! between hosts; a route that a program adds only determines what is reachable, and from which
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use triomphe::Arc;
@@ -9,7 +10,7 @@ use super::interfaces::{ETHERNET, LOOPBACK};
 use super::table_route::{IfPresent, LOCAL, MAIN, TableRoute, route_type};
 use crate::errno::Errno;
 
-/// `rtm_protocol`: who made a route.
+/// `rtm_protocol`: the origin of a route.
 const BY_KERNEL: u8 = 2;
 const BY_BOOT: u8 = 3;
 /// `rtm_scope`.
@@ -24,8 +25,8 @@ impl Network {
         own.any(|route| route.leads_to(ip))
     }
 
-    /// The route that a program has added and that is better than one with this length of
-    /// prefix: the source address, or why packets are refused.
+    /// The best route that a program has added, if its prefix is longer than `than`: the source
+    /// address, or the error for packets.
     pub(super) fn added_route(
         &self,
         to: IpAddr,
@@ -46,7 +47,7 @@ impl Network {
         })
     }
 
-    /// Adds a route, and says what it replaces.
+    /// Adds a route, and returns it with its interface filled in.
     pub fn add_route(
         &mut self,
         mut route: TableRoute,
@@ -83,7 +84,7 @@ impl Network {
         Ok(route)
     }
 
-    /// Deletes a route that a program has added. Those of the host itself stay.
+    /// Deletes a route that a program has added. The routes of the host itself stay.
     pub fn delete_route(&mut self, request: &TableRoute) -> Option<TableRoute> {
         let at = self.added.iter().position(|one| one.is_meant_by(request))?;
         Some(Arc::make_mut(&mut self.added).remove(at))
@@ -105,7 +106,7 @@ impl Network {
             }
         }
         for route in self.routes.iter() {
-            // Everybody, and groups.
+            // Broadcast, and multicast groups.
             let is_many = |ip: Ipv4Addr| ip.is_broadcast() || ip == Ipv4Addr::new(224, 0, 0, 0);
             if matches!(route.network, IpAddr::V4(ip) if is_many(ip)) {
                 continue;
@@ -133,7 +134,7 @@ impl Network {
     }
 }
 
-/// The routes of the table `local` that an address brings.
+/// The routes that an address adds to the table `local`.
 fn of_address(interface: u32, ip: IpAddr, prefix_len: u8) -> Vec<TableRoute> {
     let local = |network: IpAddr, prefix_len: u8| TableRoute {
         network,

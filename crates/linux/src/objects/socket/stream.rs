@@ -86,14 +86,14 @@ impl Kernel<'_, '_> {
         let is_last = socket.read_shut || socket.end_received || socket.error.is_some();
         let is_last = is_last || socket.state == SocketState::Idle;
         let (before, takes) = (socket.inbox.len(), flags & message_flag::PEEK == 0);
-        // A read that takes bytes at the mark drops the marked one, also if there is no other.
+        // A read at the mark drops the marked byte, even if there are no others.
         let most = wanted.min(socket.before_mark(takes && wanted > 0));
         let here = socket.inbox.len() - socket.skipped();
         if here >= enough || (is_last && here > 0) {
             return self.take_from_stream(open, before, most, takes);
         }
         if here > 0 {
-            // Less than `SO_RCVLOWAT` is better than nothing when the wait is over.
+            // A wait that is over returns fewer bytes than `SO_RCVLOWAT`, if there are any.
             let what = "receive from a TCP socket";
             return match self.wait_for_socket(open, event::IN, flags, what) {
                 Stop::Errno(Errno::EAGAIN) => self.take_from_stream(open, before, most, takes),
@@ -115,7 +115,8 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
     }
 
-    /// Takes bytes that have been received, or looks at them; `before` were there before the call.
+    /// Consumes or peeks at bytes that have been received; `before` bytes were there before the
+    /// call.
     fn take_from_stream(
         &mut self,
         open: OpenObject<'_>,
@@ -220,7 +221,7 @@ pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
 }
 
 impl HostState {
-    /// Starts a connection. When this returns it is established, waits for space in
+    /// Starts a connection. When this returns, the connection is established, waits for space in
     /// the accept queue, or was refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
         let (to, from, is_remote) = match self
@@ -253,8 +254,8 @@ impl HostState {
         Ok(())
     }
 
-    /// Continues a connection attempt: it is established, refused, or goes on
-    /// waiting for space in the accept queue.
+    /// Continues a connection attempt: it is established, refused, or still waits for space in the
+    /// accept queue.
     fn try_connection(&mut self, id: ObjectId, to: SocketAddr) {
         match self.listener_at(to) {
             Some(listener) if self.has_room(listener) => self.establish(id, listener),
@@ -480,7 +481,7 @@ impl HostState {
                 peer.end_received = true;
                 peer.read_shut = true;
                 if both {
-                    // It closed first: it enters TIME_WAIT.
+                    // The peer closed first: it enters TIME_WAIT.
                     peer.state = SocketState::Idle;
                     let reuse = peer.options.reuse_address;
                     if let Some((local, remote)) = addresses {

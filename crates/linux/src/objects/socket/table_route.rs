@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::config::RouteSpec;
 
-/// Tables.
+/// Numbers of routing tables.
 pub const MAIN: u32 = 254;
 pub const LOCAL: u32 = 255;
 
@@ -24,7 +24,7 @@ pub struct TableRoute {
     pub network: IpAddr,
     pub prefix_len: u8,
     pub table: u32,
-    /// Who made it (`RTPROT_`).
+    /// The origin of the route (`RTPROT_`).
     pub protocol: u8,
     pub scope: u8,
     /// What it does with packets ([`route_type`]).
@@ -49,7 +49,7 @@ impl TableRoute {
         network.leads_to(to)
     }
 
-    /// Whether another one would take its place.
+    /// Whether both have the same key in the routing table.
     pub fn has_place_of(&self, other: &TableRoute) -> bool {
         let place = |one: &TableRoute| {
             let network = (one.network, one.prefix_len);
@@ -58,7 +58,7 @@ impl TableRoute {
         place(self) == place(other)
     }
 
-    /// Whether a request to delete names it: what the request leaves out does not count.
+    /// Whether a request to delete matches it; omitted attributes match every route.
     pub fn is_meant_by(&self, request: &TableRoute) -> bool {
         const ANYWHERE: u8 = 255;
         let network = (self.network, self.prefix_len, self.table);
@@ -73,7 +73,7 @@ impl TableRoute {
     }
 }
 
-/// What a request to add a route wants if there is one in its place.
+/// How a request to add a route handles an existing route with the same key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct IfPresent {
     pub replaces: bool,

@@ -224,7 +224,7 @@ impl HostState {
     pub fn unix_socket_named(&self, name: &Address, kind: SocketType) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
-            // An accepted socket has the name of its listener, but cannot be found by it.
+            // An accepted socket has the name of its listener, but the name does not find it.
             let has_it = socket.domain == Domain::Unix && socket.local == *name;
             has_it && socket.bound && socket.kind == kind
         })?;
@@ -314,7 +314,7 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
     if !has_connections {
         host.disconnect_unix_peers(id);
     }
-    // Whoever closes the socket releases them.
+    // The caller that closes the socket releases them.
     host.in_transit.extend(rights);
 }
 

@@ -1,5 +1,5 @@
-//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. It is read separately, unless
-//! the program wants it in line (`SO_OOBINLINE`). A read never crosses the mark.
+//! Urgent data of TCP (`MSG_OOB`): one byte of the stream is marked. The program reads it
+//! separately, unless it wants it in line (`SO_OOBINLINE`). A read never crosses the mark.
 
 use super::{Received, Socket, level, message_flag};
 use crate::errno::Errno;
@@ -11,12 +11,12 @@ use crate::owners::URGENT;
 
 const IN_LINE: u32 = 10;
 
-/// The mark in the stream that a socket receives.
+/// The urgent mark in the stream that a socket receives.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Urgent {
-    /// How many bytes are still to be read before the marked one.
+    /// Unread bytes before the marked one.
     pub ahead: u64,
-    /// The byte was read apart from the others.
+    /// The marked byte was read with `MSG_OOB`.
     is_read: bool,
 }
 
@@ -25,7 +25,7 @@ impl Socket {
         self.options.other(level::SOCKET, IN_LINE) == Some(1)
     }
 
-    /// The byte at the mark can be read apart from the others.
+    /// Whether the marked byte can be read with `MSG_OOB`.
     pub(super) fn has_urgent_byte(&self) -> bool {
         let is_here = |urgent: Urgent| !urgent.is_read && self.inbox.len() > urgent.ahead;
         self.urgent.is_some_and(is_here)
@@ -36,12 +36,12 @@ impl Socket {
         self.urgent.is_some_and(|urgent| urgent.ahead == 0)
     }
 
-    /// Bytes that do not count as readable: the marked one, if it is the next.
+    /// Number of bytes that do not count as readable: the marked byte, if it is next.
     pub(super) fn skipped(&self) -> u64 {
         u64::from(self.is_at_mark() && !self.is_in_line() && !self.inbox.is_empty())
     }
 
-    /// Bytes that a read can return at once, as programs are told (`FIONREAD`).
+    /// Number of bytes that a read can return at once, as `FIONREAD` reports it.
     pub(super) fn readable(&self) -> u64 {
         match self.urgent {
             Some(urgent) if !self.is_in_line() => self.inbox.len().min(urgent.ahead),
@@ -49,8 +49,8 @@ impl Socket {
         }
     }
 
-    /// The most bytes that a read takes: those before the mark. Behind
-    /// the mark there is none any more.
+    /// Maximum number of bytes that a read returns: those before the mark. A read at the mark
+    /// removes the mark, and also the marked byte unless it is in line.
     pub(super) fn before_mark(&mut self, takes: bool) -> u64 {
         let Some(urgent) = self.urgent else {
             return u64::MAX;
@@ -67,7 +67,7 @@ impl Socket {
         u64::MAX
     }
 
-    /// Bytes were read: the mark comes nearer.
+    /// Moves the mark closer after bytes were read.
     pub(super) fn approach_mark(&mut self, count: u64) {
         if let Some(urgent) = &mut self.urgent {
             urgent.ahead = urgent.ahead.saturating_sub(count);
@@ -109,13 +109,14 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// The byte that comes `ahead` bytes behind those that have arrived will be urgent.
-    /// The owners of the socket are told.
+    /// Marks the byte that follows `ahead` bytes after those that have arrived, and signals the
+    /// owners of the socket.
     pub(super) fn urgent_arrives(&mut self, id: ObjectId, ahead: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        // A marked byte that was not read becomes one as others, unless it would be the next.
+        // The previous marked byte becomes ordinary, unless it is next and others follow it: then
+        // it is dropped.
         let skipped = socket.skipped();
         if skipped > 0 && socket.inbox.len() > skipped {
             socket.inbox.take(skipped);

@@ -10,11 +10,11 @@ use crate::kernel::{Answer, Kernel};
 use crate::table::Call;
 use crate::wait::WaitCondition;
 
-/// The longest message.
+/// Maximum size of a message.
 const LARGEST: u64 = 8192;
 /// Default capacity of a queue in bytes.
 const CAPACITY: u64 = 16384;
-/// The most queues of a host.
+/// Maximum number of queues of a host.
 const MAX: usize = 32000;
 
 pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

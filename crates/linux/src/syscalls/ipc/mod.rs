@@ -100,7 +100,7 @@ pub const ROWS: &[Row] = &[
 const PRIVATE: u32 = 0;
 const CREATE: u64 = 0o1000;
 
-/// Whether a call with this key and flags can make an object.
+/// Whether a call with this key and flags can create an object.
 fn makes_one(key: u64, flags: u64) -> bool {
     const PRIVATE: i32 = 0;
     key as i32 == PRIVATE || flags & CREATE != 0
@@ -183,7 +183,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Refuses commands about the tables of all objects: `IPC_INFO`, and these of the call.
+    /// Records a refusal of commands about the tables of all objects: `IPC_INFO`, and `others` of
+    /// the call.
     fn refuse_tables(&mut self, call: &str, command: u64, others: &[u64]) {
         const INFO: u64 = 3;
         if command == INFO || others.contains(&command) {
@@ -191,7 +192,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Whether the caller may change or remove it.
+    /// Whether the caller may change or remove the object.
     fn owns(&self, permissions: &Permissions) -> Result<(), Errno> {
         let uid = self.process().uid[1];
         if uid == 0 || uid == permissions.uid || uid == permissions.creator_uid {
@@ -222,7 +223,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Reads what `IPC_SET` changes: owner, group and mode.
+    /// Reads the fields that `IPC_SET` changes: owner, group and mode.
     fn read_permissions(&mut self, address: u64) -> Result<[u32; 3], Stop> {
         let mut fields = [0; 3];
         for (field, offset) in fields.iter_mut().zip([4, 8, 20]) {
@@ -232,8 +233,8 @@ impl Kernel<'_, '_> {
         Ok(fields)
     }
 
-    /// The error for an id that does not exist: `EIDRM` for threads that
-    /// waited at it, otherwise `EINVAL`.
+    /// The error for an id that does not exist: `EIDRM` for threads that waited for the object,
+    /// otherwise `EINVAL`.
     fn gone(&mut self, id: u32) -> Stop {
         let tid = self.task().tid;
         if (id as i32) >= 0 && self.host.ipc.removed_waiters.contains(&tid) {
@@ -243,7 +244,7 @@ impl Kernel<'_, '_> {
         Errno::EINVAL.into()
     }
 
-    /// Marks the threads that wait at an object that is being removed.
+    /// Marks the threads that wait for an object that is being removed.
     fn mark_waiters_removed(&mut self, id: u32) {
         let waiting = self.host.tasks.iter().filter(|task| match &task.run_state {
             RunState::Waiting(wait) => {

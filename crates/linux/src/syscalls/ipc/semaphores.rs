@@ -11,11 +11,11 @@ use crate::process::RunState;
 use crate::table::Call;
 use crate::wait::WaitCondition;
 
-/// The most semaphores of a set.
+/// Maximum number of semaphores of a set.
 const MAX_SEMAPHORES: u64 = 32000;
-/// The most operations of a call.
+/// Maximum number of operations of a call.
 const MAX_OPERATIONS: u64 = 500;
-/// The most sets of a host.
+/// Maximum number of sets of a host.
 const MAX_SETS: usize = 32000;
 
 const UNDO: u16 = 0x1000;
@@ -217,7 +217,7 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             }
         }
         SET_VALUE => {
-            // Of the union that the program passes, only these bits are of the number.
+            // The argument is a union; only its low 32 bits belong to the number.
             let value = kernel.vm.low_bits(call.raw[3], 32);
             let value = kernel.vm.concretize(value)? as i32;
             if !(0..=SEMAPHORE_MAX).contains(&value) {

@@ -12,12 +12,12 @@ use crate::syscalls::memory::MapRequest;
 use crate::table::Call;
 
 const PAGE_SIZE: u64 = everett_vm::PAGE as u64;
-/// The largest segment.
+/// Maximum size of a segment.
 const LARGEST: u64 = 1 << 32;
-/// The most segments of a host.
+/// Maximum number of segments of a host.
 const MAX: usize = 4096;
 
-/// `SHM_DEST`: it is destroyed at the last detach.
+/// `SHM_DEST`: the segment is destroyed at the last detach.
 const GOING: u32 = 0o1000;
 
 pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

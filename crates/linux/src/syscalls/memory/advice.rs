@@ -105,7 +105,7 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(ASYNC | INVALIDATE | SYNC) != 0 || both {
         return Err(Errno::EINVAL.into());
     }
-    // Files already have what was written through mappings.
+    // Files already contain what was written through mappings.
     let range = kernel.range(address, len)?;
     if kernel.has_hole(&range) {
         return Err(Errno::ENOMEM.into());
@@ -114,7 +114,7 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EBUSY.into());
     }
     if flags & SYNC != 0 {
-        // All files are synchronised, whichever is mapped: this understates what a host may lose.
+        // Synchronises all files, whichever is mapped: this understates what a host may lose.
         kernel.host.files.sync_all();
     }
     Ok(Value::ZERO)

@@ -53,7 +53,7 @@ pub(super) fn mlockall(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let limit = kernel.lock_limit()?;
-    // What a program has mapped without asking: its code, data and stack.
+    // Memory that every program has mapped from the start: code, data and stack.
     const AT_LEAST: u64 = 1 << 16;
     if flags & CURRENT != 0 && limit < kernel.vm.memory.heap_bytes().max(AT_LEAST) {
         return Err(Errno::ENOMEM.into());
@@ -70,14 +70,15 @@ pub(super) fn munlockall(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The pages that a call names; its address is rounded down to one.
+    /// The pages that a call names; the address is rounded down to a page.
     fn range_to_lock(&self, call: &Call) -> Result<PageRange, Errno> {
         let start = call.args[0] & !(PAGE_SIZE - 1);
         let len = call.args[1].saturating_add(call.args[0] - start);
         self.range(start, len).map_err(|_| Errno::ENOMEM)
     }
 
-    /// `RLIMIT_MEMLOCK`: the most bytes that the process may lock. `EPERM` if it may lock none.
+    /// `RLIMIT_MEMLOCK`: maximum number of bytes that the process may lock. `EPERM` if it may lock
+    /// none.
     pub(super) fn lock_limit(&self) -> Result<u64, Errno> {
         if self.is_capable(IPC_LOCK) {
             return Ok(UNLIMITED);

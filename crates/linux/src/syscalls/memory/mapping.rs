@@ -10,9 +10,9 @@ use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::Call;
 
-/// Mappings that a process may have (`vm.max_map_count`).
+/// Maximum number of mappings of a process (`vm.max_map_count`).
 const MOST_MAPPINGS: u64 = 65_530;
-/// Mappings of a program with its stack, before it makes any.
+/// Number of mappings that a program has from the start, stack included.
 const OWN_MAPPINGS: u64 = 8;
 const TYPE: u64 = 0xf;
 const SHARED: u64 = 1;
@@ -28,8 +28,8 @@ const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
 /// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which have no effect here.
 const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
-/// Flags that are ignored although a program could notice. Others change the speed
-/// only, or nothing on Linux either.
+/// Flags that are ignored although a program could notice. The flags not listed here affect only
+/// performance, or have no effect on Linux either.
 const IGNORED: [(u64, &str); 4] = [
     (0x40, "MAP_32BIT"),
     (0x80, "MAP_ABOVE4G"),
@@ -167,12 +167,12 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The number of mappings of the process, those of the program itself included.
+    /// Number of mappings of the process, including those of the program itself.
     fn mappings(&self) -> u64 {
         self.vm.memory.mapped_runs() + OWN_MAPPINGS
     }
 
-    /// Whether a change of protection divides a mapping at an address.
+    /// Whether a change of protection splits a mapping at an address.
     fn splits(&self, at: u64, wanted: Protection) -> bool {
         let mapping = self.vm.memory.mapping_at(at);
         mapping.is_some_and(|mapping| mapping.start < at && mapping.traits.protection != wanted)
@@ -293,7 +293,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Where a mapping is placed.
+    /// Determines the address of a mapping.
     fn placement(&mut self, request: &MapRequest) -> Result<Placement, Stop> {
         let MapRequest {
             address,

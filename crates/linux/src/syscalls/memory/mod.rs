@@ -1,5 +1,5 @@
-//! Memory mappings. Anonymous private ones are objects of their own,
-//! so that an overrun is detected.
+//! Memory mappings. Each anonymous private mapping is a separate object, so that an overrun is
+//! detected.
 
 mod advice;
 mod locking;
@@ -88,7 +88,7 @@ const PAGE_SIZE: u64 = PAGE as u64;
 /// End of the user address space.
 pub(crate) const ADDRESSES: u64 = 0x7fff_ffff_f000;
 
-/// A length rounded up to pages, if it fits the address space.
+/// Rounds a length up to pages; `None` if it exceeds the address space.
 fn whole_pages(len: u64) -> Option<u64> {
     len.checked_next_multiple_of(PAGE_SIZE)
         .filter(|len| *len <= ADDRESSES)
@@ -145,7 +145,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Whether an address is in a global, stack or heap block. These are no mappings of the
+    /// Whether an address is in a global, stack or heap block. These are not mappings of the
     /// program; calls about their pages succeed without effect.
     fn is_own_object(&self, address: u64) -> bool {
         let object = self.vm.memory.near(address);
@@ -163,8 +163,8 @@ impl Kernel<'_, '_> {
         pages.any(|page| !guest.is_mapped(page))
     }
 
-    /// Checks that the process may map more (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if it is locked), of
-    /// which `replaced` is mapped already.
+    /// Checks that the process may map `size` more bytes (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if they
+    /// are locked), of which `replaced` bytes are already mapped.
     fn check_space(&mut self, size: u64, replaced: u64, is_locked: bool) -> Result<(), Stop> {
         let is_locked = is_locked || self.process().locked_memory.future;
         if is_locked

@@ -143,7 +143,7 @@ fn traits_at(mapping: &Mapping, bytes: u64) -> MappingTraits {
 }
 
 impl Kernel<'_, '_> {
-    /// Grows a mapping in place, if the addresses behind it are free.
+    /// Grows a mapping in place, if the addresses after it are free.
     fn grow_in_place(&mut self, mapping: Mapping, request: Move) -> Result<Option<Value>, Stop> {
         let end = request.old + request.old_size;
         let more = request.new_size - request.old_size;
@@ -159,7 +159,7 @@ impl Kernel<'_, '_> {
         Ok(grown.map(|_| Value::concrete(request.old)))
     }
 
-    /// Checks that a mapping may have so many bytes more.
+    /// Checks that a mapping may grow by `more` bytes.
     fn check_growth(&mut self, mapping: &Mapping, more: u64) -> Result<(), Stop> {
         let locked = &self.process().locked_memory;
         let is_locked = !locked.all && locked.overlaps(mapping.start, mapping.end());
@@ -202,7 +202,7 @@ impl Kernel<'_, '_> {
         let before = holders(self.vm.memory);
         let target = self.free_addresses(&mapping, request)?;
         let memory = &mut self.vm.memory;
-        // Pages behind the old end are new; the old pages move.
+        // Pages after the old end are new; the old pages move.
         memory.unmap(target, request.new_size, None);
         let keep = request.flags & DONT_UNMAP != 0;
         let moved = memory.relocate(request.old, request.old_size, target, keep);
@@ -219,7 +219,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(target))
     }
 
-    /// An old size of zero: maps the same shared pages once more.
+    /// Handles an old size of zero: maps the same shared pages once more.
     fn map_again(&mut self, mapping: Mapping, request: Move) -> Answer {
         if !matches!(mapping.traits.backing, Backing::Shared { .. }) {
             return Err(Errno::EINVAL.into());
