@@ -1,5 +1,5 @@
-//! Boot of a host, and start of a program: its memory, arguments,
-//! environment and initial stack block.
+//! Boots a host and starts programs: sets up memory, arguments, environment and the initial stack
+//! block.
 
 use everett_vm::{
     Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt, Memory, ObjectKind,

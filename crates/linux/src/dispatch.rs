@@ -114,9 +114,9 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         exit
     }
 
-    /// Accounts for executed instructions. They take no virtual time: the clock
-    /// advances by system calls only, so that it is the same for the native program,
-    /// which executes other instructions.
+    /// Accounts for executed instructions. They take no virtual time by themselves: the clock
+    /// advances at system calls and at the end of a time slice, so that it is the same for the
+    /// native program, which executes other instructions.
     fn count(&mut self) {
         let new = self.kernel.vm.instructions - self.counted;
         self.counted += new;

@@ -89,7 +89,7 @@ impl HostState {
         waits.map(|task| task.stack)
     }
 
-    /// Gives the program break that a process has left behind to the owner of its memory.
+    /// Stores the final program break of a process in the process that owns its memory.
     pub(crate) fn return_break(&mut self, (lender, end): (Option<u32>, Option<Break>)) {
         if let Some(owner) = lender.and_then(|pid| self.process_by_pid_mut(pid)) {
             owner.program_break = end;
@@ -328,7 +328,7 @@ impl HostState {
         }
     }
 
-    /// Destroys a segment that was removed once it is no longer attached anywhere.
+    /// Destroys a removed segment once it is no longer attached.
     pub(crate) fn destroy_unused_segment(&mut self, id: u32) {
         let is_over = |segment: &Segment| segment.removed && self.ipc.attachments(id) == 0;
         if self.ipc.segments.get(&id).is_some_and(is_over)

@@ -90,7 +90,7 @@ pub struct SysvQueue {
     pub permissions: Permissions,
     /// Messages, oldest first.
     pub messages: VecDeque<SysvMessage>,
-    /// The most bytes that it holds.
+    /// Capacity in bytes.
     pub capacity: u64,
     /// Times of the last send, receive and change.
     pub times: [u64; 3],
@@ -167,7 +167,7 @@ pub struct Ipc {
     pub names: BTreeMap<Vec<u8>, ObjectId>,
     /// Attached segments, by pid and address.
     pub attached: BTreeMap<(u32, u64), u32>,
-    /// `SEM_UNDO`: what is added to a semaphore when a process exits, by pid, set and semaphore.
+    /// `SEM_UNDO`: the adjustment of a semaphore when a process exits, by pid, set and semaphore.
     pub undo: BTreeMap<(u32, u32, u16), i32>,
     /// Tids of threads that waited for an object that was removed, and that have not returned
     /// `EIDRM` yet.

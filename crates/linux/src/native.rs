@@ -139,7 +139,7 @@ impl Host {
     }
 
     /// Executes a system call that is not the program's own, such as one of its loader: it takes no
-    /// time, is no scheduling point, cannot be made to fail and is not logged.
+    /// time, is not a scheduling point, cannot be made to fail and is not logged.
     pub fn serve_internal(
         &mut self,
         around: &mut ExecContext<'_>,

@@ -136,7 +136,7 @@ impl Host {
         self.state.release(DescriptionId(file.holder));
     }
 
-    /// Records that a process has no shared mapping of a file any more: its next write to one is a
+    /// Records that a process no longer has a shared mapping of a file: its next write to one is a
     /// page fault.
     pub fn forget_mapped_writes(&mut self, pid: u32, file: MappedFile) {
         let is_other = |other: InodeId| other.0 != file.inode;

@@ -1,4 +1,4 @@
-//! Packets between internet sockets, and the packet log.
+//! Packets between internet sockets, and the state of a host's network interface ([`Wire`]).
 
 use everett_expr::{ExprId, VisitTerms};
 use everett_vm::Buffer;
@@ -197,7 +197,7 @@ impl Wire {
         self.exposed || self.call.is_some() || !self.sent.is_empty() || clock_ns > self.horizon_ns
     }
 
-    /// What the driver must do before the host continues.
+    /// The reason why the driver must act before the host continues.
     pub(crate) fn exit(&self, clock_ns: u64) -> Option<HostExit> {
         if self.exposed {
             Some(HostExit::Exposed)

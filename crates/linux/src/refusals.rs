@@ -1,6 +1,6 @@
 //! Refusals: requests that the model rejects or ignores although Linux would fulfil them. Handlers
 //! record each one with [`Kernel::refuse`]. No refusal may be silent, because a program that fails
-//! for this reason would look as if it failed on Linux too.
+//! early for this reason would look correct.
 
 use everett_vm::CallSite;
 use triomphe::Arc;

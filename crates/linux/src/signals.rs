@@ -1,4 +1,5 @@
-//! Signal state of the kernel: pending signals, which thread takes one, and stopped processes.
+//! Signals: masks, default actions, and the queues of pending signals. `signal_sending` sends and
+//! dequeues them.
 
 use everett_expr::VisitTerms;
 use everett_vm::Value;
@@ -142,7 +143,8 @@ impl Pending {
         (first != 0).then(|| first.trailing_zeros() as i32 + 1)
     }
 
-    /// Takes the next signal among these: lowest number first, then oldest first.
+    /// Takes the next signal among these: synchronous signals first, then the lowest number, then
+    /// the oldest.
     pub fn take(&mut self, wanted: u64) -> Option<Signal> {
         let number = self.next(wanted)?;
         let at = self

@@ -146,8 +146,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Whether the path starts with `path`, followed by one of the bytes `then`. Byte 0 stands for
-    /// the end of the path.
+    /// Whether the path starts with `path`, followed by one of the bytes `then`. Byte 0 means the
+    /// end of the path.
     fn starts_with(
         &mut self,
         path_bytes: &PathBytes,

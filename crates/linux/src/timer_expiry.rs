@@ -1,4 +1,4 @@
-//! Sets timers and lets them expire. The timers themselves are in `timers`.
+//! Fires expired timers and disarms them. The timers themselves are in `timers`.
 
 use crate::host::HostState;
 use crate::kernel::Kernel;

@@ -57,9 +57,10 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Ends the time slice of a thread that has computed without system calls for this long.
-    /// Virtual time advances at most to the next deadline. On a host with a network it advances
-    /// only by a quantum: packets that arrive meanwhile are delayed by as much.
+    /// Ends the time slice of a thread that has computed without system calls for this long. The
+    /// clock advances by that time, but not beyond the next deadline or timer, and by at least a
+    /// quantum. On a host with a network it advances only by a quantum: packets that arrive
+    /// meanwhile are delayed by as much.
     pub(crate) fn end_long_slice(&mut self, computed_ns: u64) {
         let now = self.clock_ns;
         let steady = self.next_deadline().map(|at| at.saturating_sub(now));
@@ -122,7 +123,8 @@ impl HostState {
             .collect()
     }
 
-    /// The earliest deadline of a blocked task.
+    /// The earliest time that the host waits for: the deadline of a blocked task, a timer, or the
+    /// retry of a connection request.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
             RunState::Waiting(wait) => wait.deadline_ns,
@@ -132,8 +134,8 @@ impl HostState {
         deadlines.chain(others).min()
     }
 
-    /// The exit status of the host, once its first process has exited and no other
-    /// process holds its output streams.
+    /// The exit status of the host, once its first process has exited and no other process keeps
+    /// the host running: one that holds an output stream, or any live one with `waits_for_all`.
     fn is_over(&self) -> Option<ExitStatus> {
         let first = self.processes.first()?;
         let ExitState::Zombie(exit_status) = first.exit_state else {

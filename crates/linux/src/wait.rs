@@ -1,6 +1,6 @@
 //! The conditions that blocked tasks wait for. Whether a task can continue is a pure function of
-//! the kernel's tables: the scheduler evaluates the conditions of all blocked tasks, so no wake-up
-//! can be lost.
+//! the kernel's tables (see `readiness`): the scheduler evaluates the conditions of all blocked
+//! tasks, so no wake-up can be lost.
 
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::ipc::IpcWait;
@@ -46,7 +46,7 @@ pub enum WaitCondition {
     LockReleased(u64),
     /// A socket has space for one more message or connection, or is closed.
     SocketSpace(ObjectId),
-    /// The other end of a FIFO is opened; the flag says whether this end is opened for reading.
+    /// The other end of a FIFO is opened; the flag tells whether this end is opened for reading.
     Fifo(InodeId, bool),
     /// System V semaphores or messages.
     Ipc(IpcWait),

@@ -1,4 +1,4 @@
-//! File permission checks.
+//! File permission checks: the credentials of a process against the mode and owner of an inode.
 
 use super::inode::{Inode, InodeKind};
 use crate::errno::Errno;

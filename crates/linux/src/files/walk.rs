@@ -1,4 +1,4 @@
-//! Path resolution.
+//! Path resolution: follows directories and symbolic links to an inode, with permission checks.
 
 use super::access::{EXECUTE, FsCredentials};
 use super::description::Target;

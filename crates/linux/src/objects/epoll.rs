@@ -1,4 +1,4 @@
-//! Epoll instances.
+//! Epoll instances: watched descriptors and the ready list.
 //!
 //! An object announces new events with [`HostState::announce`], which appends its watches to the
 //! ready list of each epoll instance, in the order of events. The ready list implements edge

@@ -1,4 +1,4 @@
-//! Inotify instances.
+//! Inotify instances: watched inodes and the queue of events.
 //!
 //! File operations report events with [`HostState::notify`] and [`HostState::notify_name`], which
 //! cost nothing while nothing is watched.

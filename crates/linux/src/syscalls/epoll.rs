@@ -1,4 +1,4 @@
-//! Epoll.
+//! The epoll calls: `epoll_create`, `epoll_ctl` and `epoll_wait` with their variants.
 
 use everett_vm::Value;
 

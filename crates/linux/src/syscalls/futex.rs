@@ -1,4 +1,4 @@
-//! Futexes.
+//! `futex`, and the robust lists of locks that a thread releases when it exits.
 
 use everett_vm::Value;
 use triomphe::Arc;

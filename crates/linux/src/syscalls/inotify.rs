@@ -1,4 +1,4 @@
-//! Inotify.
+//! The inotify calls: `inotify_init`, `inotify_add_watch` and `inotify_rm_watch`.
 
 use everett_vm::Value;
 

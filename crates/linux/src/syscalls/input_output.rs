@@ -1,4 +1,4 @@
-//! Reading and writing.
+//! `read`, `write` and their variants, on files, devices and kernel objects.
 
 use everett_vm::{Buffer, Value};
 

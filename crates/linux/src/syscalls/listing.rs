@@ -1,4 +1,4 @@
-//! Reading directories.
+//! Directory listings: `getdents` and `getdents64`.
 
 use everett_vm::Value;
 

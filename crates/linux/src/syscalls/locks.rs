@@ -1,4 +1,4 @@
-//! File locks.
+//! File locks: `flock`, and the lock commands of `fcntl`.
 
 use everett_vm::Value;
 

@@ -1,4 +1,4 @@
-//! POSIX message queues.
+//! The calls of POSIX message queues: `mq_open`, `mq_timedsend`, `mq_timedreceive` and others.
 
 use everett_vm::Value;
 use triomphe::Arc;

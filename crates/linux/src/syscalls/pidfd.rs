@@ -1,4 +1,4 @@
-//! Process descriptors.
+//! Process descriptors: `pidfd_open` and `pidfd_send_signal`.
 
 use everett_vm::Value;
 

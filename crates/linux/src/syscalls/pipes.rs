@@ -1,4 +1,4 @@
-//! Pipes.
+//! `pipe` and `pipe2`.
 
 use everett_vm::Value;
 

@@ -1,4 +1,4 @@
-//! Sending and receiving through sockets.
+//! Sending and receiving through sockets: `sendto`, `sendmsg`, `recvfrom`, `recvmsg` and variants.
 
 use everett_vm::Value;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Socket options.
+//! `setsockopt` and `getsockopt`.
 
 use everett_vm::Value;
 

@@ -256,7 +256,7 @@ impl Kernel<'_, '_> {
     /// Virtual time that the current system call takes. A thread that only reads the clock is
     /// waiting for time to pass: after 100 readings, each one takes an eighth longer than the one
     /// before, at most a millisecond (a tenth of that on a host with a network), but not beyond the
-    /// next deadline of another task.
+    /// next deadline or timer.
     pub(crate) fn time_taken(&mut self, looks: Option<bool>) -> u64 {
         const PATIENCE: u32 = 100;
         // Packets that arrive meanwhile are delayed by as much.

@@ -1,4 +1,4 @@
-//! Small programs from start to end.
+//! Small programs, run from start to end.
 
 use super::*;
 use crate::{Ending, Stream};

@@ -198,7 +198,7 @@ pub fn unspecified(domain: Domain) -> IpAddr {
 pub struct LinkAddress {
     /// The protocol over Ethernet.
     pub protocol: u16,
-    /// Index of the interface; 0 stands for all.
+    /// Index of the interface; 0 means all.
     pub index: u32,
     /// Type of the hardware (`ARPHRD_`).
     pub kind: u16,

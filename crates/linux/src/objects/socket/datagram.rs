@@ -330,8 +330,8 @@ impl HostState {
         Ok(())
     }
 
-    /// Receives a datagram at an interface. If no socket takes a unicast
-    /// datagram, its sender is notified.
+    /// Receives a datagram at an interface. If no socket accepts a unicast datagram, the sender
+    /// gets an error.
     pub(crate) fn datagram_arrives(
         &mut self,
         arena: &mut Arena,

@@ -1,4 +1,4 @@
-//! Interfaces of a host, and their addresses.
+//! The network interfaces of a host, and their addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 

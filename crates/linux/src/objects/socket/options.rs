@@ -1,4 +1,4 @@
-//! Socket options.
+//! Socket options: their values, defaults and accepted ranges.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

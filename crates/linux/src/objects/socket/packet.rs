@@ -1,4 +1,4 @@
-//! Packet sockets (`AF_PACKET`): whole frames of the interfaces of the host.
+//! Packet sockets (`AF_PACKET`), which send and receive whole frames at the interfaces of the host.
 
 use everett_vm::Buffer;
 

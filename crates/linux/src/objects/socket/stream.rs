@@ -563,7 +563,8 @@ impl HostState {
         }
     }
 
-    /// Resets the connections in the accept queue, and refuses those that wait for it.
+    /// Resets the connections in the accept queue, and refuses connection attempts that wait for
+    /// space in it.
     pub(super) fn stop_listening(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;

@@ -1,4 +1,4 @@
-//! System V message queues.
+//! System V message queues: `msgget`, `msgsnd`, `msgrcv` and `msgctl`.
 
 use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;

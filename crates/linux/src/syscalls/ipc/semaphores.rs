@@ -1,4 +1,4 @@
-//! System V semaphore sets.
+//! System V semaphore sets: `semget`, `semop` and `semctl`.
 
 use everett_vm::Value;
 
@@ -233,7 +233,7 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(value))
 }
 
-/// Commands that take a pointer.
+/// Handles the commands that take a pointer.
 fn whole_set(kernel: &mut Kernel<'_, '_>, call: &Call, id: u32, set: &SemaphoreSet) -> Answer {
     let address = kernel.vm.concretize(call.raw[3]).map_err(Stop::from)?;
     match call.args[2] & !IPC_64 {

@@ -1,4 +1,4 @@
-//! Memory advice, residency, synchronisation and locking of pages.
+//! `madvise`, `mincore` and `msync`.
 
 use everett_vm::{Backing, Buffer, PAGE, Value};
 

@@ -1,4 +1,4 @@
-//! Creating and removing mappings, and page protection.
+//! Creates and removes mappings, and changes page protection: `mmap`, `munmap` and `mprotect`.
 
 use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value, WrittenPages};
 

@@ -1,4 +1,4 @@
-//! Growing, shrinking and moving mappings.
+//! `mremap` and `brk`: grow, shrink and move mappings and the heap.
 
 use everett_vm::{Backing, Mapping, MappingTraits, Placement, Value};
 
