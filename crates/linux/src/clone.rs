@@ -24,9 +24,10 @@ const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 pub struct CloneArgs {
     /// `CLONE_` flags; the low byte is the exit signal.
     pub flags: u64,
-    /// Where the child's tid is stored in the parent.
+    /// The address at which the child's tid is stored in the parent.
     pub parent_tid: u64,
-    /// Where the child's tid is stored in the child, and cleared when it exits.
+    /// The address at which the child's tid is stored in the child, and cleared when the child
+    /// exits.
     pub child_tid: u64,
     /// Base of `%fs`.
     pub tls: u64,

@@ -119,7 +119,7 @@ pub struct HostState {
     pub wire: crate::packets::Wire,
     /// Data that programs expose to invariants, by state and key.
     pub exposed: ExposedData,
-    /// Where exposed data comes from, if writes to memory are logged.
+    /// The origins of exposed data, if writes to memory are logged.
     pub origins: Arc<Origins>,
     /// Variables that invariants read although no program exposes them.
     pub watches: Arc<Vec<crate::Watch>>,
@@ -130,10 +130,10 @@ pub struct HostState {
 /// Data that programs expose to invariants, by state and key.
 pub type ExposedData = Arc<std::collections::BTreeMap<(String, String), Arc<everett_vm::Buffer>>>;
 
-/// Where exposed data comes from, by state and key.
+/// The origins of exposed data, by state and key.
 pub type Origins = std::collections::BTreeMap<(String, String), Origin>;
 
-/// Where exposed data comes from.
+/// The origin of exposed data.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origin {
     /// The writes that set its bytes, in the order of addresses.

@@ -55,7 +55,7 @@ impl Kernel<'_, '_> {
     }
 
     /// How many failures may still be injected into this process. If the program asks for failures
-    /// (`asked`) and the run sets no maximum, one may be.
+    /// (`asked`) and the run sets no maximum, one failure may be injected.
     fn faults_left_at_most(&self, asked: bool) -> u32 {
         let options = &self.host.options.faults;
         if self.host.internal_call

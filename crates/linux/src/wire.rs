@@ -148,7 +148,7 @@ impl Host {
         &self.state.exposed
     }
 
-    /// Where exposed data comes from, if writes to memory are logged.
+    /// The origins of exposed data, if writes to memory are logged.
     pub fn origins(&self) -> &Origins {
         &self.state.origins
     }

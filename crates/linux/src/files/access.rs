@@ -88,7 +88,8 @@ impl FsCredentials {
         Ok(())
     }
 
-    /// Clears the set-user-ID and set-group-ID bits of a changed file.
+    /// Clears the set-user-ID bit of a file that a user other than root has changed. Clears the
+    /// set-group-ID bit too if the group may execute the file, or the user is not in the group.
     pub fn clear_set_ids(&self, inode: &mut Inode) {
         if self.is_root() {
             return;
