@@ -1,10 +1,11 @@
 //! Loads and stores through concrete and symbolic pointers.
 //!
-//! A symbolic pointer is first resolved to one object: the object that its constant part lies in,
-//! or one of the objects that an if-then-else inside it selects. The vm then asks the oracle
-//! whether the access stays in bounds; the path on which it does not ends with a finding. Where few
-//! positions are left, or a read finds only concrete bytes, the access becomes one expression over
-//! all positions. Otherwise the pointer is concretised, one path per value.
+//! Pointer resolution first reduces a symbolic pointer to one memory object: the object that
+//! contains the constant part of the pointer, or one of the objects that an if-then-else inside the
+//! pointer selects. The vm then asks the oracle whether the access stays in bounds; the path on
+//! which it does not ends with a finding. If few positions are left, or if a read finds only
+//! concrete bytes, the access becomes one expression over all positions. Otherwise the vm
+//! concretises the pointer and forks one path per value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ pub enum AccessTarget {
         object: u64,
         /// The offset, a 64-bit term.
         offset: ExprId,
-        /// Where that can be.
+        /// The possible values of the offset.
         positions: Positions,
     },
 }
@@ -42,12 +43,13 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// How many there are.
+    /// Returns the number of positions.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Indices of the positions at which an access of `len` bytes includes one of these bytes.
+    /// Returns the indices of the positions at which an access of `len` bytes includes one of these
+    /// bytes.
     fn of_bytes(&self, bytes: &BTreeSet<u64>, len: u64) -> BTreeSet<u64> {
         let mut found = BTreeSet::new();
         for byte in bytes {
@@ -62,12 +64,13 @@ impl Positions {
     }
 }
 
-/// Fewer concrete values are an if-then-else, which other terms fold into.
+/// Minimum size of a table. A smaller set of concrete values becomes an if-then-else, which other
+/// terms fold into.
 const MIN_TABLE: usize = 16;
-/// Maximal number of concrete values that a read through a symbolic pointer may select from.
+/// Maximum number of concrete values that a read through a symbolic pointer may select from.
 const MAX_TABLE: u64 = 1 << 18;
 
-/// Maximal number of if-then-else leaves that are examined before the pointer is concretised.
+/// Maximum number of if-then-else leaves that are examined before the pointer is concretised.
 const MAX_LEAVES: usize = 32;
 
 impl Vm<'_> {
@@ -197,8 +200,9 @@ impl Vm<'_> {
         self.target_in_bounds(start, offset, size, len, write)
     }
 
-    /// The target of an access: all positions that the offset tells by itself; if they are too
-    /// many, those that the path leaves; if these are too many, too, one position.
+    /// Chooses the target of an access: all positions that the offset alone allows; if these are
+    /// too many, the positions that the path condition allows; if these are also too many, one
+    /// concrete position.
     fn target_in_bounds(
         &mut self,
         start: u64,
@@ -238,8 +242,8 @@ impl Vm<'_> {
         }
     }
 
-    /// A part of a target: `len` bytes that lie `at` bytes behind its first one. `None` if it
-    /// has too many positions.
+    /// Returns a part of a target: `len` bytes that start `at` bytes after its first byte. `None`
+    /// if the part has too many positions.
     pub(crate) fn shifted(
         &mut self,
         target: AccessTarget,
@@ -267,15 +271,15 @@ impl Vm<'_> {
         })
     }
 
-    /// Whether the pages of a mapping have different permissions, so that each access must be
-    /// checked by itself.
+    /// Returns whether the pages of a mapping have different permissions, so that each access needs
+    /// its own check.
     fn differs(&self, start: u64, size: u64, write: bool) -> bool {
         let region = self.memory.near(start);
         let region = region.and_then(|object| Some((object, object.region()?)));
         region.is_some_and(|(object, region)| !region.allows(start - object.start, size, write))
     }
 
-    /// The finding for an access that leaves the object that its pointer was derived from.
+    /// Returns the finding for an access that leaves the object that its pointer was derived from.
     fn outside(&mut self, _term: ExprId, start: u64, len: u64, write: bool) -> Interrupt {
         let extent = self.extent_at(start);
         let object = self.memory.near(start).filter(|_| extent.is_some());
@@ -354,7 +358,7 @@ impl Vm<'_> {
         Err(bug.into())
     }
 
-    /// The live object that contains these bytes, or the finding.
+    /// Returns the live object that contains these bytes, or the finding.
     fn checked(&mut self, address: u64, len: u64, write: bool) -> Result<&Object, Interrupt> {
         let (start, size_term) = match self.memory.object_at(address, len) {
             Some(object)
@@ -469,7 +473,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The constant summand of a term, if it is an address.
+    /// Returns the constant summand of a term, if it is an address.
     pub(crate) fn constant_part(&self, term: ExprId, depth: u32) -> Option<u64> {
         if let Some(address) = self.arena.as_const(term) {
             return self.memory.is_address(address).then_some(address);
@@ -489,9 +493,9 @@ impl Vm<'_> {
         }
     }
 
-    /// Start and size of the object that the constant part of a pointer lies in. The constant may
-    /// point slightly before or past the object (`table - 'a'`): the gaps around objects keep it in
-    /// the object's slot.
+    /// Returns start and size of the object that contains the constant part of a pointer. The
+    /// constant may point slightly before or past the object (`table - 'a'`): the gaps around
+    /// objects keep it in the object's slot.
     pub(crate) fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
         let address = self.constant_part(term, 8)?;
         let object = self.memory.near(address)?;
@@ -523,7 +527,7 @@ impl Vm<'_> {
         few.then_some(Positions { first, step, count })
     }
 
-    /// How many positions of an object one expression may cover.
+    /// Returns the maximum number of positions of an object that one expression may cover.
     fn most_positions(&self, start: u64, size: u64, write: bool) -> u64 {
         match write {
             true => self.options.max_positions,
@@ -532,13 +536,13 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether no byte of the `size` ones at `start` is symbolic.
+    /// Returns whether all `size` bytes at `start` are concrete.
     fn is_concrete(&self, start: u64, size: u64) -> bool {
         let object = self.memory.near(start);
         object.is_some_and(|object| !object.has_symbolic(start - object.start, size))
     }
 
-    /// Start and size of the accessible extent at `start` that a pointer must stay in.
+    /// Returns start and size of the accessible extent at `start`; a pointer must stay within it.
     fn extent_at(&self, start: u64) -> Option<(u64, u64)> {
         let object = self.memory.near(start)?;
         match object.region() {
@@ -568,9 +572,9 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, term))
     }
 
-    /// A read by the journal of the object: the last of the writes that hit the offset, or what was
-    /// there before; at dirty bytes what is there now. `None` if writes may overlap it in part, or
-    /// if there are too many of them.
+    /// Reads through the journal of the object: the result is the last write that hits the offset,
+    /// or else the content before the writes; for dirty bytes it is the current content. Returns
+    /// `None` if a write may overlap the read partially, or if there are too many writes.
     fn load_journaled(
         &mut self,
         start: u64,
@@ -618,7 +622,7 @@ impl Vm<'_> {
         Some(term)
     }
 
-    /// A read of all positions in an object.
+    /// Reads at all positions of an object and selects among the results by the offset.
     fn load_selected(
         &mut self,
         object: &Object,
@@ -763,8 +767,8 @@ impl Vm<'_> {
     }
 }
 
-/// The leaves as a table, if they are many and all concrete. What can be addresses stays an
-/// if-then-else, of which a path takes one side.
+/// Returns the leaves as a table if there are enough of them and all are concrete. Leaves that may
+/// be addresses stay an if-then-else, because pointer resolution splits a path on its condition.
 fn table_of(leaves: &[Value], width: u32) -> Option<Vec<u64>> {
     if leaves.len() < MIN_TABLE {
         return None;

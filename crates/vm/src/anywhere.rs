@@ -1,8 +1,8 @@
-//! Unconstrained pointers: pointers without a constant part, which may point to any object, any
-//! function, or nowhere.
+//! Resolution of unconstrained pointers: pointers without a constant part, which may point to any
+//! object, any function, or nowhere.
 //!
-//! All addresses that hit no object are one finding. Each object that the pointer may hit is a path
-//! of its own.
+//! All addresses that hit no object are one finding. The vm forks one path for each object that the
+//! pointer may hit.
 
 use everett_expr::{ExprId, Node};
 use everett_ir::address;
@@ -19,7 +19,7 @@ use crate::vm::{Interrupt, Vm};
 const MAX_OBJECTS: usize = 4096;
 /// Terms with more nodes than this are not searched for constants.
 const MAX_LEAVES: usize = 4096;
-/// A pointer with at most so many values is concretised.
+/// A pointer with at most this many values is concretised.
 const MAX_VALUES: u64 = 1024;
 /// Addresses below this are null pointers, possibly with a small offset.
 const NULL_END: u64 = 0x10000;
@@ -43,7 +43,7 @@ impl Vm<'_> {
             self.check_range(address, len, write)?;
             return Ok(AccessTarget::At(address));
         }
-        // An object that the program placed there makes it no null page.
+        // If the program placed an object there, it is not a null page.
         if objects.first().is_none_or(|(start, _)| *start >= NULL_END) {
             self.forbid_null(term, len, write)?;
         }
@@ -117,8 +117,8 @@ impl Vm<'_> {
         self.concretize_among(term, &functions, BugKind::InvalidCall, message)
     }
 
-    /// Concretises the target of a computed jump, one path per label. All
-    /// other addresses are one finding.
+    /// Concretises the target of a computed jump, one path per label. All other addresses are one
+    /// finding.
     pub(crate) fn concretize_label(
         &mut self,
         address: Value,
@@ -132,8 +132,8 @@ impl Vm<'_> {
         self.concretize_among(term, &labels, BugKind::BadJump, message)
     }
 
-    /// Concretises an address to one of these targets, which are in
-    /// order. All others are one finding.
+    /// Concretises an address to one of these targets, which are sorted. All other addresses are
+    /// one finding.
     fn concretize_among(
         &mut self,
         term: ExprId,
@@ -174,7 +174,7 @@ impl Vm<'_> {
         targets.get(first).copied().ok_or(Interrupt::EndPath)
     }
 
-    /// The values of a term that selects among a few constants.
+    /// Returns the values of a term that selects among a few constants.
     fn constant_leaves(&self, term: ExprId) -> Option<Vec<u64>> {
         let mut leaves = Vec::new();
         let mut open = vec![term];

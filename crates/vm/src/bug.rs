@@ -2,21 +2,22 @@
 
 use crate::stacks::StackId;
 
-/// How native code shows a finding of a kind.
+/// How a finding of a kind shows in a native run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NativeSign {
-    /// By one of these signals, or by the same finding of the kernel model or of a checked build.
+    /// The native run ends with one of these signals, or the kernel model or a checked build
+    /// reports the same finding.
     Signals(&'static [i32]),
-    /// By the same finding only.
+    /// The native run shows the same finding, and no signal.
     Reported,
-    /// Not at all: it continues without noticing.
+    /// The native run does not show it: the program continues.
     Unseen,
 }
 
 /// A kind of checks that builds of a program can perform.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BuildCheck {
-    /// Red zones around objects, and freed memory.
+    /// Accesses to red zones around objects and to freed memory.
     Memory,
     /// Accesses outside the object that the pointer is derived from, and unreachable code.
     Bounds,
@@ -35,12 +36,12 @@ const TRAPS: &[i32] = &[SIGILL, SIGTRAP, SIGSEGV];
 const MEMORY_FAULTS: &[i32] = &[SIGSEGV, SIGBUS, SIGILL, SIGABRT];
 const FILE_FAULTS: &[i32] = &[SIGBUS, SIGSEGV, SIGILL, SIGABRT];
 
-/// Defines [`BugKind`] by rows: what it is, the variant, the name, how native code shows it, and
-/// the checks of builds that detect it where native code may survive, in the order of preference.
-/// An optimised program may survive what the bitcode from before optimisation does not.
+/// Defines [`BugKind`] by rows: the documentation, the variant, the name, the sign in a native run,
+/// and the checks of builds that detect the kind where native code may survive, in the order of
+/// preference. Optimised native code may survive a defect that the unoptimised bitcode shows.
 macro_rules! bug_kinds {
     ($($(#[$doc:meta])* $variant:ident: $name:literal, $sign:expr, [$($check:ident),*];)*) => {
-        /// The kind of a finding. [`BugKind::name`] is what users see in reports.
+        /// The kind of a finding. Reports show [`BugKind::name`].
         #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum BugKind {
             $($(#[$doc])* $variant,)*
@@ -50,14 +51,14 @@ macro_rules! bug_kinds {
             /// All kinds.
             pub const ALL: &'static [BugKind] = &[$(BugKind::$variant),*];
 
-            /// Its name in reports.
+            /// Returns the name in reports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(BugKind::$variant => $name,)*
                 }
             }
 
-            /// How native code shows it.
+            /// Returns how a native run shows the finding.
             pub fn native_sign(self) -> NativeSign {
                 use NativeSign::{Reported, Signals, Unseen};
                 match self {
@@ -65,7 +66,7 @@ macro_rules! bug_kinds {
                 }
             }
 
-            /// The checks of builds that detect it, in the order of preference.
+            /// Returns the checks of builds that detect the finding, in the order of preference.
             pub fn build_checks(self) -> &'static [BuildCheck] {
                 match self {
                     $(BugKind::$variant => &[$(BuildCheck::$check),*],)*
@@ -126,7 +127,7 @@ bug_kinds! {
     Panic: "panic", Signals(ABORTS), [];
     /// A call through a pointer that is not a function.
     InvalidCall: "invalid-call", Signals(MEMORY_FAULTS), [];
-    /// A read of a variadic argument behind the last one.
+    /// A read of a variadic argument after the last one.
     MissingArgument: "missing-argument", Unseen, [];
     /// A `longjmp` to an invalid target.
     BadJump: "bad-jump", Signals(MEMORY_FAULTS), [];
@@ -134,7 +135,7 @@ bug_kinds! {
     Leak: "leak", Reported, [];
     /// An index that leaves an array inside a larger object.
     Subobject: "subobject", Unseen, [];
-    /// A decision on uninitialised memory.
+    /// A decision that depends on uninitialised memory.
     Uninitialised: "uninitialised", Reported, [Initialised];
     /// An error that the program reported through the test API.
     UserReport: "user-report", Signals(ABORTS), [];
@@ -157,7 +158,7 @@ bug_kinds! {
 }
 
 impl BugKind {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<BugKind> {
         BugKind::ALL
             .iter()
@@ -165,7 +166,7 @@ impl BugKind {
             .find(|kind| kind.name() == name)
     }
 
-    /// Whether this kind reports a limit of Everett, not a defect of the program.
+    /// Returns whether this kind reports a limit of Everett, not a defect of the program.
     pub fn is_tool_limit(self) -> bool {
         matches!(self, BugKind::Unsupported | BugKind::SolverGaveUp)
     }
@@ -180,7 +181,7 @@ pub struct Bug {
     pub message: String,
     /// Call stack of the allocation of the memory concerned.
     pub allocated: Option<StackId>,
-    /// Call stack of its deallocation.
+    /// Call stack of the deallocation of the memory concerned.
     pub freed: Option<StackId>,
     /// Call stack of the other thread, for data races.
     pub other: Option<StackId>,

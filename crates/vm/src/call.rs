@@ -12,7 +12,7 @@ use crate::vm::{Arguments, Done, Handler, Interrupt, Vm};
 
 impl<'a> Vm<'a> {
     /// Executes a call that the interpreter's fast path does not handle. Afterwards the top frame
-    /// is where execution continues.
+    /// is the one in which execution continues.
     pub(crate) fn call(
         &mut self,
         call: &'a Call,
@@ -40,7 +40,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The function at an address.
+    /// Returns the function at an address.
     pub fn function_at(&self, address: u64) -> Option<FunctionId> {
         let id = address::function_at(address)?;
         ((id as usize) < self.image.program().functions.len()).then_some(FunctionId(id))
@@ -211,13 +211,14 @@ impl<'a> Vm<'a> {
     }
 }
 
-/// Whether the caller passes in registers what the callee expects as a copy in memory.
+/// Returns whether the caller passes a value in registers that the callee expects as a copy in
+/// memory.
 fn is_in_registers(call: &Call, copy: &ByValue) -> bool {
     let ty = call.arg_types.get(copy.argument as usize);
     ty.is_some_and(|ty| *ty != ValueType::Pointer)
 }
 
-/// First register of an argument.
+/// Returns the first register of an argument.
 fn register_of(call: &Call, argument: u32) -> usize {
     let before = call.arg_types.iter().take(argument as usize);
     before.map(|ty| ty.registers() as usize).sum()

@@ -1,21 +1,21 @@
-//! Choice sites: what a choice is about that is not data, such as a schedule or a fault.
+//! Choice sites: the subject of a choice that does not depend on data, such as a schedule or a
+//! fault.
 //!
-//! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for
-//! traces on disk and for readers. No other code parses that text: it asks the site.
+//! A site is plain data. It has one text form ([`Display`](fmt::Display) and [`FromStr`]), which
+//! traces on disk and reports use. No other code parses that text; it uses the methods of the site.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What is chosen. The first alternative is always the usual course:
-/// nothing fails, nobody is preempted.
+/// The subject of a choice. The first alternative is always the default: no fault, no preemption.
 ///
-/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a
-/// call that was read from a trace is copied.
+/// Every path stores the sites of its choices, so a clone must be cheap: it shares everything
+/// except the name of a system call that was read from a trace.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChoiceSite {
-    /// How a system call ends: as it does, or with one of these failures.
+    /// The outcome of a system call: the normal one, or one of these failures.
     CallFault {
         /// Name of the system call.
         call: Cow<'static, str>,
@@ -24,31 +24,31 @@ pub enum ChoiceSite {
     },
     /// Whether an allocation fails.
     AllocationFault,
-    /// Which network fault of the scenario happens to a packet.
+    /// Which network fault of the scenario affects a packet.
     PacketFault {
         /// Names of the faults.
         faults: FaultNames,
     },
-    /// Which host fault of the scenario happens to a host.
+    /// Which host fault of the scenario affects a host.
     HostFault {
         /// Names of the faults.
         faults: FaultNames,
     },
-    /// Whether a file of a host that is switched off loses what was not synchronised.
+    /// Whether a file of a host that loses power loses its unsynchronised data.
     UnsyncedLoss {
         /// Path of the file.
         path: Arc<str>,
     },
-    /// Whether a fault happens that is decided once for a world.
+    /// Whether a fault that is decided once per world occurs.
     WorldFault {
         /// Name of the fault.
         fault: Arc<str>,
     },
     /// Which of the packets that race for a host arrives first.
     PacketOrder,
-    /// Which thread runs, where the one that ran cannot go on or has had its turn.
+    /// Which thread runs next, where the current thread is blocked or has used up its time slice.
     Schedule,
-    /// Which thread runs, where the one that ran could go on.
+    /// Which thread runs next, where the current thread could continue.
     Preemption,
     /// How many bytes of a stream arrive at once.
     StreamPiece,
@@ -59,22 +59,22 @@ pub enum ChoiceSite {
         /// Last part of the file's path.
         name: Arc<str>,
     },
-    /// Which times a file has: its own, far in the past, or far in the future.
+    /// Which timestamps a file has: its own, far in the past, or far in the future.
     FileTimes {
         /// Last part of the file's path.
         name: Arc<str>,
     },
 }
 
-/// Names of faults, in the order of the alternatives that they stand for; shared.
+/// Names of faults, in the order of their alternatives; shared.
 ///
-/// They are kept as the text that separates them by commas, so that sites
-/// are equal where their texts are.
+/// The names are stored as one comma-separated text, so that sites are equal if and only if their
+/// texts are.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FaultNames(Arc<str>);
 
 impl FaultNames {
-    /// The names.
+    /// Returns the names.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let names = (!self.0.is_empty()).then(|| self.0.split(','));
         names.into_iter().flatten()
@@ -95,17 +95,19 @@ impl<'n> FromIterator<&'n str> for FaultNames {
 }
 
 impl ChoiceSite {
-    /// Every alternative but the first is a fault that is injected.
+    /// Returns whether every alternative but the first injects a fault.
     pub fn is_fault(&self) -> bool {
         self.fault().is_some()
     }
 
-    /// Every alternative but the first switches away from a thread that could go on.
+    /// Returns whether every alternative but the first switches away from a thread that could
+    /// continue.
     pub fn is_preemption(&self) -> bool {
         matches!(self, ChoiceSite::Preemption)
     }
 
-    /// It is about what the program is given, not about what happens to it.
+    /// Returns whether the choice determines an input of the program, and not an event that affects
+    /// it.
     pub fn is_about_inputs(&self) -> bool {
         matches!(
             self,
@@ -113,7 +115,7 @@ impl ChoiceSite {
         )
     }
 
-    /// The system call that may fail.
+    /// Returns the system call that may fail.
     pub fn failing_call(&self) -> Option<&str> {
         match self {
             ChoiceSite::CallFault { call, .. } => Some(call),
@@ -121,13 +123,13 @@ impl ChoiceSite {
         }
     }
 
-    /// What a fault happens to, in a word: the name of a call, `malloc`,
-    /// `packet`, `host`, `lost` or `world`.
+    /// Returns the target of a fault as one word: the name of a system call, `malloc`, `packet`,
+    /// `host`, `lost` or `world`.
     pub fn fault_target(&self) -> Option<&str> {
         self.fault().map(|(target, _)| target)
     }
 
-    /// Names of the faults among the alternatives, from the second alternative on.
+    /// Returns the names of the faults among the alternatives, from the second alternative on.
     pub fn faults(&self) -> impl Iterator<Item = &str> {
         let (several, one) = match self {
             ChoiceSite::CallFault {
@@ -140,7 +142,7 @@ impl ChoiceSite {
         several.into_iter().flat_map(FaultNames::iter).chain(one)
     }
 
-    /// A picked alternative, for people.
+    /// Describes a picked alternative for people.
     pub fn describe(&self, picked: u32, alternatives: u32) -> String {
         let number = (picked as usize).checked_sub(1);
         let fault = number.and_then(|number| self.faults().nth(number));
@@ -168,7 +170,7 @@ impl ChoiceSite {
         }
     }
 
-    /// What a fault happens to, and the names of the faults as they are in the text.
+    /// Returns the target of a fault, and the names of the faults as the text contains them.
     fn fault(&self) -> Option<(&str, &str)> {
         Some(match self {
             ChoiceSite::CallFault { call, failures } => (call, &failures.0),
@@ -194,10 +196,10 @@ const PACKET: &str = "packet";
 const HOST: &str = "host";
 const UNSYNCED: &str = "lost";
 const WORLD: &str = "world";
-/// The one failure of allocations.
+/// The only failure of allocations.
 const NO_MEMORY: &str = "ENOMEM";
 
-/// Texts of the other sites, and what they begin with.
+/// Texts and text prefixes of the other sites.
 const FAULT: &str = "fault:";
 const PACKET_ORDER: &str = "order:packet";
 const SCHEDULE: &str = "schedule";
@@ -230,7 +232,7 @@ impl fmt::Display for ChoiceSite {
     }
 }
 
-/// A text that is no choice site.
+/// The error for a text that is not a choice site.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is not a choice that this version of Everett knows")]
 pub struct UnknownSite(String);

@@ -14,7 +14,7 @@ use crate::rare_floats;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// The term format of a float kind, for kinds that have one.
+/// Returns the term format of a float kind, for kinds that have one.
 pub fn format(kind: FloatKind) -> Result<FloatFormat, Interrupt> {
     match kind {
         FloatKind::Half => Ok(FloatFormat::Half),
@@ -38,7 +38,7 @@ fn term_op(op: FloatOp) -> TermOp {
     }
 }
 
-/// The bits of a concrete float of at most 128 bits.
+/// Returns the bits of a concrete float of at most 128 bits.
 pub fn bits128(registers: &[Value]) -> Option<u128> {
     let limbs = concrete_limbs(registers)?;
     Some(
@@ -49,7 +49,7 @@ pub fn bits128(registers: &[Value]) -> Option<u128> {
     )
 }
 
-/// The registers of a concrete float.
+/// Returns the registers of a concrete float.
 pub fn registers128(kind: FloatKind, bits: u128) -> Wide {
     match kind.registers() {
         1 => smallvec![Value::concrete(bits as u64)],
@@ -61,13 +61,13 @@ pub fn registers128(kind: FloatKind, bits: u128) -> Wide {
 }
 
 impl Vm<'_> {
-    /// The rounding mode of operations in a format.
+    /// Returns the rounding mode of operations in a format.
     pub(crate) fn float_rounding(&self, format: FloatFormat) -> RoundingMode {
         self.thread.floats.rounding(format)
     }
 
-    /// Notes that an operation on terms is computed. Terms round to
-    /// nearest, and have no exception flags.
+    /// Checks that an operation on terms is supported, and records that its exception flags are
+    /// unknown. Terms round to nearest and have no exception flags.
     pub(crate) fn float_on_terms(&mut self, format: FloatFormat) -> Result<(), Interrupt> {
         if self.image.tracks_floats() && self.float_rounding(format) != RoundingMode::NearestEven {
             let message = "floating-point arithmetic on symbolic values, with another rounding mode than to nearest";
@@ -77,12 +77,12 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Notes that an operation on terms may have raised flags.
+    /// Records that an operation on terms may have raised flags.
     pub(crate) fn float_flags_unknown(&mut self) {
         self.thread.floats.unknown |= self.image.tracks_floats();
     }
 
-    /// `a op b` of numbers, in the thread's environment.
+    /// Computes `a op b` on numbers, in the thread's environment.
     pub(crate) fn float_number(
         &mut self,
         op: TermOp,
@@ -98,7 +98,7 @@ impl Vm<'_> {
         bits
     }
 
-    /// A square root or integral value of a number, in the thread's environment.
+    /// Computes the square root or integral value of a number, in the thread's environment.
     pub(crate) fn float_unary_number(
         &mut self,
         op: FloatUnaryOp,
@@ -119,7 +119,7 @@ impl Vm<'_> {
         bits
     }
 
-    /// A square root or integral value of a term, which may be a number.
+    /// Computes the square root or integral value of a term, which may be a number.
     pub(crate) fn float_unary_term(
         &mut self,
         op: FloatUnaryOp,
@@ -150,7 +150,7 @@ impl Vm<'_> {
             None => x,
         };
         if self.image.tracks_floats() {
-            // Of what is out of range nobody says that it is inexact.
+            // An out-of-range conversion is invalid, but does not raise the inexact flag.
             let mut flags = environment::to_int_flags(format, whole, width);
             if flags == 0 {
                 flags = environment::integral_flags(format, x, whole);
@@ -160,7 +160,7 @@ impl Vm<'_> {
         float::to_int(true, format, whole, width)
     }
 
-    /// As [`Vm::float_to_int_number`], of a term, which may be a number.
+    /// Rounds like [`Vm::float_to_int_number`], but a term, which may be a number.
     pub(crate) fn float_to_int_term(
         &mut self,
         format: FloatFormat,
@@ -182,7 +182,7 @@ impl Vm<'_> {
         self.arena.float_to_int(true, format, x, width)
     }
 
-    /// `a op b`.
+    /// Computes `a op b`.
     pub(crate) fn float(
         &mut self,
         op: FloatOp,
@@ -206,7 +206,7 @@ impl Vm<'_> {
         Ok(self.wide_value(result))
     }
 
-    /// `-a`: flips the sign bit, whatever the value is.
+    /// Computes `-a`: flips the sign bit, whatever the value is.
     pub(crate) fn float_negate(&mut self, kind: FloatKind, a: &[Value]) -> Wide {
         let mut result: Wide = a.iter().copied().collect();
         let last = result.len() - 1;
@@ -224,7 +224,7 @@ impl Vm<'_> {
         result
     }
 
-    /// `a pred b`, one bit.
+    /// Computes `a pred b`, one bit.
     pub(crate) fn float_compare(
         &mut self,
         pred: FloatPredicate,
@@ -284,7 +284,7 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, result))
     }
 
-    /// `one` and `ueq` each combine two comparisons.
+    /// Compares with `one` or `ueq`, which each combine two comparisons.
     fn float_compare_both(
         &mut self,
         pred: FloatPredicate,
@@ -309,7 +309,7 @@ impl Vm<'_> {
         if !self.image.tracks_floats() {
             return float::convert(from, to, x);
         }
-        // Loads and stores of the x87 convert, and nothing else does from or to its format.
+        // Only loads and stores of the x87 convert from or to its format.
         let unit = match from {
             FloatFormat::X87 => from,
             _ => to,
@@ -327,7 +327,7 @@ impl Vm<'_> {
         width: u32,
         x: &[u64],
     ) -> u128 {
-        // The compiler's runtime converts larger ones, without an eye on the environment.
+        // The compiler's runtime converts larger integers without regard to the environment.
         if !self.image.tracks_floats() || width > 64 {
             return float::from_int(signed, format, width, x);
         }
@@ -342,7 +342,7 @@ impl Vm<'_> {
         bits
     }
 
-    /// Conversion from or to floating point.
+    /// Converts from or to floating point.
     pub(crate) fn float_cast(&mut self, cast: FloatCast, a: &[Value]) -> Result<Wide, Interrupt> {
         match cast {
             FloatCast::Format { from, to } => {
@@ -408,14 +408,14 @@ impl Vm<'_> {
     }
 }
 
-/// The flags of a conversion to an integer, as compilers do it: the processor has
-/// instructions for signed integers of 32 and 64 bits, and the compiler's runtime
+/// Returns the exception flags of a conversion to an integer, as compilers implement it: the
+/// processor has instructions for signed integers of 32 and 64 bits, and the compiler's runtime
 /// converts to larger ones without flags.
 fn to_int_flags(signed: bool, format: FloatFormat, x: u128, width: u32) -> u16 {
     match (signed, width) {
         (_, 65..) => 0,
         (false, 64) => {
-            // The upper half of the range is moved down first.
+            // Compiled code first subtracts 2^63 from numbers in the upper half of the range.
             let half = float::from_int(false, format, 64, &[1 << 63]);
             let rest = float::binary(TermOp::Sub, format, x, half);
             match float::compare(FloatCompareOp::Ole, format, half, x) {

@@ -12,11 +12,11 @@ use crate::vm::Handler;
 pub struct Image {
     program: Program,
     number: ImageId,
-    /// Segments are numbered consecutively over all programs of a run; this is the index of the
-    /// first one here.
+    /// Index of the program's first segment. Segments are numbered consecutively over all programs
+    /// of a run.
     first_segment: u32,
-    /// The sides of conditional branches follow the segments of all programs; this is
-    /// the index of the first one here.
+    /// Index of the program's first branch edge. The edges of conditional branches follow the
+    /// segments of all programs.
     first_edge: u32,
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
@@ -27,23 +27,23 @@ pub struct Image {
     pointed_to: OnceLock<Vec<u64>>,
 }
 
-/// A function of a program that is not executed: a call returns any number of a range, which is
-/// an input.
+/// A function of the program that the vm does not execute: a call returns any number of a range, as
+/// a symbolic input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replaced {
-    /// Its symbol in the program.
+    /// The symbol of the function.
     pub symbol: String,
     /// The name of the input.
     pub name: String,
     /// The least number.
     pub low: i64,
-    /// The greatest one.
+    /// The greatest number.
     pub high: i64,
-    /// Bytes of what it returns.
+    /// Size of the return value in bytes.
     pub bytes: u32,
 }
 
-/// The bytecode is malformed.
+/// The error for malformed bytecode.
 #[derive(Debug, thiserror::Error)]
 #[error("the lowered program {program} is not well-formed: {reason}")]
 pub struct ImageError {
@@ -52,8 +52,8 @@ pub struct ImageError {
 }
 
 impl Image {
-    /// A verified program with the handlers of the built-in operations and of the pieces
-    /// of inline assembly that it uses.
+    /// Creates an image from a verified program and the handlers of the built-in operations and
+    /// pieces of inline assembly that it uses.
     pub(crate) fn resolved(
         program: Program,
         externals: Vec<Option<Handler>>,
@@ -74,7 +74,7 @@ impl Image {
         }
     }
 
-    /// The same program with this handler in place of these functions.
+    /// Returns the same program with this handler for calls of these functions.
     pub(crate) fn handling(mut self, replaced: &[Replaced], by: Handler) -> Image {
         for (name, handler) in self.program.externals.iter().zip(&mut self.externals) {
             if replaced.iter().any(|function| function.symbol == *name) {
@@ -85,7 +85,7 @@ impl Image {
         self
     }
 
-    /// What takes the place of a function.
+    /// Returns the replacement of a function.
     pub fn replaced(&self, symbol: &str) -> Option<&Replaced> {
         let mut all = self.replaced.iter();
         all.find(|function| function.symbol == symbol)
@@ -106,49 +106,49 @@ impl Image {
         }
     }
 
-    /// Index among the programs of the run.
+    /// Returns the index among the programs of the run.
     pub fn number(&self) -> ImageId {
         self.number
     }
 
-    /// Index of the first segment in [`crate::Coverage::segments`].
+    /// Returns the index of the first segment in [`crate::Coverage::segments`].
     pub fn first_segment(&self) -> u32 {
         self.first_segment
     }
 
-    /// Index of the sides of its first conditional branch in [`crate::Coverage::segments`].
+    /// Returns the index of the first conditional branch edge in [`crate::Coverage::segments`].
     pub fn first_edge(&self) -> u32 {
         self.first_edge
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The initial memory of a process that runs this program.
+    /// Returns the initial memory of a process that runs this program.
     pub fn initial_memory(&self) -> Memory {
         self.memory.clone()
     }
 
-    /// Whether the program can set rounding modes or ask for exception flags. Where it cannot,
-    /// arithmetic rounds to nearest, and nobody keeps flags.
+    /// Returns whether the program can set rounding modes or read exception flags. If it cannot,
+    /// arithmetic rounds to nearest and the vm tracks no flags.
     #[inline(always)]
     pub fn tracks_floats(&self) -> bool {
         self.tracks_floats
     }
 
-    /// The handler of an entry of [`Program::externals`].
+    /// Returns the handler of an entry of [`Program::externals`].
     pub fn external(&self, id: everett_ir::code::ExternalId) -> Option<Handler> {
         self.externals[id.0 as usize]
     }
 
-    /// The handler of an entry of [`Program::assembly`].
+    /// Returns the handler of an entry of [`Program::assembly`].
     pub fn assembly(&self, index: u32) -> Option<Handler> {
         self.assembly[index as usize]
     }
 
-    /// The code of a function, if it has any.
+    /// Returns the code of a function, if it has any.
     #[inline(always)]
     pub fn code(&self, function: FunctionId) -> Option<&Code> {
         match &self.program.functions[function.0 as usize].body {
@@ -157,8 +157,8 @@ impl Image {
         }
     }
 
-    /// Addresses of the functions whose address the program takes, in order: only those can be the
-    /// target of a pointer that the program did not invent.
+    /// Returns the sorted addresses of the functions whose address the program takes: only they can
+    /// be the target of a valid function pointer.
     pub fn pointed_to(&self) -> &[u64] {
         self.pointed_to.get_or_init(|| {
             let count = self.program.functions.len() as u64;
@@ -166,7 +166,7 @@ impl Image {
                 address::function_at(*word).is_some_and(|function| u64::from(function) < count)
             };
             let globals = self.program.globals.iter().flat_map(|global| {
-                // Zeros at the end are left out.
+                // Trailing zeros are omitted.
                 global.bytes.chunks(8).map(|bytes| {
                     let mut word = [0; 8];
                     word[..bytes.len()].copy_from_slice(bytes);
@@ -188,7 +188,7 @@ impl Image {
         })
     }
 
-    /// Whether a function takes all its arguments in registers, none as a copy in memory.
+    /// Returns whether a function takes all its arguments in registers, none as a copy in memory.
     #[inline(always)]
     pub fn takes_registers(&self, function: FunctionId) -> bool {
         self.code(function)

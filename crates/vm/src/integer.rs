@@ -11,7 +11,7 @@ use crate::vm::{Interrupt, Vm};
 /// The registers of a wide value, least significant first.
 pub type Wide = SmallVec<[Value; 4]>;
 
-/// The term operator of an integer operation.
+/// Returns the term operator of an integer operation.
 pub fn term_op(op: IntOp) -> BinaryOp {
     match op {
         IntOp::Add => BinaryOp::Add,
@@ -30,8 +30,8 @@ pub fn term_op(op: IntOp) -> BinaryOp {
     }
 }
 
-/// The result on concrete operands. `None` where it may be undefined (division by zero, shift
-/// amount not below the width); the slow path decides these cases.
+/// Computes the result on concrete operands. `None` where it may be undefined (division by zero,
+/// shift amount not below the width); the slow path decides these cases.
 #[inline(always)]
 pub fn concrete(op: IntOp, width: u32, a: u64, b: u64) -> Option<u64> {
     let result = match op {
@@ -62,7 +62,7 @@ pub fn concrete(op: IntOp, width: u32, a: u64, b: u64) -> Option<u64> {
     Some(result & mask(width))
 }
 
-/// Whether a comparison of concrete values holds.
+/// Returns whether a comparison of concrete values holds.
 #[inline(always)]
 pub fn compare(pred: IntPredicate, width: u32, a: u64, b: u64) -> bool {
     match pred {
@@ -80,7 +80,7 @@ pub fn compare(pred: IntPredicate, width: u32, a: u64, b: u64) -> bool {
 }
 
 impl Vm<'_> {
-    /// `a op b` where an operand is symbolic or the result may be undefined.
+    /// Computes `a op b` where an operand is symbolic or the result may be undefined.
     #[cold]
     #[inline(never)]
     pub(crate) fn int_slow(
@@ -131,9 +131,9 @@ impl Vm<'_> {
         })
     }
 
-    /// Shifts by at least the width are undefined. Optimised code speculates such shifts and
-    /// discards the result, so they are reported only in unoptimised code; elsewhere the amount is
-    /// taken modulo the width, as the processor does.
+    /// Shifts. An amount of at least the width is undefined. Optimised code speculates such shifts
+    /// and discards the result, so the vm reports them only in unoptimised code; elsewhere it takes
+    /// the amount modulo the width, as the processor does.
     fn shift(&mut self, op: IntOp, width: u32, x: ExprId, y: ExprId) -> Result<Value, Interrupt> {
         let limit = self.arena.constant(width, u64::from(width));
         let mut amount = y;
@@ -192,7 +192,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// The condition that the exact result does not fit in `width` bits.
+    /// Returns the condition that the exact result does not fit in `width` bits.
     pub(crate) fn overflows(
         &mut self,
         op: IntOp,
@@ -220,7 +220,7 @@ impl Vm<'_> {
         self.arena.ne(exact, back)
     }
 
-    /// A comparison where an operand is symbolic.
+    /// Compares values of which at least one is symbolic.
     #[cold]
     #[inline(never)]
     pub(crate) fn compare_slow(
@@ -236,7 +236,7 @@ impl Vm<'_> {
         Value::of_term(self.arena, term)
     }
 
-    /// A comparison of terms of any width.
+    /// Compares terms of any width.
     pub(crate) fn compare_terms(&mut self, pred: IntPredicate, x: ExprId, y: ExprId) -> ExprId {
         let arena = &mut *self.arena;
         match pred {
@@ -280,7 +280,7 @@ impl Vm<'_> {
             .collect()
     }
 
-    /// `a op b` on values of more than 64 bits.
+    /// Computes `a op b` on values of more than 64 bits.
     #[cold]
     #[inline(never)]
     pub(crate) fn wide_int(
@@ -308,7 +308,7 @@ impl Vm<'_> {
         Ok(self.wide_value(result))
     }
 
-    /// A comparison of values of more than 64 bits.
+    /// Compares values of more than 64 bits.
     #[cold]
     #[inline(never)]
     pub(crate) fn wide_compare(
@@ -325,7 +325,7 @@ impl Vm<'_> {
     }
 }
 
-/// The limbs, if all are concrete.
+/// Returns the limbs, if all are concrete.
 pub fn concrete_limbs(registers: &[Value]) -> Option<SmallVec<[u64; 4]>> {
     registers.iter().map(|value| value.as_concrete()).collect()
 }

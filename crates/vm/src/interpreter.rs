@@ -1,4 +1,4 @@
-//! The interpreter loop.
+//! The interpreter loop: fetches and executes the instructions of the running thread.
 
 use everett_ir::code::{Callee, Code, FloatKind, FloatOp, Inst, Operand, SwitchTable};
 use smallvec::{Array, SmallVec};
@@ -14,7 +14,7 @@ use crate::vm::{Exit, Interrupt, Vm};
 #[derive(Copy, Clone)]
 struct Cursor<'a> {
     code: &'a Code,
-    /// Index of the first side of its branches and switches in the coverage.
+    /// Index of the first edge of the function's branches and switches in the coverage.
     first_edge: u32,
     instructions: *const Inst,
     constants: *const u64,
@@ -50,8 +50,8 @@ impl<'a> Cursor<'a> {
         unsafe { &*self.instructions.add(pc as usize) }
     }
 
-    /// The values of operands. Most lists have one or two, for which
-    /// `collect` takes longer than the values.
+    /// Reads the values of operands. Most lists have one or two, for which `collect` takes longer
+    /// than the reads.
     #[inline(always)]
     fn read_all<A: Array<Item = Value>>(&self, operands: &[Operand]) -> SmallVec<A> {
         let mut values = SmallVec::new();
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         values
     }
 
-    /// The consecutive registers or constants of a wide operand.
+    /// Reads the consecutive registers or constants of a wide operand.
     fn read_wide(&self, operand: Operand, count: u32) -> SmallVec<[Value; 4]> {
         let at = |offset: u32| match operand.as_register() {
             Some(register) => Operand::register(register + offset),
@@ -98,7 +98,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Executes about `budget` instructions, or until something stops the thread.
+    /// Executes about `budget` instructions, or fewer if something stops the thread.
     pub fn run(&mut self, budget: u64) -> Exit {
         if self.is_watched() {
             self.run_loop::<true>(budget)
@@ -457,7 +457,7 @@ impl<'a> Vm<'a> {
         Exit::Interrupted(interrupt)
     }
 
-    /// Treats atomic read-modify-write instructions as accesses.
+    /// Watches atomic read-modify-write instructions like other accesses.
     fn watch_rare(&mut self, at: &Cursor<'_>, inst: Inst) -> Result<(), Interrupt> {
         let (Inst::AtomicUpdate { ptr, bytes, .. } | Inst::CompareExchange { ptr, bytes, .. }) =
             inst
@@ -670,7 +670,8 @@ impl<'a> Vm<'a> {
         Value::of_term(self.arena, term)
     }
 
-    /// Asks for each target in turn, so that all cases with the same target are one path.
+    /// Resolves a switch on a symbolic value. Asks for each target in turn, so that all cases with
+    /// the same target are one path.
     #[cold]
     #[inline(never)]
     fn switch_slow(

@@ -65,7 +65,7 @@ pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec
     leaks
 }
 
-/// The finding for these blocks. Its message describes the first one.
+/// Returns the finding for these blocks. Its message describes the first one.
 pub fn leak_finding(leaks: &[Leak]) -> Option<Bug> {
     let first = leaks.first()?;
     let total: u64 = leaks.iter().map(|leak| leak.size).sum();
@@ -117,7 +117,7 @@ impl Search<'_> {
         }
     }
 
-    /// Scans the constants of a term: they are where addresses in it come from.
+    /// Scans the constants of a term, because they are the source of the addresses in it.
     fn term(&mut self, term: ExprId) {
         let mut stack = vec![term];
         while let Some(term) = stack.pop() {

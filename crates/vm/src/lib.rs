@@ -1,4 +1,5 @@
-//! The interpreter for lowered programs: memory, frames, instructions and built-in operations.
+//! The interpreter for lowered programs: memory, stack frames, instructions and built-in
+//! operations.
 //!
 //! All mutable process state is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
 //! never calls a solver and never draws a random number; it asks an [`Oracle`].

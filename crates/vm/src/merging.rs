@@ -1,11 +1,11 @@
-//! Merging of two threads that stand at the same place.
+//! Merging of two threads that are at the same program location.
 
 use triomphe::Arc;
 
 use crate::memory::Merge;
 use crate::thread::{Frame, Thread};
 
-/// Two activations are at the same place, and only their registers may differ.
+/// Returns whether two frames are at the same location, so that only their registers may differ.
 fn is_same_frame(first: &Frame, second: &Frame) -> bool {
     let variadic = match (&first.variadic, &second.variadic) {
         (None, None) => true,
@@ -40,7 +40,7 @@ fn is_same_stack(first: &Thread, second: &Thread) -> bool {
 }
 
 impl Merge<'_> {
-    /// The merged thread; `None` if the two do not stand at the same place.
+    /// Merges two threads; `None` if they are not at the same location.
     pub fn thread(&mut self, first: &Thread, second: &Thread) -> Option<Thread> {
         if !is_same_stack(first, second) {
             return None;
@@ -49,7 +49,7 @@ impl Merge<'_> {
         for (one, other) in merged.registers.iter_mut().zip(&second.registers) {
             *one = self.value(*one, *other);
         }
-        // Numbers of activations that have returned are not used again.
+        // Serial numbers of frames that have returned are never reused.
         merged.next_serial = first.next_serial.max(second.next_serial);
         Some(merged)
     }

@@ -1,8 +1,9 @@
 //! The oracle: the only source of nondeterminism.
 //!
 //! The vm and the kernel model never call a solver and never draw a random number: they ask an
-//! [`Oracle`]. An instruction or system call asks all its questions before it changes anything. A
-//! question with more than one answer suspends it; it restarts once for each answer.
+//! [`Oracle`]. An instruction or system call asks all its questions before it changes the state. A
+//! question with more than one feasible answer suspends it, and the state forks; the instruction
+//! restarts once for each answer.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 
@@ -10,32 +11,33 @@ use crate::choice::ChoiceSite;
 use crate::outside::{OutsideAnswer, OutsideQuestion};
 use crate::stacks::CallSite;
 
-/// The question has several answers: leave everything as it is and run again when told.
+/// The question has several answers: the caller leaves the state unchanged and runs again when it
+/// is resumed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Suspend;
 
-/// What [`Oracle::narrow`] tells about a term.
+/// The result of [`Oracle::narrow`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Narrowed {
-    /// It has this value.
+    /// The term has this value.
     Value(u64),
-    /// Its least and greatest values.
+    /// The least and greatest values of the term.
     Range(u64, u64),
 }
 
-/// Answers questions about what is not determined.
+/// Answers questions whose answer the state does not determine.
 pub trait Oracle {
-    /// Says where in the program the questions to come are asked.
+    /// Sets the program location of the questions that follow.
     fn asks_from(&mut self, _site: CallSite) {}
 
-    /// Whether this condition holds. If both answers are feasible, both are explored.
+    /// Decides a condition. If both answers are feasible, both are explored.
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 
-    /// The value of a term of at most 64 bits. All feasible values are explored.
+    /// Concretises a term of at most 64 bits. All feasible values are explored.
     fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend>;
 
-    /// The least and the greatest value that the path condition leaves a term of at most 64 bits,
-    /// both exact, if these are `few`; else its value, as `concretize` tells it.
+    /// Returns the exact least and greatest values of a term of at most 64 bits under the path
+    /// condition if that range is `few`, and otherwise its value, like `concretize`.
     fn narrow(
         &mut self,
         arena: &mut Arena,
@@ -45,10 +47,10 @@ pub trait Oracle {
         self.concretize(arena, term).map(Narrowed::Value)
     }
 
-    /// One of `0 .. alternatives`. All are explored.
+    /// Chooses one of `0 .. alternatives`. All are explored.
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend>;
 
-    /// Says which threads the alternatives of the next choice are, by their thread numbers.
+    /// Sets the thread numbers of the alternatives of the next choice.
     fn offer_threads(&mut self, _threads: &[u32]) {}
 
     /// Adds the condition to the path condition. Returns `false` if the path is then infeasible.
@@ -60,26 +62,26 @@ pub trait Oracle {
     /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
 
-    /// Switches forks on data off or on again: while they are off, a question about data has one
+    /// Disables or re-enables forks on data. While they are disabled, a question about data has one
     /// answer, and the others are not explored.
     fn set_forking(&mut self, _on: bool) {}
 
-    /// The program opens a region whose paths are to be merged where it closes it.
+    /// Opens a region of the program whose paths are merged where the program closes it.
     fn open_merge(&mut self) -> Result<(), Suspend> {
         Ok(())
     }
 
-    /// The program closes the region that it opened last.
+    /// Closes the region that was opened last.
     fn close_merge(&mut self) -> Result<(), Suspend> {
         Ok(())
     }
 
-    /// What a live peer does next.
+    /// Asks what a live peer does next.
     fn outside(&mut self, question: &OutsideQuestion<'_>) -> Result<OutsideAnswer, Suspend> {
         Ok(Err(format!("nothing answers for peer {}", question.peer)))
     }
 
-    /// The instruction has completed: forget the answers given to it.
+    /// Notes that the instruction has completed, and discards the answers given to it.
     fn commit(&mut self);
 }
 

@@ -1,8 +1,8 @@
 //! Preemption points: instructions before which a thread yields so that other threads may run
 //! first.
 //!
-//! The interpreter loop is instantiated a second time for this, so a program without preemption
-//! points pays nothing.
+//! The interpreter loop is instantiated twice, with and without these checks, so a program without
+//! preemption points has no overhead.
 
 use everett_ir::code::{Call, Callee};
 use triomphe::Arc;
@@ -18,21 +18,21 @@ pub(crate) struct Access {
     pub pointer: Value,
     /// Number of bytes.
     pub len: u64,
-    /// Whether it writes.
+    /// Whether the access is a write.
     pub write: bool,
-    /// Whether it is atomic.
+    /// Whether the access is atomic.
     pub atomic: bool,
-    /// Whether the kernel makes it for the program.
+    /// Whether the kernel performs the access for the program.
     pub by_kernel: bool,
 }
 
 impl Vm<'_> {
-    /// Whether the loop that checks every access is needed.
+    /// Returns whether the loop that checks every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
         self.points != PreemptionPoints::None || self.records_accesses()
     }
 
-    /// Whether accesses are recorded, for races or as a log.
+    /// Returns whether accesses are recorded, for race detection or in the write log.
     pub(crate) fn records_accesses(&self) -> bool {
         self.checks_races() || self.options.log_writes
     }
@@ -100,7 +100,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Whether a piece of inline assembly is an atomic access.
+    /// Returns whether a piece of inline assembly is an atomic access.
     fn is_atomic(&self, assembly: u32) -> bool {
         let assembly = self.image.program().assembly.get(assembly as usize);
         assembly.is_some_and(|assembly| {
@@ -109,22 +109,22 @@ impl Vm<'_> {
         })
     }
 
-    /// Whether an argument points to shared memory. System calls are preemption points of their
-    /// own, so they do not count.
+    /// Returns whether an argument points to shared memory. System calls are preemption points
+    /// themselves, so they do not count.
     fn reaches_shared(&self, args: &[Value]) -> bool {
         args.iter()
             .any(|arg| arg.term.is_none() && self.is_shared(*arg) && self.others_reach(*arg))
     }
 
-    /// Whether other threads can reach the memory. For the only thread of a process, that is memory
-    /// shared between processes.
+    /// Returns whether other threads can reach the memory. If the process has only one thread, this
+    /// is memory that processes share.
     fn others_reach(&self, pointer: Value) -> bool {
         let shared = |address| self.memory.shared_file_offset(address).is_some();
         !self.alone || pointer.term.is_some() || shared(pointer.bits)
     }
 
-    /// Whether several threads can reach the memory: everything except constants, the thread's own
-    /// stack and thread-local memory.
+    /// Returns whether several threads can reach the memory: everything except constants, the
+    /// thread's own stack and thread-local memory.
     fn is_shared(&self, pointer: Value) -> bool {
         let address = match pointer.term {
             None => pointer.bits,
@@ -149,7 +149,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether this is a thread-local variable of the thread, or the block that `%fs` points to.
+    /// Returns whether this is a thread-local variable of the thread, or the block that `%fs`
+    /// points to.
     fn is_own(&self, start: u64, size: u64) -> bool {
         self.thread.fs_base.wrapping_sub(start) < size
             || self.thread.locals.iter().any(|local| local.1 == start)
@@ -157,7 +158,7 @@ impl Vm<'_> {
 }
 
 impl Vm<'_> {
-    /// Remembers that the running instruction writes these bytes.
+    /// Logs that the running instruction writes these bytes.
     #[cold]
     pub(crate) fn log_write(&mut self, address: u64, len: u64) {
         let stack = self.stack();

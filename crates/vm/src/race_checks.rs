@@ -1,4 +1,5 @@
-//! Connects the vm to data race detection: which accesses are recorded, and how a race is reported.
+//! The connection between the vm and data race detection: which accesses are recorded, and how a
+//! race is reported.
 
 use triomphe::Arc;
 
@@ -9,18 +10,19 @@ use crate::races::{GRANULE, MAX_GRANULES, RecordedAccess};
 use crate::stacks::StackId;
 use crate::vm::{Interrupt, Vm};
 
-/// Numbers of kernel objects begin here, among those of granules: no address is so high.
+/// Granule numbers of kernel objects begin here; no address has such a high granule.
 const KERNEL_OBJECTS: u64 = 1 << 62;
-/// Stands for all kernel objects.
+/// The granule number that represents all kernel objects.
 const ALL_OBJECTS: u64 = KERNEL_OBJECTS - 1;
 
 impl Vm<'_> {
-    /// Whether race detection is on and the process has more than one thread.
+    /// Returns whether race detection is on and the process has more than one thread.
     pub fn checks_races(&self) -> bool {
         self.options.check_races && !self.alone
     }
 
-    /// Records that the running thread creates another: everything it did so far happens before.
+    /// Records that the running thread creates another one: everything that it has done so far
+    /// happens before the new thread.
     pub fn record_thread_start(&mut self, child: u32) {
         if self.options.check_races {
             let parent = self.thread.number;
@@ -28,8 +30,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Orders the running thread after all that used a kernel object before it, and before all
-    /// that use it later.
+    /// Orders the running thread after all earlier users of a kernel object, and before all later
+    /// ones.
     pub fn order_by_object(&mut self, object: u64) {
         if self.checks_races() {
             let thread = self.thread.number;
@@ -39,8 +41,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Orders the running thread after all that used any kernel object before it. `releases`
-    /// tells whether others that do the same later are ordered after it.
+    /// Orders the running thread after all earlier users of any kernel object. `releases` says
+    /// whether later calls of this function are ordered after the thread.
     pub fn order_by_all_objects(&mut self, releases: bool) {
         if self.checks_races() {
             let thread = self.thread.number;
@@ -59,7 +61,8 @@ impl Vm<'_> {
         let thread = self.thread.number;
         let end = address.saturating_add(access.len);
         let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
-        // The kernel accesses what the program gave to the library.
+        // A kernel access concerns memory that the program passed to the library, so it does not
+        // belong to the library.
         let is_library = !access.by_kernel && self.is_in_library();
         let is_constant = |object: &crate::memory::Object| object.kind == ObjectKind::Constant;
         if self.memory.near(address).is_none_or(is_constant) {
@@ -97,7 +100,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Whether the running instruction belongs to the C library.
+    /// Returns whether the running instruction belongs to the C library.
     fn is_in_library(&self) -> bool {
         let program = self.image.program();
         let file = self.thread.top().and_then(|frame| {

@@ -1,9 +1,9 @@
 //! Data race detection by happens-before, enabled on request.
 //!
 //! Each thread has a vector clock. Atomic accesses order threads, and are treated as sequentially
-//! consistent. Memory that was accessed atomically once orders threads from then on, by plain
-//! accesses too, because libraries read their lock words with plain loads. Two accesses to the same
-//! bytes race if neither happens before the other and one of them is a write.
+//! consistent. Once memory was accessed atomically, plain accesses to it also order threads,
+//! because libraries read their lock words with plain loads. Two accesses to the same bytes race if
+//! neither happens before the other and at least one of them is a write.
 
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use crate::stacks::StackId;
 
 /// Granularity of the access history in bytes.
 pub(crate) const GRANULE: u64 = 8;
-/// Number of accesses remembered per granule.
+/// Maximum number of accesses that are remembered per granule.
 const REMEMBERED: usize = 16;
-/// Number of granules that are checked per access.
+/// Maximum number of granules that are checked per access.
 pub(crate) const MAX_GRANULES: u64 = 4096;
 
 /// A vector clock: the time of each thread, by thread number.
@@ -43,7 +43,7 @@ impl Clock {
 pub(crate) struct RecordedAccess {
     pub(crate) thread: u32,
     pub(crate) time: u32,
-    /// The bytes of the granule that it covers.
+    /// The bytes of the granule that the access covers.
     pub(crate) mask: u8,
     pub(crate) write: bool,
     pub(crate) stack: Option<StackId>,
@@ -73,7 +73,7 @@ impl Races {
         self.clocks.entry(parent).or_default().advance(parent);
     }
 
-    /// Records that a thread goes on after the end of another.
+    /// Records that a thread continues after it has joined another one.
     pub fn join(&mut self, thread: u32, ended: u32) {
         if let Some(clock) = self.clocks.get(&ended).cloned() {
             self.clocks.entry(thread).or_default().join(&clock);
@@ -94,7 +94,7 @@ impl Races {
         }
     }
 
-    /// Records what orders later threads, but not this one.
+    /// Records an operation that orders later threads, but not this one.
     pub(crate) fn release(&mut self, thread: u32, granule: u64) {
         let clock = self.clocks.entry(thread).or_default();
         self.released.entry(granule).or_default().join(clock);
@@ -151,7 +151,7 @@ mod tests {
         let mut races = Races::default();
         assert!(!plain(&mut races, 0, true));
         races.fork(0, 1);
-        // What the parent did before happens before the child.
+        // Everything that the parent did before happens before the child.
         assert!(!plain(&mut races, 1, true));
         assert!(plain(&mut races, 0, false));
     }

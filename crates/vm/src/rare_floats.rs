@@ -6,12 +6,12 @@ use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single, X87DoubleExtended}
 use rustc_apfloat::{Float, FloatConvert};
 use std::cmp::Ordering;
 
-/// Whether this module computes the format.
+/// Returns whether this module implements the format.
 pub(crate) fn is_rare(kind: FloatKind) -> bool {
     matches!(kind, FloatKind::BFloat | FloatKind::Quad)
 }
 
-/// `a op b`, in a rare format.
+/// Computes `a op b` in a rare format.
 pub(crate) fn binary(op: FloatOp, kind: FloatKind, a: u128, b: u128) -> u128 {
     match kind {
         FloatKind::BFloat => compute::<BFloat>(op, a, b),

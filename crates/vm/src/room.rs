@@ -1,10 +1,11 @@
-//! Room for what instructions write: an instruction on a large range asks for memory before it
-//! takes any, and is suspended where there is none.
+//! The memory check before large writes: an instruction on a large range checks that there is
+//! memory for its result before it allocates any, and is suspended if there is none.
 
 use crate::memory::{MEMORY_OF_SYMBOLIC, Object, PAGE, made_bytes};
 use crate::vm::{Interrupt, Vm};
 
-/// About how many bytes of a range are symbolic: all of a page where one is.
+/// Returns an upper bound of the symbolic bytes in a range: all bytes of a page that has a symbolic
+/// one.
 fn symbolic_bytes(object: &Object, address: u64, len: u64) -> u64 {
     let mut symbolic = 0;
     object.for_each_piece(address - object.start, len, |piece, len| {
@@ -16,7 +17,8 @@ fn symbolic_bytes(object: &Object, address: u64, len: u64) -> u64 {
 }
 
 impl Vm<'_> {
-    /// Suspends an instruction that takes so many bytes of memory if there is no room for them.
+    /// Suspends an instruction that needs this many bytes of memory if the limit does not allow
+    /// them.
     pub fn need_room(&self, bytes: u64) -> Result<(), Interrupt> {
         match made_bytes().saturating_add(bytes) > self.options.most_made {
             true => Err(Interrupt::Suspend),
@@ -24,8 +26,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The same for an instruction that writes a range of memory: pages that
-    /// nobody shares are there already.
+    /// Checks the memory for an instruction that writes a range. Pages that no other state shares
+    /// already exist.
     pub(crate) fn need_room_to_write(&self, address: u64, len: u64) -> Result<(), Interrupt> {
         if len <= PAGE as u64 || self.need_room(len).is_ok() {
             return Ok(());
@@ -36,7 +38,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The same for one that fills a range with a symbolic byte.
+    /// Checks the memory for an instruction that fills a range with a symbolic byte.
     pub(crate) fn need_room_to_fill(&self, address: u64, len: u64) -> Result<(), Interrupt> {
         if len <= PAGE as u64
             || self
@@ -48,14 +50,14 @@ impl Vm<'_> {
         let Some(object) = self.memory.object_at(address, len) else {
             return Ok(());
         };
-        // What is symbolic already takes no more.
+        // Bytes that are already symbolic need no more memory.
         let concrete = len - symbolic_bytes(object, address, len);
         let more = concrete.saturating_mul(MEMORY_OF_SYMBOLIC);
         self.need_room(more.max(object.unowned(address - object.start, len)))
     }
 
-    /// The same for one that copies a range, symbolic bytes included. Pages that lie the
-    /// same way are shared, not copied.
+    /// Checks the memory for an instruction that copies a range, including symbolic bytes. Pages
+    /// with the same alignment are shared, not copied.
     pub(crate) fn need_room_to_copy(&self, to: u64, from: u64, len: u64) -> Result<(), Interrupt> {
         let (target, source) = (self.memory.near(to), self.memory.object_at(from, len));
         let (Some(target), Some(source)) = (target, source) else {

@@ -1,6 +1,6 @@
 //! Interned call stacks: each is a small number, so that every allocation can record its stack.
 //!
-//! The table belongs to a worker, like the term arena: states hold only the numbers.
+//! The table belongs to a worker, like the term arena; states contain only the numbers.
 
 use everett_ir::code::{FunctionId, Pc};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StackId(NonZeroU32);
 
-/// One frame of a stack: the instruction that is being executed, or the call.
+/// One frame of a call stack: the running instruction or the call in progress.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallSite {
     /// The program.
@@ -21,7 +21,7 @@ pub struct CallSite {
     pub pc: Pc,
 }
 
-/// The table of interned call stacks; each is a site and the stack below it.
+/// The table of interned call stacks; each entry is a site and the stack below it.
 #[derive(Default, Debug)]
 pub struct StackTable {
     entries: Vec<(Option<StackId>, CallSite)>,
@@ -37,7 +37,7 @@ impl StackTable {
         })
     }
 
-    /// The sites of a stack, innermost first.
+    /// Returns the sites of a stack, innermost first.
     pub fn sites(&self, stack: StackId) -> Vec<CallSite> {
         let mut sites = Vec::new();
         let mut next = Some(stack);

@@ -1,24 +1,24 @@
-//! Which offsets a term can have, at which distances: a field of an array of structs lies at
-//! `residue + step * index`.
+//! Strides: the offsets that a term can have, as an arithmetic progression. A field in an array of
+//! structs has the offsets `residue + step * index`.
 //!
-//! The step comes from the factors in the term where its sums cannot wrap around, or else from the
-//! low bits that are known.
+//! The step comes from the constant factors of the term if its sums cannot wrap around, and
+//! otherwise from its known low bits.
 
 use everett_expr::{Arena, BinaryOp, ExprId, Node};
 
-/// The most summands of a term that are looked at.
+/// Maximum number of summands of a term that are examined.
 const MAX_SUMMANDS: usize = 16;
-/// The greatest step by known bits: the size of a page.
+/// Maximum number of known low bits that determine a step: the size of a page.
 const MOST_LOW_BITS: u32 = 12;
 
 /// The offsets that a term in bounds of an object can have: `residue + step * i`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stride {
-    /// Less than the step.
+    /// The offset of the first element; less than the step.
     pub residue: u64,
-    /// The distance of two offsets.
+    /// The distance between two offsets.
     pub step: u64,
-    /// The term as a sum; `None` if the step is known by low bits.
+    /// The term as a sum; `None` if the step comes from known low bits.
     sum: Option<Sum>,
 }
 
@@ -29,19 +29,20 @@ struct Sum {
     constant: i64,
 }
 
-/// How an access lies to another one at symbolic offsets.
+/// The overlap of an access with another one, both at symbolic offsets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Overlap {
-    /// They have no byte in common.
+    /// The accesses have no byte in common.
     Never,
-    /// If they have any, all bytes of the first one, which lie so far behind the start of the other.
+    /// The accesses have either no byte in common, or all bytes of the first one, which then starts
+    /// this many bytes after the start of the other.
     Inside(u64),
-    /// They may have some bytes in common and others not.
+    /// The accesses may have some bytes in common and others not.
     Partly,
 }
 
 impl Stride {
-    /// The stride of an offset that is in bounds of an object.
+    /// Returns the stride of an offset that is in bounds of an object.
     pub fn of(arena: &Arena, offset: ExprId) -> Stride {
         let (zeros, ones) = arena.known_bits(offset);
         let low = (zeros | ones).trailing_ones();
@@ -61,7 +62,7 @@ impl Stride {
         }
     }
 
-    /// The first offset from `min` on.
+    /// Returns the first offset from `min` on.
     pub fn first_from(&self, min: u64) -> u64 {
         let behind = (min % self.step + self.step - self.residue) % self.step;
         match behind {
@@ -89,14 +90,16 @@ impl Stride {
         index
     }
 
-    /// How an access of `len` bytes at such an offset lies to one of `other_len` bytes at another.
+    /// Returns the overlap of an access of `len` bytes at such an offset with one of `other_len`
+    /// bytes at an offset of another stride.
     pub fn overlap(&self, len: u64, other: &Stride, other_len: u64) -> Overlap {
         let step = gcd(self.step, other.step);
         let behind = (self.residue % step + step - other.residue % step) % step;
         if behind >= other_len && step - behind >= len {
             Overlap::Never
         } else if behind + len <= other_len && step >= other_len {
-            // Behind the end of the other one comes its next place, not this one's.
+            // The step is at least as long as the other access, so this access cannot reach the
+            // other's next position.
             Overlap::Inside(behind)
         } else {
             Overlap::Partly
@@ -105,7 +108,7 @@ impl Stride {
 }
 
 impl Sum {
-    /// A term as a sum; `None` if it may wrap around, or has too many summands.
+    /// Returns a term as a sum; `None` if it may wrap around, or has too many summands.
     fn of(arena: &Arena, term: ExprId) -> Option<Sum> {
         let mut sum = Sum::default();
         let mut rest = vec![(term, 1u64)];
@@ -146,14 +149,14 @@ impl Sum {
         (largest <= most && u128::from(sum.constant.unsigned_abs()) <= most).then_some(sum)
     }
 
-    /// The greatest number that all factors are multiples of.
+    /// Returns the greatest number that all factors are multiples of.
     fn common_factor(&self) -> u64 {
         let factors = self.products.iter().map(|(_, factor)| *factor);
         factors.fold(0, gcd).max(1)
     }
 }
 
-/// The number that a multiplication or a shift by a constant multiplies with.
+/// Returns the factor of a multiplication or a shift by a constant.
 fn constant_factor(arena: &Arena, op: BinaryOp, operand: ExprId) -> Option<u64> {
     let bits = arena.as_const(operand)?;
     match op {

@@ -143,7 +143,7 @@ impl Harness {
         object.start
     }
 
-    /// Makes one byte symbolic; its value in the model stays.
+    /// Makes one byte symbolic; it keeps its value in the model.
     pub fn make_symbolic(&mut self, address: u64) {
         let value = self.byte(address);
         let ordinal = self.world.bytes.len() as u32;
@@ -282,7 +282,7 @@ impl Harness {
         self.outcome(done)
     }
 
-    /// The result in the model, or the kind of the finding.
+    /// Returns the result in the model, or the kind of the finding.
     pub fn outcome(&self, done: Result<Done, Interrupt>) -> Result<u64, BugKind> {
         match done {
             Ok(Done::Value(value)) => Ok(self.eval_value(value)),
@@ -301,7 +301,7 @@ fn registers(done: Done) -> Wide {
     }
 }
 
-/// An integer argument.
+/// Returns an integer argument.
 pub fn int(width: u16, bits: u128) -> Argument {
     let values = (0..u32::from(width).div_ceil(64))
         .map(|limb| Value::concrete((bits >> (64 * limb)) as u64))
@@ -309,18 +309,18 @@ pub fn int(width: u16, bits: u128) -> Argument {
     (ValueType::Int(width), values)
 }
 
-/// A pointer argument.
+/// Returns a pointer argument.
 pub fn pointer(address: u64) -> Argument {
     (ValueType::Pointer, vec![Value::concrete(address)])
 }
 
-/// The number in concrete registers.
+/// Returns the number in concrete registers.
 pub fn number(registers: &[u64]) -> u128 {
     let limbs = registers.iter().rev();
     limbs.fold(0, |bits, limb| bits << 64 | u128::from(*limb))
 }
 
-/// The concrete bits of registers.
+/// Returns the concrete bits of registers.
 pub fn bits(registers: &[Value]) -> Vec<u64> {
     registers
         .iter()

@@ -1,4 +1,4 @@
-//! A thread: its frames and registers. A thread is a value.
+//! A thread: its stack frames and registers. A thread is a value.
 
 use everett_expr::{FloatFormat, RoundingMode};
 use everett_ir::code::{FunctionId, GlobalId, Pc, ValueType};
@@ -7,12 +7,13 @@ use triomphe::Arc;
 use crate::stacks::StackId;
 use crate::value::Value;
 
-/// What happens when a frame returns.
+/// The continuation of a frame when it returns.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OnReturn {
     /// The result goes to the caller's call instruction.
     Caller,
-    /// [`crate::Vm::run`] returns: the thread ends, or whoever pushed the frame takes the result.
+    /// [`crate::Vm::run`] returns: the thread ends, or the code that pushed the frame takes the
+    /// result.
     Stop,
     /// The unwinder continues with the result.
     Unwinder,
@@ -21,11 +22,11 @@ pub enum OnReturn {
 /// A variadic argument (one beyond the named parameters).
 #[derive(Clone, Debug)]
 pub struct VariadicArgument {
-    /// Its type.
+    /// The type.
     pub ty: ValueType,
-    /// Its registers.
+    /// The registers.
     pub values: Vec<Value>,
-    /// Size and alignment, if it is passed by value in memory.
+    /// Size and alignment, if the argument is passed by value in memory.
     pub by_value: Option<(u64, u32)>,
 }
 
@@ -36,22 +37,22 @@ pub struct Variadic {
     pub arguments: Vec<VariadicArgument>,
 }
 
-/// An activation of a function.
+/// A stack frame: one activation of a function.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The function.
     pub function: FunctionId,
     /// The next instruction, or the call in progress.
     pub pc: Pc,
-    /// Index of its first register in [`Thread::registers`].
+    /// Index of the frame's first register in [`Thread::registers`].
     pub base: u32,
     /// Stack slots below this index belong to callers.
     pub first_slot: u32,
     /// Identifies this activation, for `longjmp`.
     pub serial: u64,
-    /// What happens when it returns.
+    /// The continuation when the frame returns.
     pub on_return: OnReturn,
-    /// The call stack below it, if it was requested before.
+    /// The interned call stack below the frame, if it was requested before.
     pub callers: Option<StackId>,
     /// The variadic arguments.
     pub variadic: Option<Arc<Variadic>>,
@@ -66,17 +67,17 @@ pub const DEFAULT_X87_CONTROL: u16 = 0x37f;
 pub const DEFAULT_MXCSR: u32 = 0x1f80;
 
 /// The floating-point environment of a thread: rounding modes and exception flags. Precision and
-/// masks always have their initial values. Flags are kept only where the program can ask for them
+/// masks always have their initial values. Flags are tracked only if the program can read them
 /// ([`crate::Image::tracks_floats`]).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FloatEnvironment {
-    /// Control and status of the SSE.
+    /// Control and status of SSE.
     pub mxcsr: u32,
     /// The x87 control word.
     pub x87_control: u16,
-    /// The x87 status word: the exception flags in it.
+    /// The exception flags in the x87 status word.
     pub x87_status: u16,
-    /// Flags may be missing: those of operations on terms are not known.
+    /// Whether flags may be missing, because those of operations on terms are unknown.
     pub unknown: bool,
 }
 
@@ -92,7 +93,7 @@ impl Default for FloatEnvironment {
 }
 
 impl FloatEnvironment {
-    /// The rounding mode of operations in a format.
+    /// Returns the rounding mode of operations in a format.
     pub fn rounding(&self, format: FloatFormat) -> RoundingMode {
         let field = match format {
             FloatFormat::X87 => self.x87_control >> 10,
@@ -106,7 +107,7 @@ impl FloatEnvironment {
         }
     }
 
-    /// Raises flags, where operations in a format do.
+    /// Raises flags in the unit that executes operations in a format.
     pub fn raise(&mut self, format: FloatFormat, flags: u16) {
         match format {
             FloatFormat::X87 => self.x87_status |= flags,
@@ -118,7 +119,7 @@ impl FloatEnvironment {
 /// A thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its number in the process. It selects the thread's stack.
+    /// The number in the process. It selects the thread's stack.
     pub number: u32,
     /// Registers of all frames, outermost first.
     pub registers: Vec<Value>,
@@ -136,28 +137,28 @@ pub struct Thread {
     pub locals: Vec<(GlobalId, u64)>,
     /// The serial of the next frame.
     pub next_serial: u64,
-    /// The exception whose handler is being searched.
+    /// The exception for which the unwinder searches a handler.
     pub unwinding: Option<Arc<Unwinding>>,
-    /// Other threads had the chance to run before the next instruction: it is not a preemption
-    /// point again.
+    /// Whether other threads had the chance to run before the next instruction, so that it is not a
+    /// preemption point again.
     pub passed_preemption_point: bool,
     /// The alternate stacks that the thread runs on, outermost first.
     pub alternate_stacks: Vec<AlternateStack>,
 }
 
-/// An alternate signal stack: extra room beyond the end of the thread's stack.
+/// An alternate signal stack: additional space beyond the end of the thread's stack.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AlternateStack {
     /// Number of frames when it was entered.
     pub depth: usize,
     /// Bytes in use when it was entered, in slots and frames.
     pub used: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Number of slots when it was entered; those above are on it.
+    /// Number of slots when it was entered; the slots above are on it.
     pub first_slot: usize,
-    /// Its lowest address, where the program's memory has it: slots are placed there, and are no
-    /// objects of their own. Otherwise they are placed as all others are.
+    /// The lowest address of the stack if it is in the program's memory: slots are then placed
+    /// there and are not objects themselves. `None` if slots are placed like all others.
     pub start: Option<u64>,
 }
 
@@ -180,8 +181,8 @@ impl Thread {
         }
     }
 
-    /// Where the slot with this index is, or will be, if it is placed on an alternate stack: the
-    /// lowest address of that stack, and the end of the room for the slot.
+    /// Returns the position of the slot with this index, existing or future, if it is on an
+    /// alternate stack: the lowest address of that stack, and the end of the space for the slot.
     pub fn place_of(&self, slot: usize) -> Option<(u64, u64)> {
         let mut stacks = self.alternate_stacks.iter().rev();
         let stack = stacks.find(|stack| stack.first_slot <= slot)?;
@@ -198,12 +199,12 @@ impl Thread {
         self.alternate_stacks.retain(|stack| stack.depth < depth);
     }
 
-    /// The top frame.
+    /// Returns the top frame.
     pub fn top(&self) -> Option<&Frame> {
         self.frames.last()
     }
 
-    /// Visits the terms in its registers, as roots for garbage collection.
+    /// Visits the terms in the registers, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn everett_expr::VisitTerms) {
         self.registers
             .iter()
@@ -228,17 +229,18 @@ impl Thread {
     }
 }
 
-/// An exception in flight: the position of the search, possibly waiting for `can_catch` to return.
+/// An exception in flight: the position of the search for its handler, which may wait for
+/// `can_catch` to return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unwinding {
-    /// Address of its `_Unwind_Exception`.
+    /// Address of the `_Unwind_Exception`.
     pub(crate) exception: u64,
     /// The frame being examined.
     pub(crate) frame: usize,
-    /// The clause of its landing pad.
+    /// The clause of the landing pad.
     pub(crate) clause: usize,
     /// The type in the filter clause.
     pub(crate) member: usize,
-    /// `resume` started the search, so it does not return on failure.
+    /// Whether `resume` started the search, so that it does not return on failure.
     pub(crate) resumed: bool,
 }

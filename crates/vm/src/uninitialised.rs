@@ -14,13 +14,13 @@ use crate::vm::{Interrupt, Vm, VmOptions};
 
 /// Ordinal of these inputs, distinct from the inputs of paths, which count from 0.
 const ORDINAL: u32 = u32::MAX;
-/// Ordinal of what memory may hold where that is not checked.
+/// Ordinal of the inputs that are the content of new memory when decisions on it are not checked.
 const ANY_ORDINAL: u32 = u32::MAX - 1;
 const NAME: &str = "uninitialised";
-/// Only this many bytes of a larger object are tracked.
+/// Maximum number of bytes of an object that are tracked.
 const MAX_TRACKED: u64 = 1 << 16;
-/// So many contents of memory at one address are told apart: a program that calls
-/// functions for ever needs no more.
+/// Maximum number of distinct contents of memory at one address. The limit keeps a program that
+/// calls functions forever from creating ever more arrays.
 const MAX_ARRAYS: u32 = 256;
 
 impl Vm<'_> {
@@ -37,7 +37,7 @@ impl Vm<'_> {
         let size = MAX_TRACKED as u32;
         let array = match is_checked {
             true => self.arena.array(ORDINAL, NAME, size),
-            // Blocks are independent of each other, and so is what lies at the same address later.
+            // Objects are independent of each other, also of later objects at the same address.
             false => {
                 let count = &mut self.memory.unwritten;
                 *count = (*count + 1) % MAX_ARRAYS;
@@ -62,7 +62,8 @@ impl Vm<'_> {
         }
     }
 
-    /// A value with zeros for uninitialised bytes, for a reader that may ignore or copy them.
+    /// Returns a value with zeros for uninitialised bytes, for a reader that may ignore or copy
+    /// them.
     pub fn zero_uninitialised(&mut self, value: Value) -> Value {
         match value.term {
             Some(term) if self.options.check_uninitialised => {
@@ -73,7 +74,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The lowest bits of a value: what is above them does not matter.
+    /// Returns the lowest bits of a value, for a reader that ignores the bits above.
     pub fn low_bits(&mut self, value: Value, bits: u32) -> Value {
         match value.term {
             Some(term) if self.arena.width(term) > bits => {
@@ -84,11 +85,12 @@ impl Vm<'_> {
         }
     }
 
-    /// A term that a decision may depend on: reports it if it depends on uninitialised
-    /// memory, and returns it without.
+    /// Reports a term that a decision depends on if it depends on uninitialised memory; returns the
+    /// term without uninitialised bytes.
     ///
-    /// Whether it does may itself be undetermined: `memset` of a symbolic length writes each byte
-    /// or does not. The path on which it does ends with the finding.
+    /// Whether the term depends on uninitialised memory may itself be symbolic: `memset` of a
+    /// symbolic length writes each byte or does not. The path on which it does ends with the
+    /// finding.
     pub(crate) fn initialised(&mut self, term: ExprId) -> Result<ExprId, Interrupt> {
         if !self.options.check_uninitialised {
             return Ok(term);
@@ -116,16 +118,16 @@ impl Vm<'_> {
     }
 }
 
-/// What is known of a term. Neither part refers to uninitialised memory.
+/// The shadow of a term. Neither part refers to uninitialised memory.
 #[derive(Copy, Clone)]
 struct Shadow {
     /// The term, with zeros for uninitialised bytes.
     value: ExprId,
-    /// The bits of it that depend on uninitialised bytes; of the same width.
+    /// The bits of the term that depend on uninitialised bytes; of the same width.
     unknown: ExprId,
 }
 
-/// Computes the shadow of a term, operands before their terms.
+/// Computes the shadow of a term, with operands before the terms that use them.
 fn shadow(arena: &mut Arena, root: ExprId) -> Shadow {
     let mut done: HashMap<ExprId, Shadow> = HashMap::new();
     let mut stack = vec![root];
@@ -212,7 +214,7 @@ fn shadow_of_node(
             a,
             b,
         } => arena.or(of(a).unknown, of(b).unknown),
-        // What is unknown moves along.
+        // Unknown bits move with the others.
         Node::Binary {
             op: op @ (BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr),
             a,
@@ -235,8 +237,8 @@ fn shadow_of_node(
     Shadow { value, unknown }
 }
 
-/// A bit of a conjunction is known if it is known in both, or known to be 0 in
-/// one; of a disjunction, to be 1.
+/// Returns the unknown bits of a conjunction or disjunction. A bit of a conjunction is known if it
+/// is known in both operands, or is known to be 0 in one; for a disjunction, to be 1.
 fn unknown_of_and(arena: &mut Arena, a: Shadow, b: Shadow, is_or: bool) -> ExprId {
     let mut unknown = arena.or(a.unknown, b.unknown);
     for side in [a, b] {
@@ -253,7 +255,8 @@ fn unknown_of_and(arena: &mut Arena, a: Shadow, b: Shadow, is_or: bool) -> ExprI
     unknown
 }
 
-/// Whether two terms are equal is known if a bit differs that is known in both.
+/// Returns whether the equality of two terms is unknown: it is known if a bit that is known in both
+/// differs.
 fn unknown_of_equal(arena: &mut Arena, a: Shadow, b: Shadow) -> ExprId {
     let unknown = arena.or(a.unknown, b.unknown);
     let known = arena.not(unknown);

@@ -13,7 +13,7 @@ use crate::thread::{OnReturn, Unwinding};
 use crate::value::Value;
 use crate::vm::{Done, Interrupt, Vm};
 
-/// What `_Unwind_RaiseException` returns if there is no handler (`_URC_END_OF_STACK`).
+/// The result of `_Unwind_RaiseException` if there is no handler (`_URC_END_OF_STACK`).
 const END_OF_STACK: u64 = 5;
 /// "CLNGC++", above the byte that distinguishes primary from dependent exceptions.
 const CXX_CLASS: u64 = 0x43_4c4e_4743_2b2b;
@@ -34,8 +34,8 @@ const UNWIND_HEADER: i64 = 32;
 /// two placeholder entries.
 const CAN_CATCH_ENTRY: u64 = 4;
 
-/// The selector of a type info, by which a landing pad distinguishes its clauses. Derived from its
-/// address.
+/// Returns the selector of a type info, by which a landing pad distinguishes its clauses. It is
+/// derived from the address.
 pub fn selector_for(type_info: u64) -> u64 {
     match Slot::of(type_info) {
         Some(slot) => u64::from((slot.class << 22 | (slot.index & 0x3f_ffff)) + 1),
@@ -43,13 +43,13 @@ pub fn selector_for(type_info: u64) -> u64 {
     }
 }
 
-/// The selector of a violated filter.
+/// Returns the selector of a violated filter.
 fn filter_selector(clause: usize) -> u64 {
     u64::from((-(clause as i32) - 1) as u32)
 }
 
 impl<'a> Vm<'a> {
-    /// `_Unwind_RaiseException`.
+    /// Executes `_Unwind_RaiseException`.
     pub(crate) fn raise(&mut self, exception: u64) -> Result<Done, Interrupt> {
         self.start_search(exception, self.thread.frames.len(), false)?;
         Ok(Done::Moved)
@@ -97,7 +97,7 @@ impl<'a> Vm<'a> {
                         return self.ask_can_catch(state, *type_info);
                     }
                     Clause::Catch(_) => {}
-                    // Filter types are C++ types; no foreign exception passes them.
+                    // Filter types are C++ types, so every foreign exception violates the filter.
                     Clause::Filter(types) => match types.get(state.member).filter(|_| native) {
                         Some(type_info) => return self.ask_can_catch(state, *type_info),
                         None => return self.take(&state, filter_selector(state.clause)),
@@ -114,7 +114,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The frame below, unless exceptions cannot propagate to it.
+    /// Returns the frame below, unless exceptions cannot propagate to it.
     fn next_frame(&self, index: usize) -> Option<usize> {
         let crosses = match self.thread.frames.get(index) {
             Some(frame) => frame.on_return == OnReturn::Caller,
@@ -135,7 +135,7 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// The landing pad of the call that a frame is executing.
+    /// Returns the landing pad of the call that a frame is executing.
     fn pad_of(&self, index: usize) -> Option<&'a LandingPad> {
         let frame = self.thread.frames.get(index)?;
         let code = self.image.code(frame.function)?;
@@ -151,12 +151,12 @@ impl<'a> Vm<'a> {
         class.map_or(0, |class| class.bits)
     }
 
-    /// Whether the exception is a C++ exception.
+    /// Returns whether the exception is a C++ exception.
     fn is_cxx(&mut self, exception: u64) -> bool {
         self.exception_class(exception) >> 8 == CXX_CLASS
     }
 
-    /// Address of the thrown object.
+    /// Returns the address of the thrown object.
     fn thrown_object(&mut self, exception: u64) -> Result<u64, Interrupt> {
         if self.exception_class(exception) & 0xff == DEPENDENT {
             return self.exception_field(exception, PRIMARY_EXCEPTION);
@@ -197,7 +197,7 @@ impl<'a> Vm<'a> {
             return Err(Bug::new(BugKind::Unsupported, "nobody was unwinding").into());
         };
         let mut state = (*state).clone();
-        // The frame of `can_catch` is popped, so the oracle cannot be asked any more.
+        // The frame of `can_catch` is popped, so the oracle can no longer be asked.
         let Some(answer) = results.first().and_then(|value| value.as_concrete()) else {
             let message = "a type info that is not sure which exceptions it takes";
             return Err(Bug::new(BugKind::Unsupported, message).into());

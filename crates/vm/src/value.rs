@@ -18,13 +18,13 @@ impl Value {
         term: None,
     };
 
-    /// A concrete value.
+    /// Creates a concrete value.
     #[inline(always)]
     pub const fn concrete(bits: u64) -> Value {
         Value { bits, term: None }
     }
 
-    /// The value of a term; concrete if the term is a constant.
+    /// Creates the value of a term; concrete if the term is a constant.
     pub fn of_term(arena: &Arena, term: ExprId) -> Value {
         match arena.as_const(term) {
             Some(bits) => Value::concrete(bits),
@@ -35,7 +35,7 @@ impl Value {
         }
     }
 
-    /// The bits, if concrete.
+    /// Returns the bits, if the value is concrete.
     #[inline(always)]
     pub fn as_concrete(self) -> Option<u64> {
         if self.term.is_none() {
@@ -65,13 +65,13 @@ pub fn resize(arena: &mut Arena, term: ExprId, width: u32) -> ExprId {
     }
 }
 
-/// A mask of the low `width` bits.
+/// Returns a mask of the low `width` bits.
 #[inline(always)]
 pub fn mask(width: u32) -> u64 {
     u64::MAX >> (64 - width)
 }
 
-/// The bits of a register as a signed integer of this width.
+/// Returns the bits of a register as a signed integer of this width.
 #[inline(always)]
 pub fn signed(bits: u64, width: u32) -> i64 {
     ((bits << (64 - width)) as i64) >> (64 - width)

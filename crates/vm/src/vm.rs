@@ -1,4 +1,5 @@
-//! The execution context of one thread: what instructions and operations may access.
+//! The execution context of one thread: everything that instructions and built-in operations may
+//! access.
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::code::{Call, Callee, FunctionId, GlobalId, Inst, Pc, ValueType};
@@ -14,46 +15,48 @@ use crate::stacks::{CallSite, ImageId, StackId, StackTable};
 use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
-/// The least that a call takes of a native stack: the return address and a saved register.
+/// Minimum size of a native stack frame: the return address and a saved register.
 const FRAME_BYTES: u64 = 16;
 
 /// Options of the vm.
 #[derive(Clone, Debug)]
 pub struct VmOptions {
-    /// Maximal call depth; beyond it is a stack overflow.
+    /// Maximum call depth; a deeper call is a stack overflow.
     pub max_frames: usize,
-    /// Maximal stack size in bytes, in slots and minimal frames; beyond it is a stack overflow.
+    /// Maximum stack size in bytes, counting slots and minimal frames; beyond it is a stack
+    /// overflow.
     pub max_stack_bytes: u64,
     /// Upper bound for allocations of symbolic size.
     pub max_symbolic_size: u64,
-    /// A single larger allocation is reported.
+    /// Maximum size of a single allocation; a larger one is reported.
     pub max_allocation: u64,
-    /// Maximal number of positions that a write through a symbolic pointer may cover in one
+    /// Maximum number of positions that a write through a symbolic pointer may cover in one
     /// expression.
     pub max_positions: u64,
-    /// The same for a read, which makes one term, where a write makes one for each position.
+    /// Maximum number of positions that a read may cover; larger, because a read creates one term,
+    /// and a write one per position.
     pub max_positions_read: u64,
     /// Report results that `nsw` and `nuw` exclude, in unoptimised code.
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
-    /// What [`made_bytes`](crate::made_bytes) may become: an instruction
-    /// that would exceed it is suspended.
+    /// Limit of [`made_bytes`](crate::made_bytes): an instruction that would exceed it is
+    /// suspended.
     pub most_made: u64,
-    /// New stack slots and heap blocks hold anything: their content is symbolic, and
-    /// decisions on it are not reported.
+    /// The content of new stack slots and heap blocks is symbolic, and decisions on it are not
+    /// reported.
     pub symbolic_memory: bool,
     /// Report decisions on uninitialised memory. Programs must be lowered without promotion of
     /// stack slots.
     pub check_uninitialised: bool,
     /// Report data races.
     pub check_races: bool,
-    /// Remember where memory was written last, for reports about one path.
+    /// Log the last write to each byte, for reports about one path.
     pub log_writes: bool,
     /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
     /// its own end.
     pub report_uncaught: bool,
-    /// Report panics that the program or its libraries catch, too.
+    /// Also report panics that the program or its libraries catch.
     pub report_caught_panics: bool,
 }
 
@@ -85,13 +88,13 @@ pub const HYPERCALL_BASE: u32 = 0x1_0000;
 /// A system call that the thread makes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SystemCall {
-    /// Its number.
+    /// The number.
     pub number: Value,
-    /// Its arguments.
+    /// The arguments.
     pub args: [Value; 6],
     /// Function and argument of a new thread.
     pub entry: Option<(Value, Value)>,
-    /// Where the thread continues afterwards, whatever the result.
+    /// The position at which the thread continues afterwards, whatever the result.
     pub jump: Option<JumpTarget>,
 }
 
@@ -120,18 +123,18 @@ pub struct JumpTarget {
     pub value: Value,
 }
 
-/// Something that the vm did not do although the machine would, while the program goes on.
+/// A request that the vm did not fulfil although a machine would, while the program continues.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Declined {
     /// The function that was called.
     pub call: &'static str,
-    /// What was asked for.
+    /// The request.
     pub what: &'static str,
-    /// Where, innermost first.
+    /// The call sites, innermost first.
     pub sites: Vec<CallSite>,
 }
 
-/// Why an instruction did not complete. It has changed nothing.
+/// The reason why an instruction did not complete. It has changed nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Interrupt {
     /// A question to the oracle has several answers.
@@ -159,7 +162,7 @@ impl From<Bug> for Interrupt {
     }
 }
 
-/// Why [`Vm::run`] returned.
+/// The reason why [`Vm::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Exit {
     /// The instruction budget is used up.
@@ -170,7 +173,7 @@ pub enum Exit {
     Interrupted(Interrupt),
 }
 
-/// How a built-in operation ended.
+/// The outcome of a built-in operation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Done {
     /// No result.
@@ -190,28 +193,28 @@ pub struct Arguments<'a> {
     pub values: SmallVec<[Value; 8]>,
     /// The call site: types, result, destination.
     pub call: &'a Call,
-    /// The name by which it was called.
+    /// The name that the call used.
     pub name: &'a str,
 }
 
 impl Arguments<'_> {
-    /// A register; zero if the caller passed fewer.
+    /// Returns a register; zero if the caller passed fewer.
     pub fn get(&self, index: usize) -> Value {
         self.values.get(index).copied().unwrap_or(Value::ZERO)
     }
 
-    /// Width in bits of an argument that takes one register.
+    /// Returns the width in bits of an argument that takes one register.
     pub fn width(&self, index: usize) -> u32 {
         width_of(self.call.arg_types.get(index).copied())
     }
 
-    /// Width in bits of the result.
+    /// Returns the width in bits of the result.
     pub fn result_width(&self) -> u32 {
         width_of(Some(self.call.result))
     }
 }
 
-/// The call that the top frame of a thread is executing.
+/// Returns the call that the top frame of a thread is executing.
 fn call_of<'i>(image: &'i Image, thread: &Thread) -> Option<&'i Call> {
     let frame = thread.top()?;
     let code = image.code(frame.function)?;
@@ -230,20 +233,20 @@ fn width_of(ty: Option<ValueType>) -> u32 {
     }
 }
 
-/// Coverage: the segments that were executed.
+/// Coverage: the segments and branch edges that were executed.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// One byte per segment, so that marking is a single store. Behind
-    /// them are the sides of branches.
+    /// One byte per segment, so that marking is a single store. The edges of branches follow the
+    /// segments.
     pub segments: Vec<u8>,
-    /// How many of them are segments.
+    /// Number of segments in `segments`.
     blocks: usize,
     /// Set when a segment is executed for the first time; the reader clears it.
     pub grew: bool,
 }
 
 impl Coverage {
-    /// Empty coverage for all segments of these programs.
+    /// Creates empty coverage for all segments of these programs.
     pub fn of(images: &[Image]) -> Coverage {
         let segments = images.iter().map(|image| image.program().segments.len());
         let branches = images.iter().map(|image| image.program().branches as usize);
@@ -253,7 +256,7 @@ impl Coverage {
         coverage
     }
 
-    /// Empty coverage for this many segments.
+    /// Creates empty coverage for this many segments.
     pub fn new(segments: usize) -> Coverage {
         Coverage {
             segments: vec![0; segments],
@@ -262,18 +265,18 @@ impl Coverage {
         }
     }
 
-    /// The marks of segments, without those of branches.
+    /// Returns the marks of segments, without those of branches.
     pub fn blocks(&self) -> &[u8] {
         &self.segments[..self.blocks]
     }
 
-    /// Marks a side of a conditional branch, which is no growth: its segments are.
+    /// Marks an edge of a conditional branch. This does not set `grew`; a new segment does.
     #[inline(always)]
     pub(crate) fn mark_edge(&mut self, edges: u32, holds: bool) {
         self.mark_side(edges + u32::from(!holds));
     }
 
-    /// Marks a side of a branch or switch by its place.
+    /// Marks an edge of a branch or switch by its index.
     #[inline(always)]
     pub(crate) fn mark_side(&mut self, side: u32) {
         if let Some(mark) = self.segments.get_mut(side as usize) {
@@ -295,7 +298,7 @@ impl Coverage {
 pub struct Vm<'a> {
     /// The program.
     pub image: &'a Image,
-    /// Index of its first segment among those of all programs.
+    /// Index of the program's first segment among those of all programs.
     pub(crate) first_segment: u32,
     /// The term arena.
     pub arena: &'a mut Arena,
@@ -313,29 +316,30 @@ pub struct Vm<'a> {
     pub thread: &'a mut Thread,
     /// Number of instructions executed so far.
     pub instructions: u64,
-    /// What the processor's time-stamp counter shows: the virtual clock, as it does natively.
+    /// The value of the processor's time-stamp counter: the virtual clock.
     pub clock_ns: u64,
     /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
-    /// They do so, too, when blocks and mappings take this much of the address space.
+    /// malloc and its family also return null when blocks and mappings take this much of the
+    /// address space.
     pub max_address_space: u64,
-    /// They have, or a mapping was refused for that.
+    /// Whether an allocation or a mapping has failed because of these limits.
     pub reached_max_heap: bool,
-    /// How many calls of malloc and its family may still be made to fail.
+    /// Number of calls of malloc and its family that fault injection may still fail.
     pub malloc_faults: u32,
-    /// The stacks of those that were.
+    /// The call stacks of the allocations that fault injection has failed.
     pub failed_allocations: Vec<Option<StackId>>,
-    /// What the vm did not do although the machine would, since this was taken last.
+    /// The requests that the vm did not fulfil although a machine would, since this was last taken.
     pub declined: Vec<Declined>,
     /// The preemption points.
     pub points: PreemptionPoints,
-    /// Whether it is the only thread of its process.
+    /// Whether the thread is the only one of its process.
     pub alone: bool,
-    /// Whether the instruction has asked the oracle something.
+    /// Whether the instruction has asked the oracle anything.
     pub(crate) asked: bool,
 }
 
-/// The execution context: everything a [`Vm`] needs except the state.
+/// The execution context: everything that a [`Vm`] needs except the state.
 pub struct ExecContext<'a> {
     /// The programs of the run.
     pub images: &'a [Image],
@@ -395,7 +399,7 @@ impl<'a> Vm<'a> {
     pub fn decide(&mut self, bit: Value) -> Result<bool, Interrupt> {
         match bit.term {
             None => Ok(bit.bits & 1 != 0),
-            // A register of merged paths may have a wider term.
+            // A register of a merged state may have a wider term.
             Some(_) => {
                 let term = bit.to_term(self.arena, 1);
                 self.decide_term(term)
@@ -416,7 +420,7 @@ impl<'a> Vm<'a> {
         Ok(self.oracle.branch(self.arena, condition)?)
     }
 
-    /// The oracle is about to be asked.
+    /// Notes that the vm is about to ask the oracle.
     pub(crate) fn asks(&mut self) {
         self.asked = true;
         if let Some(frame) = self.thread.frames.last() {
@@ -428,7 +432,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The innermost frames of the thread, as places.
+    /// Returns the call sites of the innermost frames of the thread.
     pub fn innermost_sites(&self) -> Vec<CallSite> {
         const MOST: usize = 16;
         let frames = self.thread.frames.iter().rev().take(MOST);
@@ -455,7 +459,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// A choice that is not data.
+    /// Makes a choice that does not depend on data.
     pub fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Interrupt> {
         self.asked = true;
         Ok(self.oracle.choose(site, alternatives)?)
@@ -483,7 +487,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The current call stack.
+    /// Returns the current call stack.
     pub fn stack(&mut self) -> Option<StackId> {
         let mut below = None;
         // Frames below the top do not change while they wait, so their interned stacks stay valid.
@@ -549,7 +553,7 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// Maximal call depth, and maximal stack size in slots and frames.
+    /// Returns the maximum call depth, and the maximum stack size in slots and frames.
     fn stack_limits(&self) -> (usize, u64) {
         match self.thread.alternate_stacks.last() {
             None => (self.options.max_frames, self.options.max_stack_bytes),
@@ -608,7 +612,7 @@ impl<'a> Vm<'a> {
         Ok(start)
     }
 
-    /// Allocates a stack slot on the alternate stack that the thread runs on, if it does.
+    /// Allocates a stack slot on the alternate stack, if the thread runs on one.
     fn place_slot(&mut self, size: u64, align: u64) -> Result<Option<u64>, Interrupt> {
         let Some((lowest, end)) = self.thread.place_of(self.thread.slots.len()) else {
             return Ok(None);
@@ -655,7 +659,7 @@ impl<'a> Vm<'a> {
         Ok(start)
     }
 
-    /// The call that the top frame is executing.
+    /// Returns the call that the top frame is executing.
     pub fn current_call(&self) -> Option<&'a Call> {
         call_of(self.image, self.thread)
     }
@@ -688,8 +692,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Collects the variadic arguments: those behind the registers of
-    /// the callee's named parameters.
+    /// Collects the variadic arguments: those after the registers of the callee's named parameters.
     pub(crate) fn gather_variadic(call: &Call, values: &[Value], named: usize) -> Variadic {
         let mut variadic = Variadic::default();
         let mut at = 0;
@@ -703,7 +706,7 @@ impl<'a> Vm<'a> {
             let first = at;
             at += registers;
             let values = values[first..at].to_vec();
-            // The caller may believe in another number of named parameters than the callee has.
+            // The caller may assume another number of named parameters than the callee has.
             if first >= named {
                 variadic.arguments.push(VariadicArgument {
                     ty: *ty,
@@ -715,7 +718,7 @@ impl<'a> Vm<'a> {
         variadic
     }
 
-    /// Address of a thread-local global; allocated at first use.
+    /// Returns the address of a thread-local global; allocates it at first use.
     pub(crate) fn thread_local(&mut self, global: GlobalId) -> Result<u64, Interrupt> {
         if let Some((_, address)) = self.thread.locals.iter().find(|local| local.0 == global) {
             return Ok(*address);
@@ -732,7 +735,7 @@ impl<'a> Vm<'a> {
         Ok(address)
     }
 
-    /// Name of a callee, for messages.
+    /// Returns the name of a callee, for messages.
     pub(crate) fn callee_name(&self, callee: Callee) -> &'a str {
         let program = self.image.program();
         match callee {
@@ -744,7 +747,7 @@ impl<'a> Vm<'a> {
     }
 }
 
-/// The instructions before which a thread yields.
+/// The kinds of instructions before which a thread yields.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum PreemptionPoints {
     /// No instructions.
@@ -756,6 +759,6 @@ pub enum PreemptionPoints {
     Memory,
 }
 
-/// Executes an operation: asks the oracle all its questions, then changes state, then returns the
-/// result.
+/// The function of a built-in operation: it asks the oracle all its questions, then changes the
+/// state, then returns the result.
 pub type Handler = for<'v, 'a, 'b> fn(&'v mut Vm<'a>, &'v Arguments<'b>) -> Result<Done, Interrupt>;

@@ -1,5 +1,5 @@
-//! The write log: the last write to each part of memory, kept on request. Reports use it
-//! to show which line set a value.
+//! The write log: the last write to each byte of memory, kept on request. Reports use it to show
+//! which line set a value.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,19 @@ use crate::stacks::StackId;
 
 /// Granularity of the log in bytes.
 const GRANULE: u64 = 8;
-/// Granules of one write that are remembered.
+/// Maximum number of granules of one write that are logged. The bytes of a larger write beyond it
+/// keep their earlier entries.
 const MAX_GRANULES: u64 = 4096;
-/// Granules that are remembered in all. What was forgotten is not said; nothing wrong is.
+/// Maximum number of granules in the log. A log that would exceed it is dropped, because it would
+/// miss later writes.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Where the memory of a process was written last, for each granule the stacks
-/// of the last writes to its bytes.
+/// The last writes to the memory of a process: for each granule the call stacks of the last writes
+/// to its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct WriteLog {
     last: BTreeMap<u64, [Option<StackId>; GRANULE as usize]>,
-    /// It is full: a later write would be missing, so nothing is said any more.
+    /// Whether the log exceeded its limit. Later writes would be missing, so the log stays empty.
     is_full: bool,
 }
 
@@ -37,7 +39,7 @@ impl WriteLog {
         }
     }
 
-    /// The stacks of the last writes to these bytes, each once, in the order of addresses.
+    /// Returns the stacks of the last writes to these bytes, each once, in the order of addresses.
     pub fn of(&self, address: u64, len: u64) -> Vec<StackId> {
         let end = address.saturating_add(len.min(MAX_GRANULES * GRANULE));
         let mut stacks = Vec::new();

@@ -15,7 +15,7 @@ const MALLOC_ALIGN: u64 = 16;
 /// Size of the user address space.
 const ADDRESSES: u64 = 1 << 47;
 
-/// How much larger the next bound of a symbolic size is.
+/// Factor between successive bounds that are tried for a symbolic size.
 const SIZE_STEP: u64 = 16;
 /// Offset of musl's `errno` in the block that `%fs` points to.
 const ERRNO_OFFSET: u64 = 52;
@@ -74,8 +74,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Allocates a heap block, or returns null if memory is exhausted. All questions are asked
-    /// before anything changes.
+    /// Allocates a heap block, or returns null if memory is exhausted. All queries to the oracle
+    /// come before the first change.
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
         let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
@@ -145,7 +145,7 @@ impl Vm<'_> {
         }
     }
 
-    /// `a * b` as a size, or `None` where it overflows.
+    /// Returns `a * b` as a size, or `None` if the product overflows.
     fn size_product(&mut self, a: Value, b: Value) -> Result<Option<Value>, Interrupt> {
         if let (Some(a), Some(b)) = (a.as_concrete(), b.as_concrete()) {
             return Ok(a.checked_mul(b).map(Value::concrete));
@@ -210,7 +210,7 @@ fn reallocate(vm: &mut Vm<'_>, old: u64, size: Value) -> Result<Value, Interrupt
         {
             object.size
         }
-        // The finding is that of `free`.
+        // The finding is the same as for `free`.
         _ => {
             vm.release(old)?;
             0

@@ -1,5 +1,5 @@
-//! The test API: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how assertions
-//! and aborts end a path.
+//! The test API: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and the way in which
+//! assertions and aborts end a path.
 
 use everett_expr::{ArrayId, ExprId};
 
@@ -8,7 +8,7 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, HYPERCALL_BASE, Interrupt, SystemCall, Vm};
 
-/// Maximal length of a name or message read from the program.
+/// Maximum length of a name or message read from the program.
 const MAX_TEXT: usize = 4096;
 
 /// The operations of this family.
@@ -66,7 +66,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_set_forking", klee_set_forking),
     replaced("klee_open_merge", klee_open_merge),
     replaced("klee_close_merge", klee_close_merge),
-    // Messages and hints: they do not influence the path.
+    // Messages and hints, which do not influence the path.
     replaced("klee_warning", nothing),
     replaced("klee_warning_once", nothing),
     replaced("klee_print_expr", nothing),
@@ -139,7 +139,7 @@ impl Vm<'_> {
         }
     }
 
-    /// An argument as a condition: whether it is nonzero.
+    /// Returns an argument as a condition: whether it is nonzero.
     fn condition(&mut self, args: &Arguments<'_>, index: usize) -> ExprId {
         let width = args.width(index);
         let term = args.get(index).to_term(self.arena, width);
@@ -193,7 +193,8 @@ fn everett_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     vm.assume(condition).map(|()| Done::Void)
 }
 
-/// KLEE reports an assumption that is false for all inputs as an error of the harness.
+/// Assumes a condition. As in KLEE, an assumption that is false for all inputs is an error of the
+/// harness.
 fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let condition = vm.condition(args, 0);
     if vm.arena.is_false(condition) {
@@ -241,8 +242,8 @@ fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result
     Ok(Value::of_term(vm.arena, number))
 }
 
-/// Makes a choice. It is an ordinary input, so that test files contain it in order, but each value
-/// becomes a path here.
+/// Makes a choice. The choice is an ordinary input, so that test files contain it in order, but the
+/// vm forks one path per value here.
 fn everett_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let name = vm.input_name(args.get(1))?;
     let number = number_below(vm, &name, 4, args.get(0))?;
@@ -346,7 +347,8 @@ fn klee_prefer(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     prefer(vm, args, 1)
 }
 
-/// KLEE continues with one of several values. Here each value is a path, so none is lost.
+/// Concretises a value. KLEE continues with one of several values; here each value is a path, so
+/// that no value is lost.
 fn one_value(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let value = vm.concretize(args.get(0))?;
     Ok(Done::Value(Value::concrete(value)))
@@ -375,14 +377,14 @@ fn klee_define_fixed_object(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Don
     Ok(Done::Void)
 }
 
-/// Switches forks on data off or on again for this path.
+/// Disables or re-enables forks on data for this path.
 fn klee_set_forking(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let on = vm.concretize(args.get(0))?;
     vm.oracle.set_forking(on != 0);
     Ok(Done::Void)
 }
 
-/// Paths that fork from here on are to be merged at [`klee_close_merge`].
+/// Opens a merge region: paths that fork from here on are merged at [`klee_close_merge`].
 fn klee_open_merge(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.asks();
     vm.oracle.open_merge()?;
@@ -476,7 +478,7 @@ mod tests {
             "everett_range",
             &[Value::concrete(1), Value::concrete(4), name],
         );
-        // The model says zero, which is out of range.
+        // The model gives zero, which is out of range.
         assert_eq!(done, Err(Interrupt::EndPath));
         let done = harness.call(
             "klee_range",

@@ -1,5 +1,5 @@
-//! Inline assembly. Frequent pieces of the libc are recognised by their text; all others are parsed
-//! and interpreted.
+//! Inline assembly. The vm recognises frequent pieces of the libc by their text; it parses and
+//! interprets all others.
 
 mod bits;
 mod execute;
@@ -107,20 +107,20 @@ fn first(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(done(args.operand(0)))
 }
 
-/// `syscall`: the number is the first operand, arguments follow in order.
+/// Executes `syscall`: the first operand is the number, and the arguments follow in order.
 fn system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let call = SystemCall::new(args.get(0), std::array::from_fn(|at| args.get(at + 1)));
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
-/// The thread pointer, stored at the base of `%fs`.
+/// Returns the thread pointer, which is stored at the base of `%fs`.
 fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     let base = vm.thread.fs_base;
     let value = vm.load(Value::concrete(base), 8)?;
     Ok(Done::Value(value))
 }
 
-/// Size of the register that is exchanged with memory.
+/// Returns the size of the register that is exchanged with memory.
 fn bytes(args: &Arguments<'_>) -> u8 {
     (args.width(1) / 8).clamp(1, 8) as u8
 }

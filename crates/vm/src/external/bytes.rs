@@ -1,4 +1,4 @@
-//! memcpy and its family: operations on byte ranges of given length.
+//! memcpy and its family: operations on byte ranges of a given length.
 
 use super::scan::ByteMatch;
 use super::{Operation, replaced, supplied};
@@ -29,8 +29,8 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("llvm.memmove", memmove),
     replaced("llvm.memset", memset),
     replaced("llvm.memset.inline", memset),
-    // Fortified variants from the headers of other C libraries. The destination size that they pass
-    // is not needed: every access is checked.
+    // Fortified variants from the headers of other C libraries. They need no check of the
+    // destination size that they pass, because the vm checks every access.
     supplied("__memcpy_chk", memcpy),
     supplied("__memmove_chk", memmove),
     supplied("__mempcpy_chk", mempcpy),
@@ -39,8 +39,8 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// Number of accessible bytes from an address to the end of its object; 0 if it is not
-    /// accessible.
+    /// Returns the number of accessible bytes from an address to the end of its object; 0 if it is
+    /// not accessible.
     pub(crate) fn room_at(&self, address: u64, write: bool) -> u64 {
         match self.memory.object_at(address, 0) {
             Some(object) if !(write && object.kind == ObjectKind::Constant) => {
@@ -97,8 +97,8 @@ impl Vm<'_> {
         Err(self.fault(bad, 1, write))
     }
 
-    /// Maximal number of bytes that a scan may visit from an address on. If the limit is symbolic,
-    /// all values that lead past the end of the object are one path.
+    /// Returns the maximum number of bytes that a scan may visit from an address on. If the limit
+    /// is symbolic, all values that lead past the end of the object are one path.
     pub(crate) fn walk_limit(&mut self, starts: &[u64], limit: Value) -> Result<u64, Interrupt> {
         if let Some(limit) = limit.as_concrete() {
             return Ok(limit);
@@ -125,7 +125,7 @@ pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<()
     }
 }
 
-/// The finding for a copy of `len` bytes whose ranges overlap.
+/// Returns the finding for a copy of `len` bytes whose ranges overlap.
 pub(super) fn overlapping_copy(name: &str, len: u64) -> Interrupt {
     let message = format!(
         "{name} of {} between ranges that overlap",
@@ -152,8 +152,8 @@ fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64
     Ok((to, from, len))
 }
 
-/// Fast path: copies a few concrete bytes between objects of known size. `None`, with nothing done,
-/// if that does not apply.
+/// Fast path: copies a few concrete bytes between objects of known size. Returns `None` without
+/// changes if that does not apply.
 fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
     let [to, from, len] = [args.get(0), args.get(1), args.get(2)];
     if to.term.is_some() || from.term.is_some() || len.term.is_some() || vm.records_accesses() {
@@ -180,7 +180,7 @@ fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
     Some(Value::concrete(to))
 }
 
-/// Copies through symbolic pointers; `None`, with nothing done, if they have to be concretised.
+/// Copies through symbolic pointers. Returns `None` without changes if they have to be concretised.
 fn copy_through(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -271,7 +271,8 @@ fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.compare_bytes(a, b, len, false).map(Done::Value)
 }
 
-/// C says that memchr stops at the byte it finds, so the range may be shorter than the length.
+/// Finds a byte in a range. C says that memchr stops at the byte that it finds, so the object may
+/// be shorter than the length.
 fn memchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
     let wanted = vm.byte_match(args.get(1));
@@ -301,7 +302,7 @@ fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     }))
 }
 
-/// Start and limit of a scan.
+/// Returns the start and limit of a scan.
 fn walk_operands(vm: &mut Vm<'_>, pointer: Value, limit: Value) -> Result<(u64, u64), Interrupt> {
     let start = match limit.as_concrete() {
         Some(limit) => vm.pointer(pointer, limit.min(1), false)?,
@@ -311,7 +312,7 @@ fn walk_operands(vm: &mut Vm<'_>, pointer: Value, limit: Value) -> Result<(u64, 
     Ok((start, limit))
 }
 
-/// The address of a match, or null.
+/// Returns the address of a match, or null.
 fn found_at(start: u64, found: Option<u64>) -> Value {
     found.map_or(Value::ZERO, |at| Value::concrete(start + at))
 }

@@ -1,5 +1,5 @@
-//! Byte and string operations against reference loops, on concrete and symbolic data, inside
-//! objects and at their bounds.
+//! Tests that compare byte and string operations with reference loops, on concrete and symbolic
+//! data, inside objects and at their bounds.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_ir::code::{Call, Callee, ExternalId, ValueType};
@@ -41,12 +41,13 @@ fn pair(a: &[u8], b: &[u8], blur: u64) -> Pair {
     }
 }
 
-/// Length of the string in a block; `None` if it is not terminated.
+/// Returns the length of the string in a block; `None` if it is not terminated.
 fn length(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == 0)
 }
 
-/// The content of a block, from few byte values, so that equal bytes and zeros are frequent.
+/// Generates the content of a block from few byte values, so that equal bytes and zeros are
+/// frequent.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(
         prop_oneof![6 => 0x61u8..0x64, 1 => Just(0), 1 => any::<u8>()],

@@ -30,9 +30,9 @@ fn set_thread_area(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
     Ok(Done::Value(Value::ZERO))
 }
 
-/// A system call that is a cancellation point. Its arguments are a pointer to the cancellation
-/// flag, the number, and the arguments. A request that arrives while it blocks is a signal, which
-/// the kernel model delivers.
+/// Executes a system call that is a cancellation point. Its arguments are a pointer to the
+/// cancellation flag, the number, and the arguments of the system call. A cancellation request that
+/// arrives while the call blocks is a signal, which the kernel model delivers.
 fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let request = vm.load(args.get(0), 4)?;
     if vm.concretize(request)? != 0 && vm.begin_cancellation()? {
@@ -44,7 +44,7 @@ fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done
 }
 
 impl Vm<'_> {
-    /// Whether the call in progress is [`CANCELLABLE`].
+    /// Returns whether the call in progress is [`CANCELLABLE`].
     pub fn at_cancellation_point(&self) -> bool {
         let call = self.current_call();
         call.is_some_and(|call| self.callee_name(call.callee) == CANCELLABLE)
@@ -81,8 +81,8 @@ fn vfork(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
-/// A thread unmaps its own stack and exits. Its frames are not in guest memory, so this is an
-/// ordinary unmap.
+/// Unmaps the stack of the running thread and ends the thread. Its frames are not in guest memory,
+/// so this is an ordinary unmap.
 fn unmap_self(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const EXIT: u64 = 60;
     let base = vm.concretize(args.get(0))?;

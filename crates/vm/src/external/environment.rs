@@ -1,6 +1,6 @@
-//! The floating-point environment: rounding modes and exception flags, of the SSE and of the x87,
-//! as the C library sets and reads them. A program that unmasks exceptions, flushes subnormals to
-//! zero or reduces the precision of the x87 is not supported.
+//! The floating-point environment: rounding modes and exception flags of SSE and of the x87, as the
+//! C library sets and reads them. A program that unmasks exceptions, flushes subnormals to zero or
+//! reduces the precision of the x87 is not supported.
 
 use everett_expr::environment::flag;
 use everett_expr::{FloatFormat, RoundingMode};
@@ -33,7 +33,7 @@ const INSTRUCTIONS: [&str; 5] = ["mxcsr", "fldcw", "stsw", "stenv", "fldenv"];
 
 /// Size of `fenv_t`: the `fnstenv` image, then `mxcsr`.
 const SIZE: u64 = 32;
-/// Where the x87 status word and `mxcsr` are in it.
+/// Offsets of the x87 status word and of `mxcsr` in `fenv_t`.
 const STATUS_AT: u64 = 4;
 const MXCSR_AT: u64 = 28;
 /// `FE_DFL_ENV`.
@@ -41,7 +41,7 @@ const DEFAULT_ENVIRONMENT: u64 = u64::MAX;
 /// The rounding modes in the x87 control word.
 const ROUNDING: u64 = 0xc00;
 
-/// Whether a program can set rounding modes or ask for exception flags.
+/// Returns whether a program can set rounding modes or read exception flags.
 pub fn is_used(program: &Program) -> bool {
     let is_listed = |name: &String| {
         let name = plain_name(name);
@@ -52,17 +52,18 @@ pub fn is_used(program: &Program) -> bool {
         || templates.any(|text| INSTRUCTIONS.iter().any(|name| text.contains(name)))
 }
 
-/// Whether arithmetic is supported under this `MXCSR`: any rounding mode and exception flags.
+/// Returns whether arithmetic is supported under this `MXCSR`: any rounding mode and exception
+/// flags.
 fn is_supported_mxcsr(word: u64) -> bool {
     word & !0x603f == u64::from(DEFAULT_MXCSR)
 }
 
-/// Whether an x87 control word masks all exceptions.
+/// Returns whether an x87 control word masks all exceptions.
 pub fn masks_exceptions(control: u16) -> bool {
     control & 0x3f == 0x3f
 }
 
-/// Whether an x87 control word has the initial precision and masks.
+/// Returns whether an x87 control word has the initial precision and masks.
 pub fn is_usual_control(control: u16) -> bool {
     (control ^ DEFAULT_X87_CONTROL) & 0x300 == 0 && masks_exceptions(control)
 }
@@ -86,7 +87,7 @@ pub fn known_flags(vm: &Vm<'_>, args: &Arguments<'_>) -> Result<(), Interrupt> {
     Ok(())
 }
 
-/// The flags in an argument.
+/// Returns the flags in an argument.
 fn flags_in(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<u16, Interrupt> {
     Ok(vm.concretize(args.get(0))? as u16 & flag::ALL)
 }
@@ -100,7 +101,7 @@ fn clear(floats: &mut FloatEnvironment, flags: u16) {
     if raised & flags != 0 {
         floats.x87_status = 0;
     }
-    // The x87 cannot clear single flags, so the others move.
+    // The x87 cannot clear single flags, so this moves the other flags to `mxcsr`.
     let all = floats.mxcsr | u32::from(raised);
     if all & u32::from(flags) != 0 {
         floats.mxcsr = all & !u32::from(flags);
@@ -129,7 +130,7 @@ fn raised(floats: &FloatEnvironment) -> u16 {
 fn test_exceptions(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let flags = flags_in(vm, args)?;
     let raised = raised(&vm.thread.floats) & flags;
-    // What is raised stays raised, whatever is not known.
+    // A flag that is raised stays raised, even if other flags are unknown.
     if raised != flags {
         known_flags(vm, args)?;
     }
@@ -141,7 +142,7 @@ fn get_rounding(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(mode)))
 }
 
-/// `FLT_ROUNDS`.
+/// Returns the value of `FLT_ROUNDS`.
 fn flt_rounds(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     let number = match vm.float_rounding(FloatFormat::Double) {
         RoundingMode::TowardZero => 0,
@@ -152,7 +153,7 @@ fn flt_rounds(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(number)))
 }
 
-/// Returns an error for an invalid mode.
+/// Sets the rounding mode; returns an error for an invalid one.
 fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const FAILED: u64 = 0xffff_ffff;
     let mode = vm.concretize(args.get(0))?;
@@ -165,7 +166,7 @@ fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     success()
 }
 
-/// Stores the environment; the addresses of the last x87 instruction in it are zero.
+/// Stores the environment. The address fields of the last x87 instruction are zero.
 fn get_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     known_flags(vm, args)?;
     let ([to], _) = vm.ranges([(args.get(0), true)], Value::concrete(SIZE))?;
@@ -220,7 +221,7 @@ fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
     success()
 }
 
-/// Restores an environment, and keeps the flags that are raised.
+/// Restores an environment and keeps the flags that are already raised.
 fn update_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     known_flags(vm, args)?;
     let raised = raised(&vm.thread.floats);

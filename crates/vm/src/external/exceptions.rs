@@ -1,5 +1,5 @@
-//! The unwinder's interface. A program's own unwinder reads tables that exist only in machine code;
-//! the vm handles exceptions from the clauses of landing pads instead.
+//! The interface of the unwinder. A program's own unwinder reads tables that exist only in machine
+//! code; the vm instead unwinds by the clauses of landing pads.
 
 use super::{Operation, replaced};
 use crate::thread::OnReturn;
@@ -69,7 +69,8 @@ fn delete_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     Ok(Done::Moved)
 }
 
-/// Reports an empty stack, and says so: there are no machine frames that a callback could inspect.
+/// Reports an empty stack and records this as [`Declined`]: there are no machine frames that a
+/// callback could inspect.
 fn backtrace(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     let sites = vm.innermost_sites();
     vm.declined.push(Declined {

@@ -34,7 +34,7 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Arguments<'_> {
-    /// The registers of an argument, by its index at the call site.
+    /// Returns the registers of an argument, by its index at the call site.
     pub(crate) fn operand(&self, index: usize) -> Wide {
         let Some(ty) = self.call.arg_types.get(index) else {
             return smallvec![Value::ZERO];
@@ -46,13 +46,13 @@ impl Arguments<'_> {
             .collect()
     }
 
-    /// The type of an argument.
+    /// Returns the type of an argument.
     pub(crate) fn type_of(&self, index: usize) -> ValueType {
         let types = &self.call.arg_types;
         types.get(index).copied().unwrap_or(ValueType::Void)
     }
 
-    /// The format of a floating-point argument.
+    /// Returns the format of a floating-point argument.
     pub(crate) fn float_kind(&self, index: usize) -> Result<FloatKind, Interrupt> {
         match self.type_of(index) {
             ValueType::Float(kind) => Ok(kind),
@@ -60,7 +60,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The lanes of a vector argument.
+    /// Returns the lanes of a vector argument.
     pub(crate) fn lanes(&self, index: usize) -> Result<(Lane, usize), Interrupt> {
         match self.type_of(index) {
             ValueType::Vector { lanes, lane } => Ok((lane, usize::from(lanes))),
@@ -68,7 +68,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The finding for a call that is not supported.
+    /// Returns the finding for a call that is not supported.
     pub(crate) fn unsupported(&self, why: &str) -> Interrupt {
         let message = format!("{} is not supported {why}", self.name);
         Bug::new(BugKind::Unsupported, message).into()
@@ -76,7 +76,7 @@ impl Arguments<'_> {
 }
 
 impl Vm<'_> {
-    /// An argument as one term.
+    /// Returns an argument as one term.
     pub(crate) fn operand_term(
         &mut self,
         args: &Arguments<'_>,
@@ -105,7 +105,8 @@ fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// Machine stack addresses do not exist here; programs must accept "unknown".
+/// Returns "unknown". Machine stack addresses do not exist in the vm, and programs must accept this
+/// answer.
 fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::ZERO))
 }
@@ -115,7 +116,7 @@ fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Err(Bug::new(BugKind::Trap, message).into())
 }
 
-/// Time is the instruction count, so that it is deterministic.
+/// Reads the cycle counter. Time is the instruction count, so that it is deterministic.
 fn cycle_counter(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.clock_ns)))
 }

@@ -147,7 +147,7 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrup
     Ok((buffer, target))
 }
 
-/// The value that setjmp returns for this argument of longjmp: never zero.
+/// Returns the value that setjmp returns for this argument of longjmp; it is never zero.
 fn result(vm: &mut Vm<'_>, value: Value) -> Value {
     let value = value.to_term(vm.arena, 32);
     let zero = vm.arena.zero(32);

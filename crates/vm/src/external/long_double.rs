@@ -40,7 +40,7 @@ const FORMAT: FloatFormat = FloatFormat::X87;
 const BYTES: usize = 10;
 const SIGN: u64 = 1 << 15;
 
-/// The registers of an argument.
+/// Returns the registers of an argument.
 fn argument(vm: &mut Vm<'_>, args: &Arguments<'_>, index: usize) -> Result<Wide, Interrupt> {
     let types = &args.call.arg_types;
     let before = types.iter().take(index);
@@ -96,7 +96,7 @@ fn rintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     round(vm, args, vm.float_rounding(FORMAT))
 }
 
-/// As [`rintl`], but nobody says that it is inexact.
+/// Rounds like [`rintl`], but does not raise the inexact flag.
 fn nearbyintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let before = vm.thread.floats;
     let done = rintl(vm, args)?;
@@ -104,7 +104,8 @@ fn nearbyintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     Ok(done)
 }
 
-/// Rounds to the nearest integer; the processor's "integer indefinite" if it is out of range.
+/// Rounds to the nearest integer; returns the processor's "integer indefinite" if the result is out
+/// of range.
 fn lrintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let mode = Some(vm.float_rounding(FORMAT));
     let x = argument(vm, args, 0)?;
@@ -117,7 +118,8 @@ fn lrintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
-/// The upper register (sign and exponent) as a 16-bit term, with the sign of `sign`, or cleared.
+/// Returns the upper register (sign and exponent) as a 16-bit term, with the sign of `sign`, or
+/// cleared.
 fn with_sign(vm: &mut Vm<'_>, x: Value, sign: Option<Value>) -> Value {
     let x = x.to_term(vm.arena, 16);
     let magnitude = vm.arena.constant(16, !SIGN);

@@ -1,5 +1,5 @@
-//! Floating-point intrinsics. Those with a processor instruction are computed here, on numbers and
-//! on terms. Those that compilers turn into libm calls are calls to the program's libm.
+//! Floating-point intrinsics. The vm computes those that have a processor instruction, on numbers
+//! and on terms. Those that compilers turn into libm calls become calls of the program's libm.
 
 use everett_expr::{
     Arena, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, environment,
@@ -92,7 +92,7 @@ fn compute<const N: usize>(
     Ok(vm.done(result))
 }
 
-/// Sets the sign bit separately, so that it works for formats without arithmetic, too.
+/// Sets the sign bit separately, so that this also works for formats without arithmetic.
 fn with_sign(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -174,7 +174,7 @@ fn trunc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     rounded(vm, args, RoundingMode::TowardZero)
 }
 
-/// The mode that the program has set for the format of the first argument.
+/// Returns the rounding mode that the program has set for the format of the first argument.
 fn mode(vm: &Vm<'_>, args: &Arguments<'_>) -> Result<RoundingMode, Interrupt> {
     Ok(vm.float_rounding(format(args.float_kind(0)?)?))
 }
@@ -187,7 +187,7 @@ fn roundeven(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     rounded(vm, args, RoundingMode::NearestEven)
 }
 
-/// As [`rint`], but nobody says that it is inexact.
+/// Rounds like [`rint`], but does not raise the inexact flag.
 fn nearbyint(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let before = vm.thread.floats;
     let done = rint(vm, args)?;
@@ -228,9 +228,9 @@ fn lround(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 #[derive(Copy, Clone)]
 struct Choice {
     greater: bool,
-    /// A NaN operand is the result; otherwise the other operand is.
+    /// Whether a NaN operand is the result; otherwise the other operand is.
     keeps_nan: bool,
-    /// -0 is less than +0.
+    /// Whether -0 is less than +0.
     orders_zeros: bool,
 }
 
@@ -287,12 +287,12 @@ fn choose_terms(
     }
 }
 
-/// `minnum` of two terms.
+/// Returns the `minnum` of two terms.
 pub fn lesser(arena: &mut Arena, format: FloatFormat, x: ExprId, y: ExprId) -> ExprId {
     choose_terms(arena, format, x, y, MINNUM)
 }
 
-/// `maxnum` of two terms.
+/// Returns the `maxnum` of two terms.
 pub fn greater(arena: &mut Arena, format: FloatFormat, x: ExprId, y: ExprId) -> ExprId {
     choose_terms(arena, format, x, y, MAXNUM)
 }
@@ -373,7 +373,8 @@ fn fmuladd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// Terms have no fused operation; the program's `fma` computes it on the bits.
+/// Computes a fused multiply-add. Terms have no fused operation, so the program's `fma` computes it
+/// on the bits.
 fn fma(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let numbers = [0, 1, 2].map(|index| bits128(&args.operand(index)));
@@ -389,7 +390,7 @@ fn fma(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     libm(vm, args)
 }
 
-/// The exponent field of a format: lowest bit and width.
+/// Returns the exponent field of a format: lowest bit and width.
 fn exponent_field(format: FloatFormat) -> (u32, u32) {
     match format {
         FloatFormat::Half => (10, 5),
@@ -399,7 +400,7 @@ fn exponent_field(format: FloatFormat) -> (u32, u32) {
     }
 }
 
-/// The ten classes of `llvm.is.fpclass`, lowest bit first.
+/// Returns the ten classes of `llvm.is.fpclass`, lowest bit first.
 fn classes(arena: &mut Arena, format: FloatFormat, x: ExprId) -> [ExprId; 10] {
     let (low, bits) = exponent_field(format);
     let width = format.width();
@@ -502,7 +503,7 @@ fn fptoui_sat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     to_int_saturating(vm, args, false)
 }
 
-/// Repeated squaring, with the same rounding as in compiler-rt.
+/// Computes an integer power by repeated squaring, with the same rounding as compiler-rt.
 fn powi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let format = format(kind)?;
@@ -568,7 +569,7 @@ fn frexp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Values(results))
 }
 
-/// The fractional and the integral part, both with the sign of the number.
+/// Splits a number into the fractional and the integral part, both with its sign.
 fn modf(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let format = format(kind)?;

@@ -39,7 +39,7 @@ use crate::vm::Handler;
 
 /// A row of a family's table.
 pub struct Operation {
-    /// The symbol; for LLVM intrinsics without type suffixes (`llvm.memcpy`).
+    /// The symbol; for an LLVM intrinsic, its name without type suffixes (`llvm.memcpy`).
     pub name: &'static str,
     /// The implementation.
     pub handler: Handler,
@@ -47,7 +47,7 @@ pub struct Operation {
     pub replaces: bool,
 }
 
-/// An operation that is used only if the program has no definition.
+/// Creates an operation that is used only if the program has no definition.
 const fn supplied(name: &'static str, handler: Handler) -> Operation {
     Operation {
         name,
@@ -56,7 +56,7 @@ const fn supplied(name: &'static str, handler: Handler) -> Operation {
     }
 }
 
-/// An operation that replaces the program's definition.
+/// Creates an operation that replaces the program's definition.
 const fn replaced(name: &'static str, handler: Handler) -> Operation {
     Operation {
         name,
@@ -94,8 +94,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Operation>> = LazyLock::
         .collect()
 });
 
-/// The symbol as listed in the tables: libc functions written in Zig have a namespace prefix
-/// (`c.string.strlen`).
+/// Returns the symbol as the tables list it: libc functions that are written in Zig have a
+/// namespace prefix (`c.string.strlen`).
 fn plain_name(name: &str) -> &str {
     match name.strip_prefix("c.") {
         Some(path) => path.rsplit('.').next().unwrap_or(path),
@@ -124,12 +124,12 @@ pub fn resolve(name: &str) -> Option<Handler> {
     find(name).map(|row| row.handler)
 }
 
-/// Whether calls of this function go to the vm even if the program defines it.
+/// Returns whether calls of this function go to the vm even if the program defines it.
 pub fn is_replaced(name: &str) -> bool {
     find(name).is_some_and(|row| row.replaces)
 }
 
-/// Whether a program can set rounding modes or ask for exception flags.
+/// Returns whether a program can set rounding modes or read exception flags.
 pub fn uses_float_environment(program: &Program) -> bool {
     environment::is_used(program)
 }

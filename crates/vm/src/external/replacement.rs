@@ -1,4 +1,5 @@
-//! Functions of a program that a run replaces: they return any number of a range.
+//! Replaced functions: a run can replace a function of the program by one that returns any number
+//! of a range.
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::code::ValueType;
@@ -7,7 +8,7 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// Takes the place of a function.
+/// Executes a call of a replaced function.
 pub(super) fn replacement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let Some(function) = vm.image.replaced(args.name) else {
         let message = format!("call of {}, which is not defined", args.name);
@@ -37,7 +38,8 @@ pub(super) fn replacement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done,
     Ok(Done::Value(Value::of_term(vm.arena, number)))
 }
 
-/// That a number is in a range. Numbers wrap, so this is right for signed and for unsigned ones.
+/// Returns the condition that a number is in a range. Numbers wrap, so this is correct for signed
+/// and for unsigned ones.
 pub fn is_within(arena: &mut Arena, number: ExprId, (low, high): (i64, i64)) -> ExprId {
     let width = arena.width(number);
     let (from, range) = (low as u64, high.wrapping_sub(low) as u64);

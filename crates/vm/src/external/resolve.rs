@@ -1,5 +1,5 @@
-//! Resolves built-in operations when a program is loaded: each call of an operation and each piece
-//! of inline assembly gets its handler once.
+//! Resolution of built-in operations when a program is loaded: each operation and each piece of
+//! inline assembly gets its handler once.
 
 use everett_ir::code::Program;
 use everett_ir::lower::verify;
@@ -25,7 +25,8 @@ impl Image {
         Ok(Image::resolved(program, externals, assembly, tracks_floats))
     }
 
-    /// The same program without these functions, which must have been lowered as operations.
+    /// Returns the same program with these functions replaced. They must have been lowered as
+    /// operations.
     pub fn replacing(self, replaced: &[Replaced]) -> Image {
         self.handling(replaced, replacement)
     }

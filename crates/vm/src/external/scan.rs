@@ -1,6 +1,6 @@
-//! Byte scans that several families share: finding a byte, comparing two ranges.
+//! Byte scans that several families share: finding a byte and comparing two ranges.
 //!
-//! Concrete runs are processed as slices. An out-of-bounds byte is a finding only if the scan can
+//! Concrete runs are processed as slices. An inaccessible byte is a finding only if the scan can
 //! reach it.
 
 use everett_expr::ExprId;
@@ -10,8 +10,8 @@ use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Maximal number of symbolic pairs in one comparison expression. Beyond it, the oracle is asked
-/// whether all are equal.
+/// Maximum number of symbolic pairs in one comparison expression. Beyond it, the vm asks the oracle
+/// whether all of them are equal.
 const MAX_PAIRS: usize = 4096;
 
 /// A byte that ends a scan.
@@ -25,7 +25,7 @@ pub enum ByteMatch {
 
 impl Vm<'_> {
     /// Concretises a pointer to `len` bytes (or to the end of an object if `len` is 0). For a
-    /// symbolic pointer, the bounds check is asked once, before its value.
+    /// symbolic pointer, the vm asks for the bounds check once, before it asks for the value.
     pub(crate) fn pointer(
         &mut self,
         pointer: Value,
@@ -44,7 +44,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The low byte of an argument, as the byte to search for.
+    /// Returns the low byte of an argument, as the byte to search for.
     pub(crate) fn byte_match(&mut self, value: Value) -> ByteMatch {
         let byte = self.truncate(value, 8);
         match byte.term {
@@ -53,8 +53,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The concrete bytes at an address, at most `limit`; empty if the first is symbolic. A finding
-    /// if the first byte is not accessible.
+    /// Returns the concrete bytes at an address, at most `limit`; empty if the first is symbolic.
+    /// An inaccessible first byte is a finding.
     fn run_at(&mut self, address: u64, limit: u64) -> Result<&[u8], Interrupt> {
         let limit = match self.memory.object_at(address, 1) {
             Some(object) if object.size_term.is_none() => limit,
@@ -68,8 +68,8 @@ impl Vm<'_> {
         }))
     }
 
-    /// The offset of the first matching byte among at most `limit` bytes from `start`. Asks about
-    /// each byte that may match.
+    /// Returns the offset of the first matching byte among at most `limit` bytes from `start`. Asks
+    /// the oracle about each byte that may match.
     pub(crate) fn find_byte(
         &mut self,
         start: u64,
@@ -106,7 +106,7 @@ impl Vm<'_> {
         Ok(None)
     }
 
-    /// The offset of the last matching byte in a checked range.
+    /// Returns the offset of the last matching byte in a checked range.
     pub(crate) fn find_last_byte(
         &mut self,
         start: u64,
@@ -128,7 +128,7 @@ impl Vm<'_> {
         Ok(None)
     }
 
-    /// Whether the byte at a checked address matches.
+    /// Returns whether the byte at a checked address matches.
     pub(crate) fn matches_byte(
         &mut self,
         address: u64,
@@ -147,19 +147,20 @@ impl Vm<'_> {
         self.decide_term(any)
     }
 
-    /// Length of the string at an address.
+    /// Returns the length of the string at an address.
     pub(crate) fn string_length(&mut self, start: u64) -> Result<u64, Interrupt> {
         self.bounded_length(start, u64::MAX)
     }
 
-    /// Length of the string at an address, at most `limit`.
+    /// Returns the length of the string at an address, at most `limit`.
     pub(crate) fn bounded_length(&mut self, start: u64, limit: u64) -> Result<u64, Interrupt> {
         let end = self.find_byte(start, limit, &[ByteMatch::Byte(0)])?;
         Ok(end.unwrap_or(limit))
     }
 
-    /// The difference (32 bits) of the first differing bytes among `limit`, or zero. With
-    /// `strings`, a NUL also ends the comparison. Asks nothing unless the scan can leave an object.
+    /// Returns the difference (32 bits) of the first differing bytes among `limit`, or zero. With
+    /// `strings`, a NUL also ends the comparison. Asks the oracle only if the scan can leave an
+    /// object.
     pub(crate) fn compare_bytes(
         &mut self,
         a: u64,
@@ -202,13 +203,13 @@ impl Vm<'_> {
         Ok(self.difference(walk))
     }
 
-    /// Whether the byte may be outside an object of known size.
+    /// Returns whether the byte may be outside an object of known size.
     pub(super) fn may_leave(&self, address: u64) -> bool {
         let object = self.memory.object_at(address, 1);
         object.is_none_or(|object| object.size_term.is_some())
     }
 
-    /// Asks whether all pairs so far are equal. If so, they are dropped.
+    /// Asks whether all pairs so far are equal. If so, drops them.
     pub(super) fn arrives(&mut self, walk: &mut Comparison) -> Result<bool, Interrupt> {
         let same: Vec<ExprId> = walk.pairs.iter().map(|pair| pair.0).collect();
         let all = self.arena.all(&same);
@@ -234,7 +235,7 @@ impl Vm<'_> {
         if y.is_empty() {
             return Step::Symbolic;
         }
-        // Equal runs are mostly equal as a whole.
+        // Equal runs are usually equal as a whole.
         let end = match memchr::memchr(0, y).filter(|_| strings) {
             Some(zero) => zero + 1,
             None => y.len(),
@@ -284,11 +285,11 @@ impl Vm<'_> {
         }
     }
 
-    /// The result: that of the first pair that ends the comparison.
+    /// Builds the result of the comparison: the difference of the first pair that ends it.
     pub(super) fn difference(&mut self, walk: Comparison) -> Value {
         let mut pairs = walk.pairs.into_iter().rev();
         // If the comparison cannot reach its end, one of the pairs ends it, at the latest the last
-        // one.
+        // pair.
         let end = walk
             .end
             .or_else(|| pairs.next().map(|pair| pair.1))
@@ -299,7 +300,7 @@ impl Vm<'_> {
         Value::of_term(self.arena, result)
     }
 
-    /// The finding for a scan of concrete bytes that reaches this address.
+    /// Returns the finding for a scan of concrete bytes that reaches this address.
     pub(crate) fn fault(&self, address: u64, len: u64, write: bool) -> Interrupt {
         let fault = AccessFault {
             address,
@@ -320,7 +321,7 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Whether it has as many pairs as one expression may have.
+    /// Returns whether the comparison has the maximum number of pairs for one expression.
     pub(super) fn is_long(&self) -> bool {
         self.pairs.len() >= MAX_PAIRS
     }

@@ -1,7 +1,7 @@
 //! strlen and its family: operations on NUL-terminated strings.
 //!
-//! The libc reads whole words past the end of objects; these operations read exactly as far as C
-//! allows.
+//! The libc's versions read whole words past the end of objects; these operations read exactly as
+//! far as C allows.
 
 use super::bytes::forbid_overlap;
 use super::scan::ByteMatch;
@@ -9,8 +9,8 @@ use super::{Operation, replaced, supplied};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The operations of this family. `index`, `rindex`, `strdup`, `strstr` and similar are the
-/// program's own: they call these, or read byte by byte.
+/// The operations of this family. `index`, `rindex`, `strdup`, `strstr` and similar functions are
+/// the program's own: they call these operations, or read byte by byte.
 pub const OPERATIONS: &[Operation] = &[
     replaced("strlen", strlen),
     replaced("strnlen", strnlen),
@@ -38,7 +38,7 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("__strncat_chk", strncat),
 ];
 
-/// A string argument.
+/// Concretises a string argument.
 fn string(vm: &mut Vm<'_>, pointer: Value) -> Result<u64, Interrupt> {
     vm.pointer(pointer, 1, false)
 }
@@ -72,8 +72,8 @@ fn copy_string(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Inte
     Ok((to, len))
 }
 
-/// Copies a string through symbolic pointers; returns its length, or `None`, with nothing done, if
-/// they have to be concretised.
+/// Copies a string through symbolic pointers and returns its length. Returns `None` without changes
+/// if the pointers have to be concretised.
 fn copy_string_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<u64>, Interrupt> {
     let (to, from) = (args.get(0), args.get(1));
     if !vm.stays_symbolic(&[to, from]) {
@@ -223,7 +223,7 @@ fn strncmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.compare_bytes(a, b, limit, true).map(Done::Value)
 }
 
-/// Address of the first byte that matches or terminates the string.
+/// Returns the address of the first byte that matches or terminates the string.
 fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, ByteMatch), Interrupt> {
     let start = string(vm, args.get(0))?;
     let wanted = vm.byte_match(args.get(1));

@@ -1,5 +1,5 @@
-//! Copies and scans through symbolic pointers that stay symbolic, as the loops of a libc would
-//! make them: `table[hash(key)] = entry` is one path, not one for each place.
+//! Copies and scans through symbolic pointers that stay symbolic, with the same effect as the loops
+//! of a libc: `table[hash(key)] = entry` is one path, not one path per position.
 
 use everett_expr::ExprId;
 
@@ -9,12 +9,12 @@ use crate::access::AccessTarget;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// The most bytes of a copy, times the places that they can be at. Beyond it, the pointer is
-/// concretised.
+/// Maximum number of bytes of a copy times the positions that they can have. Beyond it, the pointer
+/// is concretised.
 const MAX_CELLS: u64 = 1 << 17;
-/// The most places of a byte that a scan reads.
+/// Maximum number of positions of a byte that a scan reads.
 const MAX_PLACES: u64 = 1 << 12;
-/// The most bytes that are accessed at once.
+/// Maximum number of bytes that are accessed at once.
 const PIECE: u64 = 8;
 
 /// A range of bytes that a copy reads or writes.
@@ -34,8 +34,8 @@ impl Operand {
 }
 
 impl Vm<'_> {
-    /// Whether an operation with these pointers can leave them symbolic. With checks for data
-    /// races, each access has one address.
+    /// Returns whether an operation can keep these pointers symbolic. The detection of data races
+    /// needs one address per access.
     pub(crate) fn stays_symbolic(&self, pointers: &[Value]) -> bool {
         let mut pointers = pointers.iter();
         pointers.any(|pointer| pointer.term.is_some()) && !self.checks_races()
@@ -46,8 +46,8 @@ impl Vm<'_> {
         Ok(Operand { pointer, target })
     }
 
-    /// Copies `len` bytes. Returns `false`, with nothing copied, if the pointers have to be
-    /// concretised. `name` is that of an operation whose ranges must not overlap.
+    /// Copies `len` bytes. Returns `false` without changes if the pointers have to be concretised.
+    /// `name` is the name of an operation whose ranges must not overlap.
     pub(crate) fn copy_through(
         &mut self,
         to: Value,
@@ -58,7 +58,7 @@ impl Vm<'_> {
         if len == 0 || !self.stays_symbolic(&[to, from]) {
             return Ok(false);
         }
-        // The destination first: an out-of-bounds write is worse than an out-of-bounds read.
+        // Check the destination first: an out-of-bounds write is worse than an out-of-bounds read.
         let to = self.operand(to, len, true)?;
         let from = self.operand(from, len, false)?;
         let places = to.places().max(from.places());
@@ -103,7 +103,7 @@ impl Vm<'_> {
     }
 
     fn load_piece(&mut self, from: Operand, at: u64, size: u64) -> Result<Value, Interrupt> {
-        // In bounds as a whole, so a piece asks nothing.
+        // The whole range is in bounds, so an access to a piece asks nothing.
         let pointer = match from.target {
             AccessTarget::At(address) => Value::concrete(address + at),
             AccessTarget::Within { .. } => self.offset_pointer(from.pointer, at),
@@ -146,13 +146,14 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether scans through a pointer read few places at a time; asks whether its first `len`
-    /// bytes are in bounds.
+    /// Returns whether scans through a pointer read few positions at a time. Asks the oracle
+    /// whether the first `len` bytes are in bounds.
     fn is_scannable(&mut self, pointer: Value, len: u64) -> Result<bool, Interrupt> {
         Ok(self.operand(pointer, len, false)?.places() <= MAX_PLACES)
     }
 
-    /// Length of a string, at most `limit`; `None` if the pointer has to be concretised.
+    /// Returns the length of a string, at most `limit`; `None` if the pointer has to be
+    /// concretised.
     pub(crate) fn length_through(
         &mut self,
         pointer: Value,
@@ -172,7 +173,7 @@ impl Vm<'_> {
         Ok(Some(limit))
     }
 
-    /// The same as [`Vm::compare_bytes`]; `None` if the pointers have to be concretised.
+    /// Compares as [`Vm::compare_bytes`] does; `None` if the pointers have to be concretised.
     pub(crate) fn compare_through(
         &mut self,
         a: Value,
@@ -180,7 +181,7 @@ impl Vm<'_> {
         limit: u64,
         strings: bool,
     ) -> Result<Option<Value>, Interrupt> {
-        // Strings may end before the limit; other ranges must be there as a whole.
+        // Strings may end before the limit; other ranges must be accessible as a whole.
         let least = if strings { 1 } else { limit };
         if limit == 0
             || !self.stays_symbolic(&[a, b])
@@ -192,7 +193,7 @@ impl Vm<'_> {
         let mut walk = Comparison::default();
         for at in 0..limit {
             let (x, y) = (self.offset_pointer(a, at), self.offset_pointer(b, at));
-            // A byte outside of an object is a finding only if the comparison gets there.
+            // An inaccessible byte is a finding only if the comparison reaches it.
             let is_inside = self.is_surely_inside(x) && self.is_surely_inside(y);
             if (walk.is_long() || !is_inside) && !self.arrives(&mut walk)? {
                 return Ok(Some(self.difference(walk)));

@@ -1,4 +1,5 @@
-//! Accesses and operations through symbolic pointers, against the same on an array of bytes.
+//! Tests that compare accesses and operations through symbolic pointers with the same operations on
+//! an array of bytes.
 
 use proptest::prelude::*;
 
@@ -8,7 +9,8 @@ use crate::value::Value;
 
 const SIZE: usize = 240;
 
-/// A place in the block: an index, the distance of two elements, and an offset in them.
+/// A position in the block: an index, the distance between two elements, and an offset in the
+/// element.
 #[derive(Copy, Clone, Debug)]
 struct Place {
     index: u8,
@@ -75,7 +77,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The memory of the reference.
+/// The memory of the reference model.
 struct Bytes(Vec<u8>);
 
 impl Bytes {

@@ -1,9 +1,9 @@
 //! `va_list` of the System V ABI for x86-64: `{ gp_offset, fp_offset, overflow_arg_area,
 //! reg_save_area }`. Compilers expand `va_arg` to accesses of these fields.
 //!
-//! The offsets say that all registers are used up, so that every argument is in the overflow area,
-//! one behind the other. The area is an object of exactly their size: `va_arg` behind the last
-//! argument leaves it, which is a finding. A native program would read a register that nobody set.
+//! The offsets say that all registers are used up, so that all arguments are consecutive in the
+//! overflow area. The area is an object of exactly their size: `va_arg` past the last argument
+//! leaves it, which is a finding. A native program would read an uninitialised register.
 
 use everett_ir::code::{FloatKind, ValueType};
 use triomphe::Arc;
@@ -26,9 +26,10 @@ const GENERAL_END: u64 = 48;
 const VECTOR_END: u64 = 176;
 /// Size of a `va_list`.
 const LIST_BYTES: u64 = 24;
-/// Functions of libc that pass on as many arguments as a system call may have, given or not.
+/// libc functions that always read as many variadic arguments as a system call can have, even if
+/// the caller passed fewer.
 const PASS_ALL_ON: &[&str] = &["syscall", "fcntl", "ioctl", "prctl", "ptrace", "clone"];
-/// How much they read past the arguments.
+/// Number of bytes that these functions read past their arguments.
 const PASSED_ON_BYTES: u64 = 6 * 8;
 
 /// A piece to be written to the area.
@@ -38,7 +39,7 @@ enum Piece {
     Copy { offset: u64, from: u64, len: u64 },
 }
 
-/// Where arguments are stored.
+/// The layout of the arguments in the area.
 #[derive(Debug, Default)]
 struct Layout {
     pieces: Vec<Piece>,
@@ -94,7 +95,7 @@ fn placed(pieces: &[(u64, u64, Value)], at: u64) -> impl Iterator<Item = Piece> 
         })
 }
 
-/// The registers of an argument with their offsets and sizes in memory.
+/// Returns the registers of an argument with their offsets and sizes in memory.
 fn pieces(argument: &VariadicArgument) -> Vec<(u64, u64, Value)> {
     let lane = match argument.ty {
         ValueType::Vector { lane, .. } if lane.registers() == 1 => {
@@ -109,7 +110,7 @@ fn pieces(argument: &VariadicArgument) -> Vec<(u64, u64, Value)> {
 }
 
 impl Vm<'_> {
-    /// The variadic arguments of the running function.
+    /// Returns the variadic arguments of the running function.
     fn variadic_arguments(&self) -> Arc<Variadic> {
         let frame = self.thread.top();
         frame
@@ -117,7 +118,7 @@ impl Vm<'_> {
             .unwrap_or_default()
     }
 
-    /// How much the running function may read past its arguments.
+    /// Returns how many bytes the running function may read past its arguments.
     fn read_past_arguments(&self) -> u64 {
         let program = self.image.program();
         let function = self.thread.top().and_then(|frame| {
@@ -177,7 +178,7 @@ fn va_copy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// The areas are stack slots of the frame and die with it.
+/// Ends a list. The areas are stack slots of the frame and end with it.
 fn va_end(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Starts a list in a frame with these arguments; returns the words of the area.
+    /// Starts a list in a frame with these arguments and returns the words of the area.
     fn start(arguments: Vec<VariadicArgument>) -> Vec<u64> {
         let mut harness = Harness::new();
         let block = harness.memory.allocate(24, 8, ObjectKind::Heap);

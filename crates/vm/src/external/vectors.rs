@@ -35,7 +35,7 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// The lanes of an argument as terms.
+    /// Returns the lanes of an argument as terms.
     pub(crate) fn lane_terms(
         &mut self,
         args: &Arguments<'_>,
@@ -125,7 +125,7 @@ fn reduce_umin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     reduce_choice(vm, args, IntPredicate::Ult)
 }
 
-/// The lane format of a float vector.
+/// Returns the lane format of a float vector.
 fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interrupt> {
     match args.lanes(index)?.0 {
         Lane::Float(kind) => format(kind),
@@ -133,7 +133,7 @@ fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interr
     }
 }
 
-/// `start op lane op lane ...`, in order.
+/// Computes `start op lane op lane ...` in order.
 fn reduce_ordered(vm: &mut Vm<'_>, args: &Arguments<'_>, op: FloatOp) -> Result<Done, Interrupt> {
     let format = lane_format(args, 1)?;
     let start = vm.operand_term(args, 0, format.width());
@@ -169,7 +169,7 @@ fn reduce_fmin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     reduce_floats(vm, args, math::lesser)
 }
 
-/// Number of registers of a lane of the result.
+/// Returns the number of registers of a lane of the result.
 fn limbs(args: &Arguments<'_>, index: usize) -> Result<usize, Interrupt> {
     Ok(args.lanes(index)?.0.registers() as usize)
 }
@@ -199,8 +199,8 @@ fn extract(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(done(result))
 }
 
-/// Lanes of the concatenation of two vectors from a position on; a negative position counts from
-/// the end of the first.
+/// Returns lanes of the concatenation of two vectors from a position on; a negative position counts
+/// from the end of the first.
 fn splice(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let limbs = limbs(args, 0)?;
     let first = args.operand(0);

@@ -24,13 +24,13 @@ struct SymbolicByte {
 type Line = [SymbolicByte; LINE];
 
 thread_local! {
-    /// Bytes of all buffers that the thread has made.
+    /// Total size of all buffers that the thread has created.
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes of all buffers that this thread has made so far, also of those that are gone. To ask
-/// how much memory a process has takes longer than most instructions; what this grows by
-/// bounds how much there can be more.
+/// Returns the total size of all buffers that this thread has created so far, including dropped
+/// ones. To measure the memory of a process takes longer than most instructions; the growth of this
+/// number bounds the growth of the memory.
 pub fn made_bytes() -> u64 {
     MADE.get()
 }
@@ -44,8 +44,8 @@ fn new_line() -> Box<Line> {
     Box::default()
 }
 
-/// How many bytes of memory a symbolic byte takes at the most: itself, its place in a line, and
-/// its part of the table of lines.
+/// Maximum number of bytes of memory that a symbolic byte takes: the byte itself, its entry in a
+/// line, and its share of the table of lines.
 pub const MEMORY_OF_SYMBOLIC: u64 = 1 + size_of::<SymbolicByte>() as u64 + 1;
 
 /// The bytes of an object, or of one page of it.
@@ -89,23 +89,23 @@ impl Buffer {
         }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether the size is zero.
+    /// Returns whether the size is zero.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Whether no byte is symbolic.
+    /// Returns whether no byte is symbolic.
     #[inline(always)]
     pub fn is_concrete(&self) -> bool {
         self.overlay.is_empty()
     }
 
-    /// The concrete bytes. Those under symbolic bytes are meaningless.
+    /// Returns the concrete bytes. Those under symbolic bytes are meaningless.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -117,8 +117,8 @@ impl Buffer {
         byte.term.is_some().then_some(byte)
     }
 
-    /// The number of bytes that the value at a position was written with, if a
-    /// term begins there, and otherwise 1.
+    /// Returns the number of bytes that were stored together with the value at a position if a term
+    /// begins there, and otherwise 1.
     pub(super) fn width_at(&self, at: usize) -> usize {
         match self.symbolic(at) {
             Some(byte) if byte.index == 0 => usize::from(byte.of).max(1),
@@ -126,14 +126,14 @@ impl Buffer {
         }
     }
 
-    /// Positions of bytes that differ from those of another buffer.
+    /// Returns the positions of bytes that differ from those of another buffer.
     pub(super) fn differences<'b>(&'b self, other: &'b Buffer) -> impl Iterator<Item = usize> + 'b {
         let pairs = self.parts().zip(other.parts()).enumerate();
         let others = pairs.filter(|(_, (one, other))| one != other);
         others.map(|(at, _)| at)
     }
 
-    /// Each byte in canonical form: its value, or its term and the byte index in it.
+    /// Returns each byte in canonical form: its value, or its term and the byte index in it.
     fn parts(&self) -> impl Iterator<Item = (u8, Option<(ExprId, u8)>)> + '_ {
         (0..self.len()).map(|at| match self.symbolic(at) {
             Some(SymbolicByte {
@@ -145,12 +145,12 @@ impl Buffer {
         })
     }
 
-    /// Whether a range contains a symbolic byte.
+    /// Returns whether a range contains a symbolic byte.
     pub fn has_symbolic(&self, at: usize, len: usize) -> bool {
         !self.overlay.is_empty() && self.concrete_run(at, len).len() < len
     }
 
-    /// The concrete bytes from a position up to the first symbolic one, at most `limit`.
+    /// Returns the concrete bytes from a position up to the first symbolic one, at most `limit`.
     pub fn concrete_run(&self, at: usize, limit: usize) -> &[u8] {
         let bytes = &self.bytes[at..];
         let bytes = &bytes[..bytes.len().min(limit)];
@@ -211,7 +211,7 @@ impl Buffer {
         Value::of_term(arena, term)
     }
 
-    /// One byte as an 8-bit term.
+    /// Returns one byte as an 8-bit term.
     pub fn byte_term(&self, arena: &mut Arena, at: usize) -> ExprId {
         match self.symbolic(at) {
             Some(SymbolicByte {
@@ -223,7 +223,7 @@ impl Buffer {
         }
     }
 
-    /// One byte as a value.
+    /// Returns one byte as a value.
     pub fn byte(&self, arena: &mut Arena, at: usize) -> Value {
         match self.symbolic(at) {
             Some(_) => {
@@ -305,9 +305,9 @@ impl Buffer {
         self.clear_symbolic(at, len);
     }
 
-    /// Goes on with a digest by content: with the known bytes, and the terms of the others. It is
-    /// the same on every run and machine, and does not depend on how terms are stored: a word gives
-    /// the same as its bytes one by one.
+    /// Continues a digest by content: the concrete bytes and the terms of the symbolic ones. The
+    /// digest is the same on every run and machine, and does not depend on how terms are stored: a
+    /// word gives the same digest as its bytes one by one.
     #[must_use]
     pub fn digest(&self, arena: &mut Arena, digest: Digest128) -> Digest128 {
         if self.is_concrete() {
@@ -335,8 +335,8 @@ impl Buffer {
         })
     }
 
-    /// The symbolic bytes as they are stored: where each is, its term, and which
-    /// byte of how many of the term it is.
+    /// Returns the symbolic bytes as they are stored: the position, the term, the byte index in the
+    /// term, and the number of bytes of the term.
     pub fn symbolic_bytes(&self) -> impl Iterator<Item = (usize, ExprId, u8, u8)> + '_ {
         let lines = self.overlay.iter().zip((0..).step_by(LINE));
         let lines = lines.filter_map(|(line, first)| Some((line.as_ref()?, first)));
@@ -346,7 +346,7 @@ impl Buffer {
         })
     }
 
-    /// Makes a byte symbolic, as [`Buffer::symbolic_bytes`] gives it.
+    /// Makes a byte symbolic; the inverse of [`Buffer::symbolic_bytes`].
     pub fn set_symbolic(&mut self, at: usize, term: ExprId, index: u8, of: u8) {
         if at >= self.bytes.len() {
             return;
@@ -362,7 +362,7 @@ impl Buffer {
         };
     }
 
-    /// All terms, for marking what is alive.
+    /// Returns all terms, to mark the live ones.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.overlay
             .iter()
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn digests_are_by_content() {
-        // What is stored, and unrelated terms that come before.
+        // The content, and unrelated terms that are created before it.
         let content_digests = |unrelated: u32| {
             let mut arena = Arena::new();
             let other = arena.array(1, "other", 16);
@@ -514,7 +514,7 @@ mod tests {
             let plain = Buffer::with_bytes(&[1, 2, 3, 4], 20);
             let mut cleared = whole.clone();
             cleared.write(1, &[2, 3]);
-            // The high byte of an extended one is known.
+            // The high byte of an extended byte is concrete.
             let extended = arena.zext(bytes[0], 16);
             let mut zero = Buffer::zeroed(2);
             zero.store(0, 2, Value::of_term(&arena, extended));

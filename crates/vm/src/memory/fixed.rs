@@ -1,8 +1,8 @@
-//! Objects at addresses that the program chose
-//! (`klee_define_fixed_object`), such as device registers.
+//! Memory objects at addresses that the program chose (`klee_define_fixed_object`), such as device
+//! registers.
 //!
-//! They lie outside of all slots, so the slot of an address still identifies its object. They may
-//! also lie in the null page, where nothing can be mapped.
+//! They are outside of all slots, so the slot of an address still identifies its object. They may
+//! also be in the null page, where nothing can be mapped.
 
 use everett_ir::address::FUNCTION_BASE;
 use triomphe::Arc;
@@ -18,18 +18,18 @@ impl Tables {
         (address - self.fixed[at].start < self.fixed[at].size).then_some(at)
     }
 
-    /// The fixed object that contains this address.
+    /// Returns the fixed object that contains this address.
     pub(super) fn fixed_at(&self, address: u64) -> Option<&Object> {
         self.fixed_index(address).map(|at| &self.fixed[at])
     }
 
-    /// The fixed object that contains this address, for writing.
+    /// Returns the fixed object that contains this address, for writing.
     pub(super) fn fixed_at_mut(&mut self, address: u64) -> Option<&mut Object> {
         let at = self.fixed_index(address)?;
         self.fixed.get_mut(at)
     }
 
-    /// Whether a fixed object has bytes in this range.
+    /// Returns whether a fixed object has bytes in this range.
     pub(super) fn has_fixed(&self, start: u64, len: u64) -> bool {
         let mut all = self.fixed.iter();
         all.any(|object| {
@@ -39,7 +39,7 @@ impl Tables {
 }
 
 impl Memory {
-    /// Places an object of zeros at this address. The error says why it cannot be there.
+    /// Places an object of zeros at this address. The error is the reason why this is impossible.
     pub fn place(
         &mut self,
         start: u64,
@@ -54,7 +54,7 @@ impl Memory {
         if self.tables.has_fixed(start, size) {
             return Err("another fixed object is there");
         }
-        // Pages of the null page cannot be mapped, so nothing else is there.
+        // The null page cannot be mapped, so nothing else is there.
         let mapped = self.mappings_in(start.max(mapping::LOW_START), size);
         if end > mapping::LOW_START && mapped.is_none_or(|all| !all.is_empty()) {
             return Err("a mapping is there");

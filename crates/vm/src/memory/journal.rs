@@ -1,18 +1,18 @@
 //! The journal of an object: its last writes at symbolic offsets, and its content before them.
 //!
-//! A write at a symbolic offset changes each byte that it may hit. A read at a symbolic
-//! offset would have to choose among all of these; with the journal it chooses among the
-//! writes, and the content before them. Bytes that were changed in any other way since the
-//! journal began are *dirty*: there a read takes what the object holds. The journal shares the
-//! content that the last of its writes left, so any other write makes a copy first, and the bytes
+//! A write at a symbolic offset changes each byte that it may hit. A later read at a symbolic
+//! offset would have to select among all of these bytes; with the journal it selects among the
+//! writes and the content before them. Bytes that any other write changed after the journal began
+//! are *dirty*: for these a read takes the current content of the object. The journal shares the
+//! content after its last write, so any other write copies it first (copy on write), and the bytes
 //! that differ are the dirty ones.
 
 use everett_expr::ExprId;
 use std::collections::BTreeSet;
 
-/// More writes than this begin a new journal.
+/// Maximum number of writes; the next write begins a new journal.
 const MAX_WRITES: usize = 64;
-/// A journal with more dirty bytes says too little.
+/// Maximum number of dirty bytes; with more, the journal saves too little and is not used.
 pub(super) const MAX_DIRTY: usize = 256;
 
 /// A write of bytes at a symbolic offset.
@@ -26,29 +26,29 @@ pub struct SymbolicWrite {
     pub len: usize,
 }
 
-/// Writes at symbolic offsets, with the content before and after them.
+/// The writes at symbolic offsets, with the content before and after them.
 #[derive(Clone, Debug)]
 pub struct Journal<C> {
     pub(super) before: C,
     pub(super) writes: Vec<SymbolicWrite>,
-    /// `None` before the first write.
+    /// The content after the last write; `None` before the first one.
     pub(super) after: Option<C>,
     /// Offsets of bytes that other writes changed before the last one.
     pub(super) dirty: BTreeSet<u64>,
 }
 
-/// What a journal says about an object.
+/// The journal of an object, as a read uses it.
 pub struct JournaledWrites<O> {
     /// The object before the writes.
     pub before: O,
     /// The writes, in their order.
     pub writes: Vec<SymbolicWrite>,
-    /// Offsets of bytes that were changed otherwise.
+    /// Offsets of bytes that other writes changed.
     pub dirty: BTreeSet<u64>,
 }
 
 impl<C> Journal<C> {
-    /// An empty journal.
+    /// Creates an empty journal.
     pub(super) fn new(before: C) -> Journal<C> {
         Journal {
             before,

@@ -1,5 +1,5 @@
-//! The memory operations behind `mmap`, `munmap`, `mprotect` and `mremap`: placing mappings and
-//! changing parts of them.
+//! The memory operations behind `mmap`, `munmap`, `mprotect` and `mremap`: they place mappings and
+//! change parts of them.
 //!
 //! Plain anonymous memory of moderate size gets a slot like any object. All other mappings are page
 //! runs in two objects outside of the slots, one below and one above them.
@@ -30,11 +30,11 @@ pub const BREAK_START: u64 = 0x5555_5600_0000;
 pub const BREAK_END: u64 = 0x6000_0000_0000;
 /// Gap between mappings, so that an overrun of one does not hit another.
 const GAP: u64 = 16 * PAGE as u64;
-/// Larger mappings do not get a slot.
+/// Maximum size of a mapping that gets a slot.
 const LARGEST_IN_SLOT: u64 = 64 << 20;
-/// Larger mappings in a slot are sparse.
+/// Maximum size of a dense mapping in a slot; larger ones are sparse.
 const LARGEST_DENSE: u64 = 8 << 20;
-/// Maximal number of slots that one call can change.
+/// Maximum number of slots that one call can change.
 const MAX_SLOTS: u64 = 1 << 16;
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -55,12 +55,12 @@ pub struct Mapping {
     pub start: u64,
     /// Size in bytes.
     pub size: u64,
-    /// The attributes that its pages share.
+    /// The attributes that all its pages share.
     pub traits: MappingTraits,
 }
 
 impl Mapping {
-    /// The address past its end.
+    /// Returns the address past the end.
     pub fn end(&self) -> u64 {
         self.start + self.size
     }
@@ -112,7 +112,7 @@ fn parts(start: u64, len: u64) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// The pages of an object that an address range covers.
+/// Returns the pages of an object that an address range covers.
 fn pages_of(object: &Object, part: Part) -> (u64, u64) {
     let first = part.start.max(object.start) - object.start;
     let end = part.end.max(object.start) - object.start;
@@ -120,7 +120,7 @@ fn pages_of(object: &Object, part: Part) -> (u64, u64) {
 }
 
 impl Memory {
-    /// Whether the address lies in the address space that mappings can use.
+    /// Returns whether the address is in the address space that mappings can use.
     pub fn is_address(&self, address: u64) -> bool {
         Slot::of(address).is_some() || outside_index(address).is_some()
     }
@@ -142,7 +142,7 @@ impl Memory {
         tables.outside[outside_index(address)?].as_mut()
     }
 
-    /// The object that pages at this address belong to; created if there is none.
+    /// Returns the object that contains the pages at this address; creates it if there is none.
     fn object_for(&mut self, address: u64) -> Option<&mut Object> {
         if let Some(index) = outside_index(address) {
             let (start, end) = outside_range(index);
@@ -172,8 +172,8 @@ impl Memory {
         self.near_mut(address)
     }
 
-    /// The mapped runs in a range, in order, clipped to it. `None` if the range contains invalid
-    /// addresses.
+    /// Returns the mapped runs in a range, in order, clipped to it. `None` if the range contains
+    /// invalid addresses.
     pub fn mappings_in(&self, start: u64, len: u64) -> Option<Vec<Mapping>> {
         let mut found = Vec::new();
         for part in parts(start, len)? {
@@ -211,7 +211,7 @@ impl Memory {
         Some(found)
     }
 
-    /// The mapped run at an address.
+    /// Returns the mapped run at an address.
     pub fn mapping_at(&self, address: u64) -> Option<Mapping> {
         let object = self.near(address).filter(|object| object.is_live())?;
         let inside = address.checked_sub(object.start)?;
@@ -264,7 +264,7 @@ impl Memory {
         }
         let mut before = object.footprint();
         if is_plain {
-            // Its run is a new one.
+            // The run of the mapping is new.
             before.runs = 0;
         }
         let first = (start - object.start) / PAGE_SIZE;
@@ -293,7 +293,7 @@ impl Memory {
     /// Finds a free address for a mapping of this size.
     fn room_for(&mut self, size: u64, traits: &MappingTraits) -> Option<u64> {
         // Inaccessible memory is a reservation into which files may be mapped later; it goes into
-        // the object that holds other mappings.
+        // the object that contains the other mappings.
         let is_memory =
             traits.backing == Backing::Anonymous && traits.protection != Protection::NONE;
         if is_memory && size <= LARGEST_IN_SLOT {
@@ -318,7 +318,7 @@ impl Memory {
         Some(start)
     }
 
-    /// Whether the range is free and mappings can be placed there.
+    /// Returns whether the range is free and mappings can be placed there.
     pub fn is_free(&self, start: u64, len: u64) -> bool {
         self.can_replace(start, len)
             && self
@@ -326,7 +326,7 @@ impl Memory {
                 .is_some_and(|all| all.is_empty())
     }
 
-    /// Whether mappings can be placed in the range, replacing existing ones.
+    /// Returns whether mappings can be placed in the range, replacing existing ones.
     pub fn can_replace(&self, start: u64, len: u64) -> bool {
         if parts(start, len).is_none_or(|all| all.len() != 1) || self.tables.has_fixed(start, len) {
             return false;
@@ -369,7 +369,7 @@ impl Memory {
         Some(())
     }
 
-    /// An object takes more or less memory than before.
+    /// Updates the totals after the footprint of an object has changed.
     fn account(&mut self, before: Footprint, after: Footprint) {
         self.heap_bytes = self.heap_bytes - before.counted + after.counted;
         self.reserved_bytes = self.reserved_bytes - before.reserved + after.reserved;
@@ -462,7 +462,7 @@ impl Memory {
         Some(())
     }
 
-    /// For each page, whether it was ever written or is backed by a file.
+    /// Returns for each page whether it was ever written or is backed by a file.
     pub fn resident_pages(&self, start: u64, len: u64) -> Vec<bool> {
         let pages = (0..len.div_ceil(PAGE_SIZE)).map(|page| start + page * PAGE_SIZE);
         let is_there = |address: u64| {
@@ -474,18 +474,18 @@ impl Memory {
         pages.map(|page| is_there(page).unwrap_or(false)).collect()
     }
 
-    /// Whether any file is mapped.
+    /// Returns whether any file is mapped.
     pub fn has_views(&self) -> bool {
         !self.viewers.is_empty()
     }
 
-    /// The mapped files, object by object.
+    /// Returns the mapped files, object by object.
     pub fn views(&self) -> impl Iterator<Item = &FileView> {
         let objects = self.viewers.iter().filter_map(|start| self.near(*start));
         objects.flat_map(|object| object.region().map_or(&[][..], Region::files))
     }
 
-    /// The files of which shared mappings exist.
+    /// Returns the files that have shared mappings.
     pub fn shared_files(&self) -> BTreeSet<u32> {
         let objects = self.viewers.iter().filter_map(|start| self.near(*start));
         let regions = objects.filter_map(Object::region);
@@ -519,7 +519,7 @@ impl Memory {
         holders
     }
 
-    /// The file and offset behind an address in a shared file mapping.
+    /// Returns the file and offset behind an address in a shared file mapping.
     pub fn shared_file_offset(&self, address: u64) -> Option<(u32, u64)> {
         if self.viewers.is_empty() {
             return None;
@@ -534,14 +534,14 @@ impl Memory {
     }
 }
 
-/// Whether the mapping can be an ordinary object: anonymous, readable and writable.
+/// Returns whether the mapping can be an ordinary object: anonymous, readable and writable.
 fn is_plain(traits: &MappingTraits) -> bool {
     traits.protection == Protection::READ_WRITE
         && traits.backing == Backing::Anonymous
         && traits.counted
 }
 
-/// Start and size of each run of an object.
+/// Returns the start and size of each run of an object.
 pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
     match object.region() {
         None => vec![(object.start, object.size)],
@@ -558,7 +558,7 @@ pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
     }
 }
 
-/// The finding for an access to a region that a page does not allow.
+/// Returns the finding for an access that a page of a region denies.
 pub(super) fn explain(object: &Object, fault: AccessFault) -> Bug {
     let AccessFault {
         address,

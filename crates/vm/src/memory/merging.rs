@@ -1,5 +1,4 @@
-//! Merging of two memories with the same objects: where their bytes differ, the
-//! merged one has if-then-else terms.
+//! Merging of two memories with the same objects: bytes that differ become if-then-else terms.
 
 use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
@@ -10,22 +9,22 @@ use super::table::Table;
 use super::{Memory, Tables, no_tables};
 use crate::value::Value;
 
-/// Two states that become one.
+/// The merge of two states into one.
 pub struct Merge<'a> {
-    /// The arena of their terms.
+    /// The arena of the terms of both states.
     pub arena: &'a mut Arena,
-    /// Where this holds, the second of them counts, and otherwise the first.
+    /// The condition under which the merged state is the second one; otherwise it is the first.
     pub second: ExprId,
 }
 
 impl Merge<'_> {
-    /// The merged value of a register.
+    /// Merges the values of a register.
     pub fn value(&mut self, first: Value, second: Value) -> Value {
         if first == second {
             return first;
         }
-        // The width of a register that is concrete in both is not known: whoever
-        // reads it takes the bits it has.
+        // The width of a register that is concrete in both states is unknown: an instruction takes
+        // as many bits as it reads.
         let widths = [first, second].map(|value| match value.term {
             Some(term) => self.arena.width(term),
             None => 1,
@@ -58,7 +57,7 @@ impl Merge<'_> {
         let mut merged = Buffer::clone(first);
         let mut at = 0;
         while at < len {
-            // A term in memory stays whole, if it does in both.
+            // A term in memory stays whole if it is whole in both.
             let width = first.width_at(at).max(second.width_at(at)).min(len - at);
             let one = first.load(self.arena, at, width);
             let other = second.load(self.arena, at, width);
@@ -127,8 +126,8 @@ impl Merge<'_> {
             return None;
         }
         let content = self.content(&first.content, &second.content)?;
-        // Where each of them was allocated and freed is only told in reports:
-        // that of the first is told for both.
+        // The stacks of allocation and deallocation appear only in reports, so those of the first
+        // object serve for both.
         Some(Object {
             content,
             journal: None,
@@ -147,8 +146,8 @@ impl Merge<'_> {
         }
     }
 
-    /// Merges the objects of a table below an index into the first
-    /// one; those above are dead in both.
+    /// Merges the objects of a table below an index into the first table; the objects above are
+    /// dead in both.
     fn table(&mut self, first: &mut Table, second: &Table, below: u32) -> Option<()> {
         if first.next != second.next {
             return None;
@@ -201,7 +200,7 @@ impl Merge<'_> {
         Some(merged)
     }
 
-    /// The merged memory; `None` if the two have not the same objects.
+    /// Merges two memories; `None` if they do not have the same objects.
     pub fn memory(&mut self, first: &Memory, second: &Memory) -> Option<Memory> {
         let is_same = first.heap_bytes == second.heap_bytes
             && first.reserved_bytes == second.reserved_bytes

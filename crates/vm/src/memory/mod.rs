@@ -31,21 +31,21 @@ use crate::value::Value;
 use crate::writes::WriteLog;
 use table::Table;
 
-/// Maximal number of threads with stacks of their own in one process.
+/// Maximum number of threads with their own stacks in one process.
 pub const MAX_STACKS: u32 = 256;
 
-/// Popped stack slots of a size class whose addresses are not reused yet: a pointer into a frame
-/// that has returned must not point into the next one.
+/// Number of popped stack slots of a size class whose addresses are not reused yet: a pointer into
+/// a frame that has returned must not point into the next one.
 const STACK_QUARANTINE: u32 = 64;
 
-/// A refused access.
+/// An access that the memory denies.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AccessFault {
     /// The address.
     pub address: u64,
     /// Number of bytes accessed.
     pub len: u64,
-    /// Whether it was a write.
+    /// Whether the access is a write.
     pub write: bool,
 }
 
@@ -62,7 +62,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// The objects outside of all slots.
+    /// Returns the objects outside of all slots.
     fn others(&self) -> impl Iterator<Item = &Object> {
         self.outside.iter().flatten().chain(&self.fixed)
     }
@@ -74,19 +74,19 @@ pub struct Memory {
     tables: Arc<Tables>,
     /// Total size of live heap blocks and mappings.
     heap_bytes: u64,
-    /// Bytes of mappings that do not count as memory in use: reserved, or of files.
+    /// Bytes of mappings that do not count as memory in use: reservations and files.
     reserved_bytes: u64,
-    /// Runs of mapped pages with attributes of their own.
+    /// Number of runs of mapped pages with individual attributes.
     runs: u64,
     /// Addresses of the objects that map files.
     viewers: Vec<u64>,
-    /// New mappings above the slots are placed below this address.
+    /// The address below which new mappings above the slots are placed.
     lowest: u64,
-    /// How often new memory was made symbolic.
+    /// Number of times that new memory was made symbolic.
     pub(crate) unwritten: u32,
     /// The access history for race detection.
     pub(crate) races: Arc<Races>,
-    /// Where it was written last, if that is logged.
+    /// The last write to each byte, if writes are logged.
     pub writes: Arc<WriteLog>,
 }
 
@@ -94,7 +94,8 @@ fn no_tables() -> [Table; CLASS_COUNT] {
     std::array::from_fn(|_| Table::default())
 }
 
-/// Stack slots occupy the upper half of a size class, divided among the threads.
+/// Returns the number of stack slots per thread in a size class. Stack slots occupy the upper half
+/// of a size class, divided among the threads.
 fn stack_slots_per_thread(class: u32) -> u32 {
     (slots_in(class) / 2 / u64::from(MAX_STACKS)).max(1) as u32
 }
@@ -103,7 +104,8 @@ fn first_stack_slot(class: u32) -> u32 {
     (slots_in(class) / 2) as u32
 }
 
-/// The table that a slot belongs to (the thread of a stack, or `None`) and its index there.
+/// Returns the table that contains a slot (the thread of a stack, or `None`) and the index of the
+/// slot there.
 #[inline(always)]
 fn locate(slot: Slot) -> (Option<usize>, u32) {
     let first = first_stack_slot(slot.class);
@@ -116,7 +118,7 @@ fn locate(slot: Slot) -> (Option<usize>, u32) {
 }
 
 impl Memory {
-    /// The initial memory of a program.
+    /// Creates the initial memory of a program.
     pub fn new(program: &Program) -> Memory {
         let mut shared = no_tables();
         for global in &program.globals {
@@ -152,7 +154,7 @@ impl Memory {
         }
     }
 
-    /// An empty memory.
+    /// Creates an empty memory.
     pub fn empty() -> Memory {
         Memory {
             tables: Arc::new(Tables {
@@ -184,18 +186,19 @@ impl Memory {
         self.heap_bytes
     }
 
-    /// Whether nothing was written since a copy was made of it, or to it since it is a copy.
+    /// Returns whether neither this memory nor `copy`, its clone, was written since the clone was
+    /// made.
     pub fn is_unchanged_since(&self, copy: &Memory) -> bool {
         Arc::ptr_eq(&self.tables, &copy.tables)
     }
 
-    /// Bytes of the address space that blocks and mappings take.
+    /// Returns the number of bytes of the address space that blocks and mappings take.
     pub fn address_space(&self) -> u64 {
         self.heap_bytes + self.reserved_bytes
     }
 
-    /// Number of runs of mapped pages with attributes of their own. Private memory that was never
-    /// anything else counts as none: a kernel joins it.
+    /// Returns the number of runs of mapped pages with individual attributes. Private memory that
+    /// never had other attributes does not count, because a kernel joins such mappings.
     pub fn mapped_runs(&self) -> u64 {
         self.runs
     }
@@ -224,8 +227,8 @@ impl Memory {
         }
     }
 
-    /// The object whose slot contains this address, dead or alive; the address may be out of its
-    /// bounds.
+    /// Returns the object whose slot contains this address, dead or alive; the address may be out
+    /// of its bounds.
     #[inline(always)]
     pub fn near(&self, address: u64) -> Option<&Object> {
         let Some(slot) = Slot::of(address) else {
@@ -244,7 +247,7 @@ impl Memory {
         self.table_mut(stack, slot.class)?.get_mut(index)
     }
 
-    /// The live object that contains these bytes.
+    /// Returns the live object that contains these bytes.
     #[inline(always)]
     pub fn object_at(&self, address: u64, len: u64) -> Option<&Object> {
         let object = self.near(address)?;
@@ -253,7 +256,8 @@ impl Memory {
             .then_some(object)
     }
 
-    /// The live object that contains these bytes, for writing. `None` also if it is not writable.
+    /// Returns the live object that contains these bytes, for writing; `None` also if it is not
+    /// writable.
     #[inline(always)]
     pub fn object_at_mut(&mut self, address: u64, len: u64) -> Option<&mut Object> {
         let object = self.near_mut(address)?;
@@ -265,7 +269,8 @@ impl Memory {
         .then_some(object)
     }
 
-    /// Allocates an object that lives until it is freed. `None` if the address space is exhausted.
+    /// Allocates an object that lives until it is freed. Returns `None` if the address space is
+    /// exhausted.
     pub fn allocate(&mut self, size: u64, align: u64, kind: ObjectKind) -> Option<&mut Object> {
         let class = class_for(size, align)?;
         let table = self.table_mut(None, class)?;
@@ -286,14 +291,15 @@ impl Memory {
         self.near_mut(start)
     }
 
-    /// A thread goes on after another has ended: what that did comes before what it does.
+    /// Orders all operations of a thread that has ended before the next operations of the thread
+    /// that joined it.
     pub fn join_threads(&mut self, thread: u32, ended: u32) {
         if thread != ended {
             Arc::make_mut(&mut self.races).join(thread, ended);
         }
     }
 
-    /// Allocates a stack slot of a thread. `None` if its stack is full.
+    /// Allocates a stack slot of a thread. Returns `None` if its stack is full.
     pub fn push_stack(&mut self, thread: u32, size: u64, align: u64) -> Option<u64> {
         let class = class_for(size, align)?;
         let tables = Arc::make_mut(&mut self.tables);
@@ -319,14 +325,14 @@ impl Memory {
         Some(start)
     }
 
-    /// The thread whose stack contains an address.
+    /// Returns the thread whose stack contains an address.
     pub fn stack_of(&self, address: u64) -> Option<u32> {
         let (stack, _) = locate(Slot::of(address)?);
         stack.map(|thread| thread as u32)
     }
 
-    /// Ends the lifetime of the stack slot at `start` and returns its size. Slots die in reverse
-    /// order of allocation.
+    /// Ends the lifetime of the stack slot at `start` and returns its size. Slots are popped in
+    /// reverse order of allocation.
     pub fn pop_stack(&mut self, start: u64) -> u64 {
         let Some(slot) = Slot::of(start) else {
             return 0;
@@ -345,20 +351,21 @@ impl Memory {
         }
     }
 
-    /// Ends the scope of the variable in the stack slot at `start`: it is dead until its scope
-    /// begins again.
+    /// Ends the scope of the variable in the stack slot at `start`: the variable is dead until its
+    /// scope begins again.
     pub fn end_scope(&mut self, start: u64) {
         if let Some(slot) = self.stack_slot_mut(start) {
             slot.end_scope();
         }
     }
 
-    /// Begins the scope of the variable in the stack slot at `start`; `false` if it was not ended.
+    /// Begins the scope of the variable in the stack slot at `start`; returns `false` if the scope
+    /// had not ended.
     pub fn begin_scope(&mut self, start: u64) -> bool {
         self.stack_slot_mut(start).is_some_and(Object::begin_scope)
     }
 
-    /// The stack slot at `start`. A slot on an alternate stack is part of another object.
+    /// Returns the stack slot at `start`. A slot on an alternate stack is part of another object.
     fn stack_slot_mut(&mut self, start: u64) -> Option<&mut Object> {
         let is_its =
             |object: &&mut Object| object.start == start && object.kind == ObjectKind::Stack;
@@ -417,7 +424,7 @@ impl Memory {
         }
     }
 
-    /// The finding for an access that faulted.
+    /// Returns the finding for an access that faulted.
     pub fn explain(&self, fault: AccessFault) -> Bug {
         let AccessFault {
             address,
@@ -454,7 +461,7 @@ impl Memory {
             (true, ObjectKind::Constant) if write && inside => BugKind::ReadOnlyWrite,
             (true, _) => BugKind::OutOfBounds,
         };
-        // Unmapped and constant memory faults natively, too.
+        // Unmapped and constant memory also faults natively.
         let faults = match kind {
             BugKind::ReadOnlyWrite => true,
             BugKind::UseAfterFree => object.kind == ObjectKind::Mapping,
@@ -483,7 +490,7 @@ impl Memory {
         }
     }
 
-    /// All live objects of a kind, ordered by address.
+    /// Returns all live objects of a kind, ordered by address.
     pub fn live_objects(&self, kind: ObjectKind) -> impl Iterator<Item = &Object> {
         let tables = self.tables.shared.iter();
         tables
@@ -492,8 +499,8 @@ impl Memory {
             .filter(move |object| object.kind == kind && object.is_live())
     }
 
-    /// Start and size of all live objects that can contain an access of `len` bytes at an address
-    /// from `min` to `max`, ordered by address.
+    /// Returns the start and size of all live objects that can contain an access of `len` bytes at
+    /// an address from `min` to `max`, ordered by address.
     pub fn live_between(&self, min: u64, max: u64, len: u64) -> Vec<(u64, u64)> {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
         let tables = self.tables.shared.iter().chain(stacks);

@@ -1,4 +1,4 @@
-//! An object: one allocation with its address, kind and content.
+//! A memory object: one allocation with its address, kind and content.
 
 use everett_expr::{Arena, ExprId, VisitTerms};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::value::Value;
 /// The content of a page that was never written.
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// The kind of an object. It decides which finding a misuse is.
+/// The kind of an object. It determines the kind of finding for a misuse.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectKind {
     /// A global variable.
@@ -35,7 +35,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// Name of the kind in messages.
+    /// Returns the name of the kind in messages.
     pub fn noun(self) -> &'static str {
         match self {
             ObjectKind::Global => "global",
@@ -53,11 +53,11 @@ impl ObjectKind {
 /// The memory that an object takes, in bytes.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Footprint {
-    /// What counts as memory in use.
+    /// Bytes that count as memory in use.
     pub counted: u64,
-    /// What is mapped beyond that.
+    /// Bytes that are mapped in addition.
     pub reserved: u64,
-    /// Number of its runs of pages.
+    /// Number of page runs.
     pub runs: u64,
 }
 
@@ -74,7 +74,7 @@ pub enum Content {
     Ended(Arc<Buffer>),
     /// Pages of a variable that is out of scope.
     EndedPages(Arc<Vec<Option<Arc<Buffer>>>>),
-    /// A dead object has no content.
+    /// No content: the object is dead.
     UnmappedRun,
 }
 
@@ -87,9 +87,9 @@ pub struct Object {
     pub size: u64,
     /// The size as a term, if it is symbolic.
     pub size_term: Option<ExprId>,
-    /// Call stack of its allocation.
+    /// Call stack of the allocation.
     pub allocated: Option<StackId>,
-    /// Call stack of its deallocation.
+    /// Call stack of the deallocation.
     pub freed: Option<StackId>,
     /// The kind.
     pub kind: ObjectKind,
@@ -129,7 +129,7 @@ impl Object {
         }
     }
 
-    /// Whether the object is alive.
+    /// Returns whether the object is alive.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
         matches!(
@@ -138,12 +138,12 @@ impl Object {
         )
     }
 
-    /// Whether it is a variable that is out of scope.
+    /// Returns whether the object is a variable that is out of scope.
     pub fn has_ended(&self) -> bool {
         matches!(self.content, Content::Ended(_) | Content::EndedPages(_))
     }
 
-    /// The scope of the variable ends. What it holds stays, as it does natively.
+    /// Ends the scope of the variable. The content stays, as in a native run.
     pub(super) fn end_scope(&mut self) {
         self.content = match std::mem::replace(&mut self.content, Content::UnmappedRun) {
             Content::One(buffer) => Content::Ended(buffer),
@@ -152,7 +152,7 @@ impl Object {
         };
     }
 
-    /// The scope of the variable begins; `false` if it was not ended.
+    /// Begins the scope of the variable; returns `false` if the scope had not ended.
     pub(super) fn begin_scope(&mut self) -> bool {
         let has_ended = self.has_ended();
         self.content = match std::mem::replace(&mut self.content, Content::UnmappedRun) {
@@ -177,7 +177,7 @@ impl Object {
         }
     }
 
-    /// Whether the bytes of a range inside the object can be read or written.
+    /// Returns whether the bytes of a range inside the object can be read or written.
     #[inline(always)]
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
         match &self.content {
@@ -187,7 +187,7 @@ impl Object {
         }
     }
 
-    /// The pages, if they have individual attributes.
+    /// Returns the pages, if they have individual attributes.
     pub fn region(&self) -> Option<&Region> {
         match &self.content {
             Content::Region(region) => Some(region),
@@ -195,7 +195,7 @@ impl Object {
         }
     }
 
-    /// The pages for modification, if they have individual attributes.
+    /// Returns the pages for modification, if they have individual attributes.
     pub(super) fn region_mut(&mut self) -> Option<&mut Region> {
         match &mut self.content {
             Content::Region(region) => Some(Arc::make_mut(region)),
@@ -237,7 +237,7 @@ impl Object {
         self.region_mut()
     }
 
-    /// Whether the page at an offset was ever written.
+    /// Returns whether the page at an offset was ever written.
     pub(super) fn has_page(&self, offset: u64) -> bool {
         self.page(offset).is_some()
     }
@@ -253,7 +253,7 @@ impl Object {
         Some(())
     }
 
-    /// Number of accessible bytes from an offset on.
+    /// Returns the number of accessible bytes from an offset on.
     pub fn room(&self, offset: u64, write: bool) -> u64 {
         let Some(region) = self.region() else {
             return self.size.saturating_sub(offset);
@@ -261,7 +261,8 @@ impl Object {
         let page = PAGE as u64;
         let mut end = offset;
         while end < self.size && region.allows(end, 1, write) {
-            // Runs are long; a file that is too short is found page by page.
+            // Runs are long; the end of a file that is shorter than its mapping is found page by
+            // page.
             let run = region.run_at(end / page);
             let behind = run.map_or(end, |run| (run.first + run.count) * page);
             end = match region.allows(end, behind - end, write) {
@@ -272,7 +273,7 @@ impl Object {
         end.min(self.size) - offset
     }
 
-    /// Start and size of the mapped extent around an offset, whatever its protection.
+    /// Returns the start and size of the mapped extent around an offset, whatever its protection.
     pub fn extent(&self, offset: u64) -> Option<(u64, u64)> {
         match self.region() {
             None => Some((0, self.size)),
@@ -285,7 +286,7 @@ impl Object {
         }
     }
 
-    /// Number of bytes that count as memory in use.
+    /// Returns the number of bytes that count as memory in use.
     pub(super) fn counted_bytes(&self) -> u64 {
         match (&self.content, self.kind) {
             (Content::UnmappedRun, _) => 0,
@@ -295,7 +296,7 @@ impl Object {
         }
     }
 
-    /// The memory that it takes.
+    /// Returns the memory that the object takes.
     pub(super) fn footprint(&self) -> Footprint {
         let counted = self.counted_bytes();
         let mapped = match (&self.content, self.kind) {
@@ -319,12 +320,12 @@ impl Object {
         self.freed = freed;
     }
 
-    /// Returns whether it is a stack slot whose frame has returned, or a freed block.
+    /// Returns whether the object is a stack slot whose frame has returned, or a freed block.
     pub fn is_popped(&self) -> bool {
         matches!(self.content, Content::UnmappedRun)
     }
 
-    /// The single buffer of a small object.
+    /// Returns the single buffer of a small object.
     #[inline(always)]
     pub fn small(&self) -> Option<&Buffer> {
         match &self.content {
@@ -333,7 +334,7 @@ impl Object {
         }
     }
 
-    /// The single buffer of a small object, for writing.
+    /// Returns the single buffer of a small object, for writing.
     #[inline(always)]
     pub fn small_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.content {
@@ -357,7 +358,8 @@ impl Object {
         }
     }
 
-    /// How many bytes of a range are on pages that do not exist yet, or that others share.
+    /// Returns the number of bytes of a range that are on pages that do not exist yet or that other
+    /// states share.
     pub fn unowned(&self, offset: u64, len: u64) -> u64 {
         let pages = offset / PAGE as u64..(offset + len).div_ceil(PAGE as u64);
         let missing = match &self.content {
@@ -439,7 +441,7 @@ impl Object {
         }
     }
 
-    /// Calls `visit` with each piece of a range that lies in one buffer (`None`: zeros).
+    /// Calls `visit` with each piece of a range that is in one buffer (`None`: zeros).
     pub fn for_each_piece(
         &self,
         offset: u64,
@@ -478,7 +480,7 @@ impl Object {
         }
     }
 
-    /// Whether a range contains a symbolic byte.
+    /// Returns whether a range contains a symbolic byte.
     pub fn has_symbolic(&self, offset: u64, len: u64) -> bool {
         let mut any = false;
         self.for_each_piece(offset, len, |piece, room| {
@@ -527,8 +529,8 @@ impl Object {
         }
     }
 
-    /// The contiguous concrete bytes from an offset inside the object on, at most `limit`. Empty if
-    /// the first one is symbolic.
+    /// Returns the contiguous concrete bytes from an offset inside the object on, at most `limit`.
+    /// Empty if the first one is symbolic.
     pub fn concrete_run(&self, offset: u64, limit: u64) -> &[u8] {
         let limit = limit.min(self.size - offset) as usize;
         if limit == 0 {
@@ -588,7 +590,7 @@ impl Object {
         }
     }
 
-    /// A copy of a range, including terms.
+    /// Copies a range, including terms, to a new buffer.
     pub fn snapshot(&self, offset: u64, len: u64) -> Buffer {
         let mut copy = Buffer::zeroed(len as usize);
         let mut done = 0;
@@ -619,9 +621,10 @@ impl Object {
     }
 }
 
-/// See `journal`.
+/// Access to the journal; see the module `journal`.
 impl Object {
-    /// The journal, with all bytes that are dirty by now. `None` if there is none, or too many are.
+    /// Returns the journal and all bytes that are dirty by now. `None` if the object has no
+    /// journal, or too many bytes are dirty.
     fn current_journal(&self) -> Option<(&Journal<Content>, BTreeSet<u64>)> {
         let journal = self.journal.as_deref()?;
         let after = journal.after.as_ref()?;
@@ -632,7 +635,7 @@ impl Object {
         (dirty.len() <= MAX_DIRTY).then_some((journal, dirty))
     }
 
-    /// The last writes at symbolic offsets.
+    /// Returns the last writes at symbolic offsets.
     pub fn symbolic_writes(&self) -> Option<JournaledWrites<Object>> {
         let (journal, dirty) = self.current_journal()?;
         let before = Object {
@@ -647,8 +650,8 @@ impl Object {
         })
     }
 
-    /// The journal to go on with after a write; to be asked for before it.
-    /// `None` if the object keeps none.
+    /// Returns the journal to continue after a write; call this before the write. `None` if the
+    /// object keeps no journal.
     pub fn journal(&self) -> Option<Journal<Content>> {
         match self.current_journal() {
             Some((journal, dirty)) if !journal.is_full() => Some(Journal {
@@ -660,7 +663,7 @@ impl Object {
         }
     }
 
-    /// Adds a write that was just made.
+    /// Adds the last write to the journal.
     pub fn add_to_journal(&mut self, mut journal: Journal<Content>, write: SymbolicWrite) {
         journal.writes.push(write);
         journal.after = Some(self.content.clone());
@@ -673,7 +676,7 @@ impl Object {
             return;
         };
         journal.before.for_each_term(visit);
-        // What changed since then is found by comparing terms.
+        // The dirty bytes are found by comparing the terms of this content.
         if let Some(after) = &journal.after {
             after.for_each_term(visit);
         }
@@ -699,7 +702,8 @@ impl Content {
         }
     }
 
-    /// Offsets of bytes that differ; `None` if they are more than `most`, or the kinds differ.
+    /// Returns the offsets of bytes that differ; `None` if there are more than `most`, or the kinds
+    /// of content differ.
     fn differences(&self, other: &Content, most: usize) -> Option<Vec<u64>> {
         let mut all = Vec::new();
         let mut add = |number: usize, one: &Buffer, other: &Buffer| {
@@ -728,7 +732,7 @@ impl Content {
         }
     }
 
-    /// Whether the other content is this one, in the same place.
+    /// Returns whether both contents are the same allocation.
     fn is_same(&self, other: &Content) -> bool {
         match (self, other) {
             (Content::One(one), Content::One(other)) => Arc::ptr_eq(one, other),

@@ -15,7 +15,7 @@ pub type Pages = Arc<Vec<Option<Arc<Buffer>>>>;
 
 /// Number of pages in one entry of the table of private pages.
 const PAGES_PER_BLOCK: usize = 64;
-/// Number of unmapped runs that are remembered for findings.
+/// Maximum number of unmapped runs that a region remembers for findings.
 const MAX_GONE: usize = 64;
 
 type PageBlock = [Option<Arc<Buffer>>; PAGES_PER_BLOCK];
@@ -34,14 +34,14 @@ impl Protection {
     /// `PROT_READ | PROT_WRITE`.
     pub const READ_WRITE: Protection = Protection(3);
 
-    /// Whether an access is allowed. Writable or executable pages are readable, too.
+    /// Returns whether an access is allowed. Writable or executable pages are also readable.
     #[inline(always)]
     pub fn allows(self, write: bool) -> bool {
         if write { self.0 & 2 != 0 } else { self.0 != 0 }
     }
 }
 
-/// What the pages of a run are backed by.
+/// The backing of the pages of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Backing {
     /// Anonymous memory: zeros.
@@ -50,20 +50,20 @@ pub enum Backing {
     Shared {
         /// The file.
         file: u32,
-        /// Index of the page in the file that the run starts at.
+        /// Index of the first page of the run in the file.
         page: u64,
     },
     /// A private file mapping: copy-on-write.
     Private {
         /// The file.
         file: u32,
-        /// Index of the page in the file that the run starts at.
+        /// Index of the first page of the run in the file.
         page: u64,
     },
 }
 
 impl Backing {
-    /// The file, if the backing is one.
+    /// Returns the file, if the backing is a file.
     pub fn file(self) -> Option<u32> {
         match self {
             Backing::Anonymous => None,
@@ -71,7 +71,7 @@ impl Backing {
         }
     }
 
-    /// The backing of the page that follows `pages` pages later.
+    /// Returns the backing of the page that is `pages` pages after the first one.
     fn advanced(self, pages: u64) -> Backing {
         match self {
             Backing::Anonymous => Backing::Anonymous,
@@ -138,7 +138,7 @@ impl PageRun {
         self.first + self.count
     }
 
-    /// The part of the run between two pages.
+    /// Returns the part of the run between two pages.
     fn clipped(&self, first: u64, end: u64) -> Option<PageRun> {
         let (from, to) = (self.first.max(first), self.end().min(end));
         (from < to).then(|| PageRun {
@@ -151,13 +151,13 @@ impl PageRun {
         })
     }
 
-    /// Number of its pages, and of those that count as memory in use.
+    /// Returns the number of pages, and the number of pages that count as memory in use.
     fn pages(&self) -> (u64, u64) {
         let counted = self.traits.counted && self.traits.protection != Protection::NONE;
         (self.count, if counted { self.count } else { 0 })
     }
 
-    /// Whether `next` continues this run with the same attributes.
+    /// Returns whether `next` continues this run with the same attributes.
     fn goes_on_in(&self, next: &PageRun) -> bool {
         let backing = self.traits.backing.advanced(self.count);
         self.end() == next.first
@@ -181,15 +181,15 @@ pub struct FileView {
     pub base: Option<Pages>,
     /// Size of the file in bytes.
     pub len: u64,
-    /// Pages of the file that were written through shared mappings since someone looked.
+    /// Pages of the file that were written through shared mappings since the set was last taken.
     pub written: WrittenPages,
 }
 
-/// Pages that were written.
+/// A set of written pages.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenPages {
     pages: BTreeSet<u64>,
-    /// The last one: most writes are to the page of the write before.
+    /// The last written page: most writes are to the same page as the previous write.
     last: Option<u64>,
 }
 
@@ -202,7 +202,7 @@ impl WrittenPages {
         }
     }
 
-    /// Takes them out; none is written then.
+    /// Takes the set; afterwards it is empty.
     pub fn take(&mut self) -> BTreeSet<u64> {
         self.last = None;
         std::mem::take(&mut self.pages)
@@ -218,11 +218,11 @@ pub(super) struct UnmappedRun {
     pub freed: Option<StackId>,
 }
 
-/// Why an access is denied.
+/// The reason why an access is denied.
 pub(super) enum AccessDenial {
-    /// The page is not mapped, but was.
+    /// The page is not mapped, but was mapped before.
     UnmappedRun(UnmappedRun),
-    /// The page is not mapped; the run that ends before it.
+    /// The page is not mapped; this run ends before it.
     Behind(PageRun),
     /// Nothing is mapped nearby.
     Nothing,
@@ -237,9 +237,9 @@ pub(super) enum AccessDenial {
 pub struct Region {
     /// The runs, ordered and disjoint.
     runs: Vec<PageRun>,
-    /// Number of pages in them, and of those that count as memory in use.
+    /// Number of pages in the runs, and of pages that count as memory in use.
     pages: (u64, u64),
-    /// Pages that no file holds: anonymous ones, and private copies.
+    /// Pages that are not in a file: anonymous pages and private copies.
     own: BTreeMap<u64, Arc<PageBlock>>,
     files: Vec<FileView>,
     gone: Vec<UnmappedRun>,
@@ -255,12 +255,12 @@ impl Region {
         }
     }
 
-    /// All runs.
+    /// Returns all runs.
     pub fn runs(&self) -> &[PageRun] {
         &self.runs
     }
 
-    /// The runs between two pages, clipped to them.
+    /// Returns the runs between two pages, clipped to them.
     pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = PageRun> {
         let from = self.runs.partition_point(|run| run.end() <= first);
         let runs = self.runs[from..].iter();
@@ -274,7 +274,7 @@ impl Region {
         (page < run.end()).then_some(run)
     }
 
-    /// First page and end of the contiguous runs around a page.
+    /// Returns the first page and the end of the contiguous runs around a page.
     pub(super) fn span(&self, page: u64) -> Option<(u64, u64)> {
         let behind = self.runs.partition_point(|run| run.first <= page);
         let at = behind.checked_sub(1)?;
@@ -301,17 +301,17 @@ impl Region {
         self.files.iter().find(|view| view.file == file)
     }
 
-    /// All mapped files.
+    /// Returns all mapped files.
     pub fn files(&self) -> &[FileView] {
         &self.files
     }
 
-    /// All mapped files, for modification.
+    /// Returns all mapped files, for modification.
     pub fn files_mut(&mut self) -> &mut Vec<FileView> {
         &mut self.files
     }
 
-    /// Whether the page exists in the backing file.
+    /// Returns whether the page exists in the backing file.
     fn is_in_file(&self, backing: Backing, index: u64) -> bool {
         match backing.file_page(index) {
             None => true,
@@ -321,12 +321,12 @@ impl Region {
         }
     }
 
-    /// Whether all bytes of a range can be read or written.
+    /// Returns whether all bytes of a range can be read or written.
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
         self.denied_page(offset, len, write).is_none()
     }
 
-    /// The first page that denies an access.
+    /// Returns the first page that denies an access.
     fn denied_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
         let mut page = offset / PAGE as u64;
         let last = (offset + len.max(1) - 1) / PAGE as u64;
@@ -347,7 +347,7 @@ impl Region {
         None
     }
 
-    /// Why an access is denied.
+    /// Returns the reason why an access is denied.
     pub(super) fn denial(&self, offset: u64, len: u64, write: bool) -> AccessDenial {
         /// An access farther than this past a run is not attributed to it.
         const NEAR: u64 = 16;
@@ -376,7 +376,7 @@ impl Region {
         node[page as usize % PAGES_PER_BLOCK].as_ref()
     }
 
-    /// Whether a private page exists and nobody shares it.
+    /// Returns whether a private page exists and no other state shares it.
     pub(super) fn owns(&self, page: u64) -> bool {
         let node = self.own.get(&(page / PAGES_PER_BLOCK as u64));
         let node = node.filter(|node| Arc::is_unique(node));
@@ -400,7 +400,7 @@ impl Region {
         pages.get(usize::try_from(page).ok()?)?.as_ref()
     }
 
-    /// The content of a page; `None` for zeros.
+    /// Returns the content of a page; `None` for zeros.
     #[inline]
     pub fn page(&self, page: u64) -> Option<&Buffer> {
         match self.own_page(page) {
@@ -409,7 +409,7 @@ impl Region {
         }
     }
 
-    /// The content of a page, for writing.
+    /// Returns the content of a page, for writing.
     pub fn page_mut(&mut self, page: u64) -> &mut Buffer {
         let backing = self.run_at(page).map(|run| (run.traits.backing, run.first));
         if let Some((Backing::Shared { file, page: start }, first)) = backing
@@ -433,8 +433,8 @@ impl Region {
         Arc::make_mut(entry.get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE))))
     }
 
-    /// The pages that have content, with their indices: private ones, and the mapped pages of
-    /// files.
+    /// Returns the pages that have content, with their indices: private pages, and the mapped pages
+    /// of files.
     pub fn present(&self) -> Vec<(u64, &Buffer)> {
         let mut present: Vec<(u64, &Buffer)> = self.own_pages(0, u64::MAX).collect();
         for run in &self.runs {
@@ -483,7 +483,7 @@ impl Region {
         self.own.retain(|_, node| node.iter().any(Option::is_some));
     }
 
-    /// Drops private pages; their content is again what they were mapped with.
+    /// Drops private pages, so that the content of their backing is visible again.
     pub fn forget_pages(&mut self, first: u64, end: u64) {
         let pages: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         for page in pages {
@@ -512,7 +512,7 @@ impl Region {
         self.replace(first, end, |_| None);
     }
 
-    /// Replaces the parts of runs between two pages, and returns where the new runs are.
+    /// Replaces the parts of runs between two pages, and returns the position of the new runs.
     fn replace(
         &mut self,
         first: u64,
@@ -570,7 +570,7 @@ impl Region {
         self.join(changed.start.saturating_sub(1), changed.end + 1);
     }
 
-    /// Removes and returns the private pages between two pages, for moving them.
+    /// Removes and returns the private pages between two pages, to move them.
     pub(super) fn take_pages(&mut self, first: u64, end: u64) -> Vec<(u64, Arc<Buffer>)> {
         let numbers: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         let pages = numbers.into_iter();
@@ -599,12 +599,12 @@ impl Region {
         });
     }
 
-    /// Number of bytes that count as memory in use.
+    /// Returns the number of bytes that count as memory in use.
     pub fn counted_bytes(&self) -> u64 {
         self.pages.1 * PAGE as u64
     }
 
-    /// Number of bytes that are mapped.
+    /// Returns the number of bytes that are mapped.
     pub fn mapped_bytes(&self) -> u64 {
         self.pages.0 * PAGE as u64
     }

@@ -21,14 +21,14 @@ struct Block {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     blocks: Option<Arc<Vec<Option<Arc<Block>>>>>,
-    /// The first index that is free. Indices below it may be of popped stack slots.
+    /// The first free index. Indices below it may belong to popped stack slots.
     pub next: u32,
-    /// Stack slots that were popped since indices of popped slots were last reused.
+    /// Number of stack slots that were popped since indices of popped slots were last reused.
     pub retired: u32,
 }
 
 impl Table {
-    /// The object at an index.
+    /// Returns the object at an index.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&Object> {
         let index = index as usize;
@@ -41,7 +41,7 @@ impl Table {
         chunk.objects[index % CHUNK].as_ref()
     }
 
-    /// The object at an index, for writing; unshares it.
+    /// Returns the object at an index, for writing; unshares it.
     #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Object> {
         let index = index as usize;
@@ -65,7 +65,7 @@ impl Table {
         chunk.objects[index % CHUNK] = Some(object);
     }
 
-    /// Makes the indices above the highest stack slot that is still allocated free again.
+    /// Frees the indices above the highest stack slot that is still allocated.
     pub fn reuse_popped(&mut self) {
         let is_popped = |index: u32| self.get(index).is_none_or(Object::is_popped);
         let mut next = self.next;
@@ -76,7 +76,7 @@ impl Table {
         self.retired = 0;
     }
 
-    /// All objects, ordered by index.
+    /// Returns all objects, ordered by index.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         let blocks = self
             .blocks
@@ -89,7 +89,8 @@ impl Table {
             .flat_map(|chunk| chunk.objects.iter().flatten())
     }
 
-    /// Indices at which the objects of two tables may differ: not where they share them.
+    /// Returns the indices at which the objects of two tables may differ, that is, where the tables
+    /// do not share them.
     pub fn differing(&self, other: &Table) -> Vec<u32> {
         let blocks = |table: &Table| table.blocks.as_ref().map_or(0, |blocks| blocks.len());
         let block = |table: &Table, at: usize| table.blocks.as_ref()?.get(at)?.clone();

@@ -1,4 +1,4 @@
-//! Exceptions through hand-written programs.
+//! Tests of exceptions in hand-written programs.
 
 use everett_ir::code::{
     Body, Call, Callee, Clause, Code, ExternalId, Function, FunctionId, Inst, LandingPad, Operand,
@@ -16,8 +16,8 @@ use crate::vm::{Exit, Interrupt, VmOptions};
 const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
 
-/// A function that calls `callee` with its parameter, and returns what the call or its landing pad
-/// yields: two registers, the second 999 if the call returned.
+/// Creates a function that calls `callee` with its parameter and returns the result of the call or
+/// of its landing pad: two registers, the second 999 if the call returned.
 fn caller(callee: Callee, pad: Option<LandingPad>, segment: u32) -> Code {
     let registers = Operand::register;
     let call = Call {
@@ -122,7 +122,7 @@ fn catch_all_takes_any_exception() {
 
 #[test]
 fn nobody_takes_it() {
-    // A cleanup is no handler: the unwinder returns to the raiser.
+    // A cleanup is not a handler: the unwinder returns to the raiser.
     let answer = raise(RUST, vec![pad(true, vec![])]);
     assert_eq!(answer, [END_OF_STACK, 999]);
 }

@@ -1,4 +1,4 @@
-//! Uncaught exceptions and panics, reported where they are thrown.
+//! Uncaught exceptions and panics, which are reported where they are thrown.
 
 use everett_ir::code::Location;
 
@@ -16,11 +16,11 @@ const TYPE_NAME: u64 = 8;
 const RUST_PAYLOAD: u64 = 40;
 /// Offset of the size in a vtable.
 const TABLE_SIZE: u64 = 8;
-/// Maximal length of a name or message in a report.
+/// Maximum length of a name or message in a report.
 const MAX_TEXT_LENGTH: u64 = 500;
 
 impl Vm<'_> {
-    /// The finding for an uncaught C++ exception.
+    /// Returns the finding for an uncaught C++ exception.
     pub(super) fn uncaught_exception(&mut self, exception: u64) -> Interrupt {
         let name = self
             .is_cxx(exception)
@@ -35,8 +35,9 @@ impl Vm<'_> {
         Bug::new(BugKind::UncaughtException, message).into()
     }
 
-    /// The finding for a panic: for every one, or for one that propagates to the runtime, which
-    /// ends the process. `None` if the exception is no panic, or none that is reported.
+    /// Returns the finding for a panic: for every panic, or only for one that propagates to the
+    /// runtime, which ends the process. `None` if the exception is not a panic, or not one to
+    /// report.
     pub(super) fn reported_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
         let reported = self.options.report_uncaught && !state.resumed;
         if !reported || self.exception_class(state.exception) != RUST_CLASS {
@@ -53,8 +54,8 @@ impl Vm<'_> {
         Some(Bug::new(BugKind::Panic, message).into())
     }
 
-    /// Whether the panic is raised by `resume_unwind`: it was one before,
-    /// or a program unwinds on purpose.
+    /// Returns whether `resume_unwind` raises the panic: it is an earlier panic that was caught, or
+    /// the program unwinds on purpose.
     fn is_raised_again(&self) -> bool {
         let program = self.image.program();
         for frame in self.thread.frames.iter().rev() {
@@ -72,9 +73,9 @@ impl Vm<'_> {
         false
     }
 
-    /// Whether the innermost `catch_unwind` around the call that this frame executes is the
-    /// runtime's, around `main`. Functions may be inlined, so it is searched for in the source
-    /// locations, not in the frames.
+    /// Returns whether the innermost `catch_unwind` around the call that this frame executes is the
+    /// one of the runtime around `main`. Functions may be inlined, so the search uses the source
+    /// locations, not the frames.
     fn is_caught_by_runtime(&self, frame: usize) -> bool {
         let program = self.image.program();
         let mut inside = false;
@@ -97,7 +98,7 @@ impl Vm<'_> {
         false
     }
 
-    /// The message of a panic, if the payload looks like a `&str` or a `String`.
+    /// Returns the message of a panic, if the payload looks like a `&str` or a `String`.
     fn panic_message(&mut self, exception: u64) -> Option<String> {
         let data = self.peek(exception.wrapping_add(RUST_PAYLOAD))?;
         let table = self.peek(exception.wrapping_add(RUST_PAYLOAD + 8))?;
@@ -118,13 +119,13 @@ impl Vm<'_> {
         }
     }
 
-    /// A word of memory, if it is accessible and concrete.
+    /// Reads a word of memory, if it is accessible and concrete.
     fn peek(&mut self, address: u64) -> Option<u64> {
         let value: Value = self.memory.load(self.arena, address, 8).ok()?;
         value.as_concrete()
     }
 
-    /// Text of this length, or up to a NUL. Symbolic bytes are shown as question marks.
+    /// Reads text of this length, or up to a NUL. Symbolic bytes appear as question marks.
     fn peek_text(&mut self, start: u64, length: Option<u64>) -> Option<String> {
         let mut bytes = Vec::new();
         for at in 0..length.unwrap_or(MAX_TEXT_LENGTH).min(MAX_TEXT_LENGTH) {

@@ -31,7 +31,7 @@ pub const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("btc", btc),
 ];
 
-/// The value to shift, its location, and the amount. A single operand is shifted by one.
+/// Returns the value to shift, its location, and the amount. A single operand is shifted by one.
 fn shift_operands(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -168,7 +168,7 @@ fn bswap(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> S
     m.write(target, result)
 }
 
-/// Position of a set bit. If no bit is set, the destination is unchanged.
+/// Computes the position of a set bit. If no bit is set, the destination is unchanged.
 fn scan(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, lowest: bool) -> Step {
     let (x, old, target) = both(m, i, suffix)?;
     let width = m.vm.arena.width(x);

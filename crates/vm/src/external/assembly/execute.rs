@@ -104,7 +104,7 @@ fn suffix_width(suffix: &str) -> Option<u32> {
     }
 }
 
-/// `movzbl` and similar: whether to sign-extend, and both widths.
+/// Parses `movzbl` and similar mnemonics: whether to sign-extend, and both widths.
 fn extension(name: &str) -> Option<(bool, u32, u32)> {
     let (signed, widths) = match name.strip_prefix("movz") {
         Some(widths) => (false, widths),
@@ -258,7 +258,7 @@ fn cmpxchg16b(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> S
     cmpxchg_pair(m, i, 128)
 }
 
-/// The exact result of an operation, one bit wider, with its flags.
+/// Computes the exact result of an operation, one bit wider, with its flags.
 fn exact(
     m: &mut Machine<'_, '_, '_>,
     op: BinaryOp,
@@ -346,7 +346,8 @@ fn and(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(target, result)
 }
 
-/// `lock; orl $0,(%rsp)` is a memory barrier: there is no machine stack to read.
+/// Computes a bitwise or. `lock; orl $0,(%rsp)` is only a memory barrier, because there is no
+/// machine stack to read.
 fn or(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     if let [Operand::Immediate(0), Operand::At(_, base)] = &i.operands[..]
         && matches!(**base, Operand::Named(register) if register.number == 4)
@@ -403,7 +404,7 @@ fn dec(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     step(m, i, suffix, BinaryOp::Sub)
 }
 
-/// The double-width product in two registers.
+/// Computes the double-width product in two registers.
 fn long_product(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -423,7 +424,7 @@ fn long_product(
     m.write(Location::General(2), high)
 }
 
-/// The double-width product; carry and overflow are set if its upper half is significant.
+/// Computes the double-width product; carry and overflow are set if its upper half is significant.
 fn product(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, signed: bool) -> ExprId {
     let arena = &mut *m.vm.arena;
     let width = arena.width(x);
@@ -497,7 +498,7 @@ fn div(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(Location::General(2), remainder)
 }
 
-/// The condition in the mnemonic of a conditional move, which may end in a width suffix.
+/// Returns the condition in the mnemonic of a conditional move, which may end in a width suffix.
 fn cmov_condition(code: &str) -> Option<&str> {
     if is_condition(code) {
         return Some(code);
@@ -531,8 +532,8 @@ fn write_words(m: &mut Machine<'_, '_, '_>, words: [(usize, u64); 4]) -> Step {
     Ok(())
 }
 
-/// The result of `cpuid` (eax, ebx, ecx, edx): a baseline x86-64, so that programs take code paths
-/// without newer instructions.
+/// Returns the result of `cpuid` (eax, ebx, ecx, edx): a baseline x86-64, so that programs take
+/// code paths without newer instructions.
 pub fn processor(leaf: u64) -> [u64; 4] {
     // fpu, tsc, msr, cx8, cmov, clflush, mmx, fxsr, sse, sse2; cmpxchg16b.
     const FEATURES: u64 = 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26;
@@ -553,7 +554,7 @@ fn cpuid(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     write_words(m, [(0, a), (3, b), (1, c), (2, d)])
 }
 
-/// Time is virtual, so that it is deterministic.
+/// Reads the time stamp counter. Time is virtual, so that it is deterministic.
 fn rdtsc(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let time = m.vm.clock_ns;
     let words = [(0, time & 0xffff_ffff), (2, time >> 32)];

@@ -1,5 +1,6 @@
-//! The registers, flags and memory of a piece of inline assembly. Memory writes are buffered until
-//! all instructions are executed, because later reads may ask the oracle.
+//! The registers, flags and memory of a piece of inline assembly. The machine buffers memory writes
+//! until all instructions are executed, because later reads may ask the oracle and thereby restart
+//! the piece.
 
 use everett_expr::ExprId;
 use everett_ir::code::ValueType;
@@ -50,7 +51,7 @@ pub struct Machine<'m, 'a, 'b> {
 }
 
 impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
-    /// Binds the arguments as the constraints say.
+    /// Binds the arguments according to the constraints.
     pub fn new(
         vm: &'m mut Vm<'a>,
         args: &'m Arguments<'b>,
@@ -126,8 +127,8 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         Ok(())
     }
 
-    /// Width of the result if there is only one. With several, the instructions determine the
-    /// width.
+    /// Returns the width of the result if there is only one. With several, the instructions
+    /// determine the width.
     fn output_width(&self) -> u32 {
         match self.args.call.result {
             ValueType::Aggregate { .. } | ValueType::Void => 0,
@@ -179,7 +180,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         width
     }
 
-    /// The location of an operand, and its width if known.
+    /// Returns the location of an operand, and its width if known.
     pub fn locate(&mut self, operand: &Operand) -> Result<(Location, Option<u32>), Interrupt> {
         Ok(match operand {
             Operand::Argument(index, width) => match self.operands.get(*index) {
@@ -203,7 +204,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         })
     }
 
-    /// The operand width of an instruction: from its suffix or from one of its operands.
+    /// Returns the operand width of an instruction: from its suffix or from one of its operands.
     pub fn width(
         &mut self,
         instruction: &Instruction,

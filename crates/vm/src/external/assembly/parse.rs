@@ -3,24 +3,24 @@
 /// A general register.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// Its number in the processor's encoding.
+    /// The number of the register in the processor's encoding.
     pub number: usize,
     /// The width of the named part.
     pub width: u32,
 }
 
-/// Where an operand of the template resides.
+/// The location of a template operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperandHome {
     /// In this register.
     General(usize),
-    /// In a register that the compiler chooses, or it is an immediate.
+    /// In a register of the compiler's choice, or an immediate.
     Anywhere,
     /// In memory; the argument is its address.
     Memory,
     /// In this register of the x87 stack.
     Stack(usize),
-    /// In the same location as that operand.
+    /// In the same location as another operand.
     Tied(usize),
     /// In the flags: whether this condition holds afterwards (`=@ccc`).
     Condition(String),
@@ -29,9 +29,9 @@ pub enum OperandHome {
 /// One operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Constraint {
-    /// Whether it is an output.
+    /// Whether the operand is an output.
     pub output: bool,
-    /// Where it resides.
+    /// The location of the operand.
     pub home: OperandHome,
 }
 
@@ -95,7 +95,7 @@ const REGISTERS: [[&str; 4]; 16] = [
     ["r15", "r15d", "r15w", "r15b"],
 ];
 
-/// A general register by its name.
+/// Returns the general register with this name.
 pub fn register(name: &str) -> Option<Register> {
     REGISTERS.iter().enumerate().find_map(|(number, names)| {
         let at = names.iter().position(|candidate| *candidate == name)?;
@@ -133,7 +133,7 @@ pub enum Operand {
 pub struct Instruction {
     /// The mnemonic, including its width suffix.
     pub name: String,
-    /// Its operands.
+    /// The operands.
     pub operands: Vec<Operand>,
 }
 

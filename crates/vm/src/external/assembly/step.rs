@@ -1,4 +1,4 @@
-//! What all families of assembly instructions share: the type of their functions, access to
+//! Items that all families of assembly instructions share: the type of their functions, access to
 //! operands, and the flags of a result.
 
 use everett_expr::ExprId;
@@ -14,7 +14,7 @@ pub type Execute =
 /// The result of an instruction.
 pub type Step = Result<(), Interrupt>;
 
-/// An operand that must exist.
+/// Returns an operand that must exist.
 pub fn operand<'i>(
     m: &Machine<'_, '_, '_>,
     i: &'i Instruction,

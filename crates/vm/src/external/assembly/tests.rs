@@ -1,4 +1,4 @@
-//! Inline assembly as it occurs in real programs.
+//! Tests of inline assembly from real programs.
 
 use everett_ir::code::{FloatKind, ValueType};
 

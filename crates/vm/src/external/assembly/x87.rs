@@ -1,6 +1,6 @@
-//! x87 instructions in inline assembly. The constraints set up the x87 stack. Within a piece of
-//! assembly the control word may select another rounding mode, which stays after it. Another
-//! precision, and other masks, are unsupported.
+//! x87 instructions in inline assembly. The constraints set up the x87 stack. A piece of assembly
+//! may select another rounding mode through the control word, and that mode stays in force after
+//! the piece. Other precisions and other exception masks are unsupported.
 
 use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
 
@@ -126,7 +126,7 @@ fn fchs(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     set_top(m, result)
 }
 
-/// The rounding mode that the control word sets.
+/// Returns the rounding mode that the control word sets.
 fn rounding(m: &Machine<'_, '_, '_>) -> RoundingMode {
     let own = FloatEnvironment {
         x87_control: m.control,
@@ -142,7 +142,8 @@ fn frndint(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step
     set_top(m, result)
 }
 
-/// Computes with the control word of the piece, and raises flags there, too.
+/// Runs a computation under the control word of the piece, and adds the exception flags that it
+/// raises to the status word of the piece.
 fn with_control<T>(
     m: &mut Machine<'_, '_, '_>,
     compute: impl FnOnce(&mut Machine<'_, '_, '_>) -> Result<T, Interrupt>,
@@ -162,8 +163,8 @@ fn unary(m: &mut Machine<'_, '_, '_>, op: FloatUnaryOp, x: ExprId) -> Result<Exp
     with_control(m, |m| m.vm.float_unary_term(op, X87, x))
 }
 
-/// `st(0)` modulo `st(1)`: the remainder replaces `st(0)`, the low bits of the quotient go to the
-/// status word.
+/// Computes `st(0)` modulo `st(1)`: the remainder replaces `st(0)`, and the low bits of the
+/// quotient go to the status word.
 fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     let x = top(m)?;
     let y = m.read(Location::Stack(1), EXTENDED)?;
@@ -219,8 +220,8 @@ fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     set_top(m, result)
 }
 
-/// Bits 0, 1 and 2 of the quotient are the condition codes C1, C3 and C0; C2 is clear because the
-/// reduction is complete.
+/// Converts the quotient to condition codes: its bits 0, 1 and 2 are C1, C3 and C0; C2 is clear
+/// because the reduction is complete.
 fn quotient_status(m: &mut Machine<'_, '_, '_>, quotient: ExprId) -> ExprId {
     let arena = &mut *m.vm.arena;
     let mut status = arena.zero(16);

@@ -43,7 +43,7 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.ptrmask", ptrmask),
 ];
 
-/// Maximal width for which numbers are used; wider integers are always terms.
+/// Maximum width of the implementation on numbers; wider integers are always terms.
 const WIDEST_NUMBER: u32 = 128;
 
 fn mask(width: u32) -> u128 {
@@ -70,7 +70,7 @@ fn registers(width: u32, bits: u128) -> Wide {
     ]
 }
 
-/// The values of the first `N` arguments, if all are concrete.
+/// Returns the values of the first `N` arguments, if all are concrete.
 fn numbers<const N: usize>(args: &Arguments<'_>, width: u32) -> Option<[u128; N]> {
     if width > WIDEST_NUMBER {
         return None;
@@ -177,7 +177,7 @@ fn umin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The population count, by adding halves.
+/// Computes the population count by adding halves.
 pub fn count_ones(arena: &mut Arena, e: ExprId) -> ExprId {
     let width = arena.width(e);
     if width == 1 {
@@ -191,7 +191,7 @@ pub fn count_ones(arena: &mut Arena, e: ExprId) -> ExprId {
     arena.add(low, high)
 }
 
-/// The position that `at` gives for the last set bit in `order`; `none` if no bit is set.
+/// Returns the position that `at` gives for the last set bit in `order`; `none` if no bit is set.
 fn last_set(
     arena: &mut Arena,
     e: ExprId,
@@ -209,13 +209,13 @@ fn last_set(
     result
 }
 
-/// Zeros above the highest bit that is set.
+/// Counts the zeros above the highest set bit.
 pub fn leading_zeros(arena: &mut Arena, e: ExprId) -> ExprId {
     let width = arena.width(e);
     last_set(arena, e, 0..width, width, |bit| width - 1 - bit)
 }
 
-/// Zeros below the lowest bit that is set.
+/// Counts the zeros below the lowest set bit.
 pub fn trailing_zeros(arena: &mut Arena, e: ExprId) -> ExprId {
     let width = arena.width(e);
     last_set(arena, e, (0..width).rev(), width, |bit| bit)
@@ -283,7 +283,7 @@ fn bitreverse(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     )
 }
 
-/// The concatenation of `x` and `y`, and the shift amount.
+/// Returns the concatenation of `x` and `y`, and the shift amount.
 fn funnel(arena: &mut Arena, w: u32, x: ExprId, y: ExprId, by: ExprId) -> (ExprId, ExprId) {
     let both = arena.concat(x, y);
     // The width of i1 does not fit in its own type.
@@ -324,7 +324,7 @@ fn fshr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The result if it fits in the width, else the nearest number that does.
+/// Returns the result if it fits in the width, and otherwise the nearest number that does.
 fn clamp(width: u32, exact: Option<i128>, negative: bool) -> u128 {
     let range = signed_range(width);
     let nearest = if negative {
@@ -336,7 +336,7 @@ fn clamp(width: u32, exact: Option<i128>, negative: bool) -> u128 {
     result as u128 & mask(width)
 }
 
-/// The greatest or least signed number, depending on the sign of a term.
+/// Returns the greatest or least signed number, depending on the sign of a term.
 fn limit_by_sign(arena: &mut Arena, width: u32, x: ExprId) -> ExprId {
     let ones = arena.all_ones(width);
     let one = arena.constant(width, 1);
@@ -442,7 +442,7 @@ fn ushl_sat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The result truncated to the width, and the overflow bit.
+/// Returns the result truncated to the width, and the overflow bit.
 fn with_overflow(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -510,7 +510,7 @@ fn umul_with_overflow(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Int
     })
 }
 
-/// -1, 0 or 1, in the width of the result.
+/// Returns -1, 0 or 1, in the width of the result.
 fn three_way(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,

@@ -22,12 +22,12 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.masked.compressstore", masked_compress_store),
 ];
 
-/// The token is the number of stack slots.
+/// Saves the stack position: the token is the number of stack slots.
 fn stacksave(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.thread.slots.len() as u64)))
 }
 
-/// Frees the slots that the top frame has allocated since.
+/// Frees the slots that the top frame has allocated since the token was taken.
 fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let token = vm.concretize(args.get(0))?;
     let first = vm.thread.top().map_or(0, |frame| frame.first_slot);
@@ -38,7 +38,7 @@ fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     Ok(Done::Void)
 }
 
-/// `ptr + sext(*(i32 *)(ptr + offset))`: a table of relative offsets.
+/// Loads from a table of relative offsets: `ptr + sext(*(i32 *)(ptr + offset))`.
 fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let width = args.width(1);
     let base = args.get(0).to_term(vm.arena, 64);
@@ -52,8 +52,8 @@ fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
-/// Index of the mask argument. Some versions of LLVM pass the alignment as an argument before it,
-/// others as an attribute.
+/// Returns the index of the mask argument. Some versions of LLVM pass the alignment as an argument
+/// before it, others as an attribute.
 fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> {
     let types = args.call.arg_types.iter().enumerate().skip(from);
     let is_mask = |ty: &ValueType| {
@@ -72,13 +72,13 @@ fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> 
         .ok_or_else(|| args.unsupported("without a mask"))
 }
 
-/// The active lanes.
+/// Returns the active lanes.
 fn mask(vm: &mut Vm<'_>, args: &Arguments<'_>, position: usize) -> Result<Vec<bool>, Interrupt> {
     let bits = args.operand(position);
     bits.into_iter().map(|bit| vm.decide(bit)).collect()
 }
 
-/// Size of a lane in memory.
+/// Returns the size of a lane in memory.
 fn lane_bytes(args: &Arguments<'_>, lane: Lane) -> Result<usize, Interrupt> {
     match lane.bits() {
         bits if bits % 8 == 0 => Ok(bits as usize / 8),
@@ -151,7 +151,7 @@ fn store_lanes(
     Ok(Done::Void)
 }
 
-/// Addresses of consecutive lanes at a pointer.
+/// Returns the address of lane `index` of the consecutive lanes at a pointer.
 fn consecutive(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,

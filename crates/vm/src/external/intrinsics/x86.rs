@@ -121,7 +121,7 @@ fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// The sign bits of all lanes.
+/// Returns the sign bits of all lanes.
 fn movmsk(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (lane, count) = args.lanes(0)?;
     let top = lane.bits() - 1;
@@ -213,7 +213,7 @@ fn pmulhu(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     })
 }
 
-/// Sums of adjacent products.
+/// Computes sums of adjacent products.
 fn pmadd_wd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -232,7 +232,7 @@ fn pmadd_wd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(sums))
 }
 
-/// Saturated sums of adjacent products of unsigned and signed bytes.
+/// Computes saturated sums of adjacent products of unsigned and signed bytes.
 fn pmadd_ub_sw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -264,7 +264,7 @@ fn pavg(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     })
 }
 
-/// Sums of absolute differences over groups of eight bytes.
+/// Computes sums of absolute differences over groups of eight bytes.
 fn psad_bw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -332,7 +332,7 @@ fn blend(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(lanes))
 }
 
-/// Whether the second vector has no set bit outside (or inside) the first.
+/// Returns whether the second vector has no set bit outside (or inside) the first.
 fn test_bits(vm: &mut Vm<'_>, args: &Arguments<'_>, inverted: bool) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -464,7 +464,8 @@ fn first_lane_only(
     Ok(vm.done_lanes(first))
 }
 
-/// The second operand if the comparison fails, also for NaNs.
+/// Returns the minimum as the processor does: the second operand if the comparison fails, also for
+/// NaNs.
 fn lesser(format: FloatFormat) -> impl Fn(&mut Arena, u32, ExprId, ExprId) -> ExprId {
     move |arena, _, x, y| {
         let less = arena.float_compare(FloatCompareOp::Olt, format, x, y);
@@ -568,7 +569,7 @@ fn ldmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// CRC-32C (Castagnoli), bit by bit.
+/// Computes CRC-32C (Castagnoli) bit by bit.
 fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const POLYNOMIAL: u64 = 0x82f6_3b78;
     let (crc_width, data_width) = (args.width(0), args.width(1));
@@ -590,7 +591,7 @@ fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done(result))
 }
 
-/// The carry out, then the sum.
+/// Returns the carry out, then the sum.
 fn with_carry(vm: &mut Vm<'_>, args: &Arguments<'_>, op: IntOp) -> Result<Done, Interrupt> {
     let width = args.width(1);
     let carry = vm.operand_term(args, 0, 8);
@@ -625,7 +626,7 @@ fn rdtscp(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Values(values.into_iter().collect()))
 }
 
-/// Reports that x87 and SSE state is enabled, nothing else.
+/// Reports that x87 and SSE state are enabled, and nothing else.
 fn xgetbv(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(3)))
 }

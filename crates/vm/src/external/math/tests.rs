@@ -1,4 +1,4 @@
-//! Intrinsics against Rust's floating-point operations.
+//! Tests that compare intrinsics with Rust's floating-point operations.
 
 use everett_ir::code::{FloatKind, ValueType};
 use proptest::prelude::*;

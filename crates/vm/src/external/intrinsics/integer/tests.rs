@@ -1,4 +1,5 @@
-//! Each operation against Rust's arithmetic, and on terms against numbers.
+//! Tests that compare each operation with Rust's arithmetic, and its implementation on terms with
+//! the one on numbers.
 
 use everett_ir::code::ValueType;
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use super::{OPERATIONS, mask, signed};
 use crate::testing::{Argument, Harness, bits, int, number};
 
-/// Number of integer operands, and whether the result has an overflow bit.
+/// Returns the number of integer operands, and whether the result has an overflow bit.
 fn shape(name: &str) -> (usize, bool) {
     let operands = match name {
         "llvm.abs" | "llvm.ctpop" | "llvm.ctlz" | "llvm.cttz" | "llvm.bswap"
@@ -26,7 +27,7 @@ fn result_type(name: &str, width: u16) -> ValueType {
     }
 }
 
-/// The value of the result, and the overflow bit if there is one.
+/// Returns the value of the result, and the overflow bit if there is one.
 fn split(name: &str, registers: &[u64]) -> (u128, u64) {
     match shape(name).1 {
         true => {
@@ -66,7 +67,7 @@ fn symbolic(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
     split(name, &bits)
 }
 
-/// The result of Rust's operations at width 32.
+/// Returns the result of Rust's operations at width 32.
 fn expected(name: &str, x: u32, y: u32, z: u32) -> (u128, u64) {
     let (a, b) = (x as i32, y as i32);
     let plain = |value: u32| (u128::from(value), 0);

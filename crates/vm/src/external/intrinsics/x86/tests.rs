@@ -1,4 +1,4 @@
-//! Intrinsics against the processor's instructions, through Rust's own intrinsics.
+//! Tests that compare intrinsics with the processor's instructions, through Rust's own intrinsics.
 
 use everett_ir::code::{FloatKind, Lane, ValueType};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::testing::{Argument, Harness, bits, int, pointer};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
-/// Sixteen bytes as lanes of this type.
+/// Converts sixteen bytes to lanes of this type.
 fn vector(lane: Lane, bytes: [u8; 16]) -> Argument {
     let size = lane.bits() as usize / 8;
     let lanes: Vec<Value> = bytes
