@@ -1,4 +1,4 @@
-//! Reads `[fault.*]`. The keys of a fault derive from its row in the table of kinds.
+//! Reads `[fault.*]`. The keys of a fault derive from its row in the table of fault kinds.
 
 use everett_net::{
     Fault, Faults, HostIndex, HostSet, KINDS, Numbers, ParameterKind, Ports, Protocol,
@@ -27,7 +27,8 @@ pub(crate) fn faults(
     Faults::new(faults.chain(stops).chain(clocks).collect())
 }
 
-/// With an undetermined clock, every time-out may or may not have fired when a message arrives.
+/// Returns the fault of a host with an undetermined clock: every time-out may or may not have fired
+/// when a message arrives.
 fn undetermined_clock(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("clock of {}", host.name), kind("late")?);
     fault.filter.to = HostSet::of(vec![host.index]);
@@ -35,7 +36,7 @@ fn undetermined_clock(host: &HostSetup) -> Option<Fault> {
     host.symbolic_clock.then_some(fault)
 }
 
-/// A host with a stop time crashes then, in every world.
+/// Returns the fault of a host with a stop time: it crashes then, in every world.
 fn stop(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("stop of {}", host.name), kind("crash")?);
     fault.set(
@@ -182,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Names of hosts or of groups of hosts, or `"*"`.
+    /// Reads names of hosts or of groups of hosts, or `"*"`.
     fn host_set(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> HostSet {
         let mut is_all = false;
         let named = VALUES.list(node, diagnostics, |scope, node, diagnostics| {
@@ -208,8 +209,8 @@ impl Reader<'_> {
     }
 }
 
-/// What `most` is counted over: the world, unless nothing could choose
-/// where in the world a fault happens.
+/// Sets the scope in which `most` is counted: the world, unless nothing chooses where in the world
+/// the fault happens.
 fn scope(fault: &mut Fault, per: Option<&TomlNode>, diagnostics: &mut Diagnostics) {
     let is_certain = !fault.is_choice() && !fault.kind.per_world;
     let Some(node) = per else {
@@ -232,7 +233,7 @@ fn scope(fault: &mut Fault, per: Option<&TomlNode>, diagnostics: &mut Diagnostic
     }
 }
 
-/// A number, or a range such as `"1-3"`.
+/// Reads a number, or a range such as `"1-3"`.
 fn range<T: Copy + PartialOrd>(
     scope: ValueReader,
     node: &TomlNode,

@@ -33,7 +33,7 @@ pub(crate) struct HostEntry<'t> {
     pub number: u32,
 }
 
-/// Expands all host tables to named hosts. The rest of the tables is read later.
+/// Expands all host tables to named hosts. The rest of each table is read later.
 pub(crate) fn expand<'t>(
     entries: &'t [TomlEntry],
     diagnostics: &mut Diagnostics,
@@ -224,7 +224,7 @@ impl HostReader<'_> {
         Some(path)
     }
 
-    /// A path on the real disk that must exist.
+    /// Reads a path on the real disk that must exist.
     fn existing(
         &self,
         node: &TomlNode,
@@ -248,7 +248,7 @@ impl HostReader<'_> {
         path
     }
 
-    /// A trace file beside the scenario.
+    /// Reads the path of a trace file beside the scenario.
     fn begin(
         &self,
         table: &mut Table<'_>,
@@ -353,7 +353,7 @@ impl HostReader<'_> {
         files
     }
 
-    /// `"/PATH" = "FILE"`, `{ text = … }` or `{ symbolic = N }`.
+    /// Reads a file of the guest: `"/PATH" = "FILE"`, `{ text = … }` or `{ symbolic = N }`.
     fn file(
         &self,
         entry: &TomlEntry,
@@ -391,7 +391,7 @@ impl HostReader<'_> {
         }
     }
 
-    /// A name that another crate defines.
+    /// Reads a name that another crate defines.
     fn known_name(
         &self,
         kind: NameKind,
@@ -406,7 +406,7 @@ impl HostReader<'_> {
         Some(text)
     }
 
-    /// Variables, each with its bounds or `"any"`.
+    /// Reads variables, each with its bounds or `"any"`.
     fn variables(
         &self,
         table: &mut Table<'_>,
@@ -578,7 +578,7 @@ fn env_value(
     }
 }
 
-/// `exit 0`, `exit`, `signal 9`, `signal`, `running`.
+/// Parses `exit 0`, `exit`, `signal 9`, `signal`, `running`.
 fn expectation(text: &str) -> Result<Expectation, String> {
     let mut words = text.split_whitespace();
     let (what, number, rest) = (words.next(), words.next(), words.next());

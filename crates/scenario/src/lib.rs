@@ -52,27 +52,27 @@ pub enum NameKind {
     Regex,
 }
 
-/// The context of a scenario: the files, names and options it refers to.
+/// The context of a scenario: the files, names and options that it refers to.
 pub trait NameContext {
-    /// Whether the file exists.
+    /// Returns whether the file exists.
     fn is_file(&self, path: &Path) -> bool;
-    /// Whether the folder exists.
+    /// Returns whether the folder exists.
     fn is_folder(&self, path: &Path) -> bool;
-    /// What a file holds.
+    /// Reads the content of a file.
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
         std::fs::read(path)
     }
-    /// Checks a name; the error says what is wrong.
+    /// Checks a name; the error is the reason for the rejection.
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         let _ = (kind, name);
         Ok(())
     }
-    /// The keys of `[limits]`, `[search]` and of hosts that stand for options of the caller.
+    /// Returns the keys of `[limits]`, `[search]` and of hosts that are options of the caller.
     fn options(&self) -> Vec<OptionKey> {
         Vec::new()
     }
-    /// Checks a value of such a key, in the form of
-    /// [`OptionValue::arguments`]; the error says what is wrong.
+    /// Checks a value of such a key, in the form of [`OptionValue::arguments`]; the error is the
+    /// reason for the rejection.
     fn check_option(&self, key: &OptionKey, argument: &str) -> Result<(), String> {
         let _ = (key, argument);
         Ok(())

@@ -1,12 +1,12 @@
-//! Reads the fields of messages in `[trojans]`: where they lie, how long and how often they are
-//! there, and which of them are masked.
+//! Reads the message fields of `[trojans]`: their positions, lengths and repetitions, and which of
+//! them are masked.
 
 use crate::model::{FieldCount, FieldStart, MessageField};
 use crate::reader::{Table, ValueReader, needed, unknown, wrong};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlNode, TomlValue};
 
-/// The longest number that says something of another field.
+/// Maximum size of a field that contains the position, length or count of another field.
 const MOST_NUMBER: u32 = 8;
 
 /// Reads the fields of messages of at most this length.
@@ -26,7 +26,7 @@ struct FieldReader {
 }
 
 impl FieldReader {
-    /// Reads fields; those around a group come before its own.
+    /// Reads fields. The fields around a group precede its own fields.
     fn fields(
         &self,
         node: &TomlNode,
@@ -134,7 +134,7 @@ impl FieldReader {
         Some(field)
     }
 
-    /// Where a field begins.
+    /// Reads the start of a field.
     fn start(
         &self,
         node: &TomlNode,
@@ -163,7 +163,7 @@ impl FieldReader {
         }
     }
 
-    /// A place, from the beginning or the end, or what another field says.
+    /// Reads an offset from the beginning or the end, or the name of a field that contains it.
     fn offset(
         &self,
         node: &TomlNode,
@@ -188,7 +188,7 @@ impl FieldReader {
         }
     }
 
-    /// A field must lie in the longest message.
+    /// Reports a field that is not within the longest message.
     fn expect_within(
         &self,
         field: &MessageField,
@@ -222,7 +222,8 @@ fn takes_rest(field: &MessageField) -> bool {
     (field.size == FieldCount::Rest && field.fields.is_empty()) || repeat == Some(&FieldCount::Rest)
 }
 
-/// Bytes or elements: a number, all that follow, or what another field says.
+/// Reads a number of bytes or elements: a number, all that follow, or the name of a field that
+/// contains it.
 fn count(
     node: &TomlNode,
     known: &[MessageField],
@@ -238,7 +239,7 @@ fn count(
     }
 }
 
-/// The earlier field that a text names. The innermost one of a name is meant.
+/// Returns the earlier field with this name. If there are several, the innermost one.
 fn named<'f>(
     node: &TomlNode,
     known: &'f [MessageField],
@@ -253,7 +254,7 @@ fn named<'f>(
     found
 }
 
-/// The name of an earlier field that is a number.
+/// Reads the name of an earlier field that is a number.
 fn number_field(
     node: &TomlNode,
     known: &[MessageField],
@@ -270,7 +271,7 @@ fn number_field(
     Some(field.name.clone())
 }
 
-/// The end of another field.
+/// Reads the name of the field after which a field starts.
 fn behind(
     node: &TomlNode,
     known: &[MessageField],
@@ -285,8 +286,8 @@ fn behind(
     Some(FieldStart::After(field.name.clone()))
 }
 
-/// First byte and end of each field that lies in one place; the end of what takes the rest of the
-/// message is the greatest number.
+/// Returns the first byte and the end of each field with a fixed position; the end of a field that
+/// takes the rest of the message is the greatest number.
 fn places(fields: &[MessageField]) -> Vec<Option<(u32, u32)>> {
     let mut all: Vec<Option<(u32, u32)>> = Vec::new();
     for field in fields {
@@ -311,7 +312,8 @@ fn places(fields: &[MessageField]) -> Vec<Option<(u32, u32)>> {
     all
 }
 
-/// How many bytes a field takes, if that is known; the greatest number for all that follow.
+/// Returns the number of bytes of a field, if it is known; the greatest number for a field that
+/// takes the rest.
 fn bytes(field: &MessageField) -> Option<u32> {
     let one = match (&field.size, field.fields.is_empty()) {
         (FieldCount::Fixed(size), true) => *size,
@@ -331,7 +333,7 @@ fn bytes(field: &MessageField) -> Option<u32> {
     }
 }
 
-/// The names of masked fields, and where they are given.
+/// Reads the names of masked fields, with their spans.
 pub(crate) fn mask_names(
     node: &TomlNode,
     diagnostics: &mut Diagnostics,
@@ -342,7 +344,7 @@ pub(crate) fn mask_names(
     ValueReader::default().list(node, diagnostics, each)
 }
 
-/// Marks the fields that are masked. Those of a group have its name in front: `option.value`.
+/// Marks the masked fields. The fields of a group have its name as a prefix: `option.value`.
 pub(crate) fn mask(node: &TomlNode, fields: &mut [MessageField], diagnostics: &mut Diagnostics) {
     for (span, name) in mask_names(node, diagnostics) {
         if !set_masked(fields, &name) {
@@ -378,8 +380,8 @@ fn all_names(fields: &[MessageField]) -> Vec<String> {
     all
 }
 
-/// A byte that one field masks and another does not was hardly meant, and a message that is masked
-/// as a whole is none that clients do not send.
+/// Checks the masks. A byte that is in a masked and in an unmasked field is probably a mistake, and
+/// a message that is masked as a whole cannot differ from the messages of clients.
 pub(crate) fn expect_unmasked(
     fields: &[MessageField],
     longest: Option<u32>,
@@ -402,12 +404,12 @@ pub(crate) fn expect_unmasked(
         let mut masked = placed().filter(|(field, _)| field.masked);
         masked.any(|(_, (start, end))| (start..end).contains(&at))
     };
-    // What is masked in the longest message is so in all others.
+    // If the longest message is masked as a whole, so are all shorter ones.
     if longest.is_some_and(|longest| longest > 0 && (0..longest).all(is_masked)) {
         let help = "leave something that clients and server must agree in";
         return Err(("all bytes of the message are masked".to_owned(), help));
     }
-    // Where a masked field lies must be the same for client and server.
+    // The position of a masked field must be the same for client and server.
     let mut moving = fields.iter().zip(&places);
     let is_moving = |field: &MessageField| !matches!(field.start, FieldStart::BeforeEnd(_));
     if moving.any(|(field, place)| has_masked(field) && place.is_none() && is_moving(field))
@@ -426,7 +428,7 @@ fn has_masked(field: &MessageField) -> bool {
     field.masked || field.fields.iter().any(has_masked)
 }
 
-/// A masked field that says something of another one.
+/// Returns a masked field that contains the position, length or count of another field.
 fn masked_number(all: &[MessageField], fields: &[MessageField]) -> Option<String> {
     let mut said = Vec::new();
     numbers(all, &mut said);
@@ -439,7 +441,7 @@ fn masked_number(all: &[MessageField], fields: &[MessageField]) -> Option<String
     })
 }
 
-/// The names of fields that say something of others.
+/// Collects the names of fields that contain the position, length or count of other fields.
 fn numbers(fields: &[MessageField], said: &mut Vec<String>) {
     for field in fields {
         if let FieldStart::Said(name) = &field.start {
@@ -454,7 +456,7 @@ fn numbers(fields: &[MessageField], said: &mut Vec<String>) {
     }
 }
 
-/// The fields for people, a line for each.
+/// Describes the fields for people, one line per field.
 pub(crate) fn lines(fields: &[MessageField]) -> Vec<String> {
     let mut lines = Vec::new();
     for (field, place) in fields.iter().zip(places(fields)) {
@@ -487,7 +489,7 @@ pub(crate) fn lines(fields: &[MessageField]) -> Vec<String> {
     lines
 }
 
-/// A field whose place or size depends on the message.
+/// Describes a field whose position or size depends on the message.
 fn moving_words(field: &MessageField) -> String {
     let size = match (&field.size, field.fields.is_empty()) {
         (_, false) => "a group".to_owned(),

@@ -11,7 +11,7 @@ use crate::source::Place;
 /// A scenario: a world to explore.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Name of its file, without the extension.
+    /// Name of the scenario file, without the extension.
     pub name: String,
     /// The base of relative paths, except those of `begin`.
     pub folder: PathBuf,
@@ -25,68 +25,69 @@ pub struct Scenario {
     pub checks: Vec<Check>,
     /// The options of the run: `[limits]` and `[search]`.
     pub options: Vec<OptionSetting>,
-    /// Which messages are compared with what clients send: `[trojans]`.
+    /// Which messages are compared with the messages of clients: `[trojans]`.
     pub trojans: Option<Trojans>,
 }
 
-/// Which messages to a server are compared with what its clients send.
+/// The messages to a server that are compared with the messages of its clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trojans {
     /// The server.
     pub server: HostIndex,
-    /// Its clients.
+    /// The clients.
     pub clients: Vec<HostIndex>,
-    /// Messages are parts of a TCP stream, not datagrams.
+    /// Whether messages are parts of a TCP stream, not datagrams.
     pub is_stream: bool,
     /// The port of the server.
     pub port: u16,
-    /// Which message of a client counts, from 1; all without it.
+    /// The number of the message of a client that counts, from 1; `None` if all count.
     pub number: Option<u32>,
-    /// The shortest message, in bytes.
+    /// Minimum length of a message in bytes.
     pub least_length: u32,
-    /// The longest one.
+    /// Maximum length of a message in bytes.
     pub most_length: u32,
     /// The fields of a message.
     pub fields: Vec<MessageField>,
-    /// The C struct that the fields are members of, where the scenario names one: they are not
-    /// known before [`Trojans::set_members`].
+    /// The C struct whose members are the fields, if the scenario names one. The fields are then
+    /// unknown until [`Trojans::set_members`].
     pub fields_of: Option<StructFields>,
-    /// When the server accepts a message.
+    /// The condition under which the server accepts a message.
     pub accept: Accept,
-    /// What clients send at any time counts, not only what they send before the server answers.
+    /// Whether all messages of clients count, not only those that they send before the server
+    /// answers.
     pub ever: bool,
-    /// When the message is sent; without it, when the first client starts.
+    /// Virtual time at which the message is sent; `None` for the start of the first client.
     pub state_ns: Option<u64>,
-    /// The message is sent when this happens, instead.
+    /// The event at which the message is sent, instead of a time.
     pub state_event: Option<(StateEvent, Place)>,
-    /// Functions that are not executed, in all programs.
+    /// Functions that are replaced in all programs.
     pub replace: Vec<ReplacedFunction>,
 }
 
-/// What has happened when the message is sent.
+/// The event at which the message is sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StateEvent {
-    /// The server has received so many messages.
+    /// The server has received this many messages.
     Message(u32),
     /// A host has made a mark of this name.
     Mark(String),
 }
 
-/// A function that is not executed: a call returns any number of a range.
+/// A replaced function: the vm does not execute it, and a call returns any number of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplacedFunction {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
     /// The least number.
     pub low: i64,
-    /// The greatest one.
+    /// The greatest number.
     pub high: i64,
-    /// Where the scenario says so.
+    /// The place in the scenario.
     pub place: Place,
 }
 
 impl ReplacedFunction {
-    /// What it returns, for people.
+    /// Describes the result for people.
     pub fn returns(&self) -> String {
         match self.low == self.high {
             true => self.low.to_string(),
@@ -102,63 +103,63 @@ pub struct StructFields {
     pub name: String,
     /// Fields that are masked.
     pub mask: Vec<String>,
-    /// Where the scenario names the struct.
+    /// The place in the scenario that names the struct.
     pub place: Place,
-    /// Where it says which fields are masked.
+    /// The place in the scenario that names the masked fields.
     pub mask_place: Place,
 }
 
-/// Where a field of a message begins. In a group, bytes count from the beginning of the group.
+/// The start of a message field. In a group, offsets count from the beginning of the group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FieldStart {
-    /// Behind the field before it, or at the beginning.
+    /// After the previous field, or at the beginning.
     Next,
-    /// At this byte.
+    /// At this offset.
     At(u32),
-    /// So many bytes before the end of the message.
+    /// This many bytes before the end of the message.
     BeforeEnd(u32),
-    /// Behind this field.
+    /// After this field.
     After(String),
-    /// Where this field says.
+    /// At the offset that this field contains.
     Said(String),
 }
 
-/// How many bytes a field has, or how often it is there.
+/// The number of bytes of a field, or the number of its repetitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FieldCount {
-    /// So many.
+    /// A fixed number.
     Fixed(u32),
     /// All up to the end of the message.
     Rest,
-    /// As many as this field says.
+    /// The number that this field contains.
     Said(String),
 }
 
 /// A field of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MessageField {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it begins.
+    /// The start.
     pub start: FieldStart,
-    /// Its bytes; those of a group are the bytes of its fields.
+    /// The size in bytes; that of a group is the total of its fields.
     pub size: FieldCount,
-    /// How often it is there, one behind the other; `None` for a field that is there once.
+    /// The number of consecutive repetitions; `None` for a field that occurs once.
     pub repeat: Option<FieldCount>,
     /// The fields of a group.
     pub fields: Vec<MessageField>,
-    /// It is a number with its least significant byte first.
+    /// Whether the field is a little-endian number.
     pub little_endian: bool,
-    /// The field whose length it says.
+    /// The field whose length this field contains.
     pub length_of: Option<String>,
-    /// It is a string, which ends at its first NUL.
+    /// Whether the field is a string that ends at its first NUL.
     pub is_string: bool,
-    /// Clients and server may differ in it.
+    /// Whether the field is masked: clients and server may differ in it.
     pub masked: bool,
 }
 
 impl MessageField {
-    /// A field of a name and a size behind the one before it.
+    /// Creates a field that starts after the previous one.
     pub fn new(name: &str, size: FieldCount) -> MessageField {
         MessageField {
             name: name.to_owned(),
@@ -174,18 +175,19 @@ impl MessageField {
     }
 }
 
-/// When a server accepts a message. A path that ends in a finding accepts it always.
+/// The condition under which a server accepts a message. A path that ends in a finding always
+/// accepts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Accept {
-    /// It answers.
+    /// The server answers.
     Reply,
-    /// It answers with something that matches this pattern.
+    /// The server answers with a reply that matches this pattern.
     ReplyMatches(String),
-    /// It answers with something that does not match this pattern.
+    /// The server answers with a reply that does not match this pattern.
     ReplyOther(String),
-    /// It makes one of these system calls.
+    /// The server makes one of these system calls.
     Calls(Vec<String>),
-    /// It marks that in its code.
+    /// The server marks acceptance in its code.
     Marks,
 }
 
@@ -193,7 +195,7 @@ pub enum Accept {
 const BETWEEN_STARTS_NS: u64 = 10_000_000;
 
 impl Scenario {
-    /// When each host starts.
+    /// Returns the start time of each host.
     pub fn start_times(&self) -> Vec<StartTime> {
         let mut next_ns = 0;
         let mut last = StartTime::At(0);
@@ -218,36 +220,36 @@ impl Scenario {
 pub struct HostSetup {
     /// Index of the host.
     pub index: HostIndex,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its key in the scenario, the same for all hosts of one `count`.
+    /// The key in the scenario, the same for all hosts of one `count`.
     pub group: String,
-    /// Its number among the hosts of that `count`.
+    /// The number among the hosts of that `count`.
     pub number: u32,
-    /// Its processes, in start order.
+    /// The processes, in start order.
     pub processes: Vec<Process>,
     /// Further programs that `execve` can start.
     pub programs: Vec<OtherProgram>,
-    /// The content of its disk.
+    /// The content of the disk.
     pub files: Vec<FileSource>,
-    /// When it starts.
+    /// The start.
     pub start: Start,
-    /// The trace that leads its program to the start of the host, if the program sets up the host
-    /// itself.
+    /// The trace that leads the program to the start of the host, if the program itself sets up the
+    /// host.
     pub begin: Option<PathBuf>,
-    /// When it is switched off.
+    /// Virtual time at which the host is switched off.
     pub stop_ns: Option<u64>,
-    /// The offset of its clock from the world's clock.
+    /// The offset of the host's clock from the world's clock.
     pub clock_skew_ns: i64,
-    /// Whether its clock is undetermined, except that it is monotonic.
+    /// Whether the host's clock is undetermined, except that it is monotonic.
     pub symbolic_clock: bool,
     /// The options of the host.
     pub options: Vec<OptionSetting>,
     /// Program data that invariants observe.
     pub watches: Vec<Watch>,
-    /// Variables of its first program that are symbolic when it starts.
+    /// Variables of the first program that are symbolic when it starts.
     pub variables: Vec<SymbolicVariable>,
-    /// It is a live peer, which has no programs.
+    /// The live peer that this host is, if any; it then has no programs.
     pub peer: Option<PeerSetup>,
 }
 
@@ -256,91 +258,93 @@ pub struct HostSetup {
 pub struct SymbolicVariable {
     /// The variable, or a part of it: `count`, `state.ballot`.
     pub path: String,
-    /// The least and the greatest value of a number; any bytes without it.
+    /// The least and greatest values of a number; `None` for any bytes.
     pub range: Option<(i64, i64)>,
-    /// Where the scenario says so.
+    /// The place in the scenario.
     pub place: Place,
 }
 
-/// A live peer: something that runs outside and is not explored.
+/// A live peer: a real program outside of the model, which is not explored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerSetup {
-    /// The command that starts it; empty if it runs already.
+    /// The command that starts the peer; empty if it already runs.
     pub command: Vec<String>,
-    /// Variables of its environment besides the few that it always has.
+    /// Environment variables in addition to the few that every peer has.
     pub env: Vec<(String, String)>,
-    /// Files and folders that are copied into its folder.
+    /// Files and folders that are copied into the peer's folder.
     pub files: Vec<PathBuf>,
-    /// When it is ready.
+    /// The condition under which the peer is ready.
     pub ready: Ready,
-    /// Where the real one is reached, or where it reaches us.
+    /// The real address at which the peer is reached, or at which it reaches Everett.
     pub listen: PeerListen,
-    /// Its port as hosts see it; for a client, that of the host that it connects to.
+    /// The port of the peer as hosts see it; for a client, the port of the host that it connects
+    /// to.
     pub port: u16,
-    /// The path of a Unix socket at which hosts reach it, too.
+    /// The path of a Unix socket at which hosts also reach the peer.
     pub path: Option<String>,
-    /// It speaks UDP.
+    /// Whether the peer uses UDP.
     pub is_udp: bool,
-    /// The host that it connects to, if it is a client.
+    /// The host that the peer connects to, if it is a client.
     pub connects: Option<HostIndex>,
-    /// What makes it as new.
+    /// The way to reset the peer to a fresh state.
     pub fresh: Fresh,
-    /// How many of them run at most.
+    /// Maximum number of instances that run at the same time.
     pub instances: u32,
-    /// Each connection has a recording of its own.
+    /// Whether each connection has its own recording.
     pub is_independent: bool,
-    /// What hosts send counts as the same in any order.
+    /// Whether messages of hosts in a different order count as the same.
     pub any_order: bool,
-    /// Regular expressions for what may differ in what it says.
+    /// Regular expressions for the parts of the peer's messages that may vary.
     pub varies: Vec<String>,
-    /// Real time after which it counts as silent.
+    /// Real time after which the peer counts as silent.
     pub patience_ns: u64,
-    /// Virtual time after which it is asked what it does.
+    /// Virtual time after which the peer is asked for its next action.
     pub think_ns: Option<u64>,
-    /// How often in a row it is silent until it is not asked again before a host does something.
+    /// Number of consecutive silences after which the peer is not asked again until a host does
+    /// something.
     pub silences: u32,
-    /// What becomes of symbolic bytes that are sent to it.
+    /// The treatment of symbolic bytes that are sent to the peer.
     pub symbolic: PeerSymbolic,
-    /// Bytes of its recording at most.
+    /// Maximum size of the peer's recording in bytes.
     pub max_bytes: u64,
 }
 
-/// Where a live peer is reached.
+/// The real address of a live peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerListen {
-    /// At an address; port 0 for a free one.
+    /// An Internet address; port 0 for a free port.
     Internet(SocketAddr),
-    /// At a Unix socket, relative to its folder.
+    /// A Unix socket, relative to the peer's folder.
     Unix(String),
 }
 
-/// When a live peer is ready.
+/// The condition under which a live peer is ready.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ready {
-    /// When its port is open.
+    /// Its port is open.
     Port,
-    /// When it has printed a line that contains this.
+    /// It has printed a line that contains this text.
     Line(String),
-    /// After this time.
+    /// This time has passed.
     After(u64),
 }
 
-/// What makes a live peer as new.
+/// The way to reset a live peer to a fresh state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fresh {
-    /// Another connection to the same process.
+    /// A new connection to the same process.
     Connection,
-    /// Another process.
+    /// A new process.
     Process,
 }
 
-/// What becomes of symbolic bytes that are sent to a live peer.
+/// The treatment of symbolic bytes that are sent to a live peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PeerSymbolic {
-    /// They get one value.
+    /// The bytes are concretised to one value.
     #[default]
     One,
-    /// They get all values.
+    /// The bytes are concretised to all values, one path each.
     All,
     /// The path ends.
     Refuse,
@@ -349,28 +353,28 @@ pub enum PeerSymbolic {
 /// A process.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Process {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The program file, as built.
     pub program: PathBuf,
-    /// Its arguments, without argv[0].
+    /// The arguments, without argv[0].
     pub args: Vec<Argument>,
-    /// Its whole environment.
+    /// The whole environment.
     pub env: Vec<(String, EnvValue)>,
-    /// Its standard input.
+    /// The standard input.
     pub stdin: Stdin,
-    /// Its working directory.
+    /// The working directory.
     pub cwd: Option<String>,
-    /// How it must end.
+    /// The required end of the process.
     pub expect: Option<Expectation>,
 }
 
 /// A program that `execve` can start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherProgram {
-    /// Its path on the real disk.
+    /// The path on the real disk.
     pub program: PathBuf,
-    /// Its path in the guest, if different.
+    /// The path in the guest, if different.
     pub guest_path: Option<String>,
 }
 
@@ -381,16 +385,16 @@ pub enum Argument {
     Text(String),
     /// A symbolic argument.
     Symbolic {
-        /// Maximal length in bytes.
+        /// Maximum length in bytes.
         length: u32,
     },
     /// Several symbolic arguments.
     SymbolicMany {
-        /// Minimal number of arguments.
+        /// Minimum number of arguments.
         least: u32,
-        /// Maximal number.
+        /// Maximum number of arguments.
         most: u32,
-        /// Maximal length of each in bytes.
+        /// Maximum length of each argument in bytes.
         length: u32,
     },
 }
@@ -402,7 +406,7 @@ pub enum EnvValue {
     Text(String),
     /// A symbolic value.
     Symbolic {
-        /// Maximal length in bytes.
+        /// Maximum length in bytes.
         length: u32,
     },
 }
@@ -431,67 +435,67 @@ pub enum FileSource {
     Folder(PathBuf),
     /// A read-only file or folder of the real disk (`--ro`).
     Mount {
-        /// Its path on the real disk.
+        /// The path on the real disk.
         from: PathBuf,
-        /// Its path in the guest.
+        /// The path in the guest.
         to: String,
     },
     /// A file of the real disk (`--file`).
     File {
-        /// Its path in the guest.
+        /// The path in the guest.
         to: String,
-        /// Its path on the real disk.
+        /// The path on the real disk.
         from: PathBuf,
     },
     /// A file with this text.
     Text {
-        /// Its path in the guest.
+        /// The path in the guest.
         to: String,
-        /// Its content.
+        /// The content.
         text: String,
     },
     /// A file of symbolic bytes (`--sym-file`).
     Symbolic {
-        /// Its path in the guest.
+        /// The path in the guest.
         to: String,
-        /// Minimal size in bytes.
+        /// Minimum size in bytes.
         least: u32,
-        /// Maximal size.
+        /// Maximum size in bytes.
         most: u32,
     },
 }
 
-/// When a host starts.
+/// The start time of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Start {
     /// Shortly after the previous host without a start time.
     #[default]
     InTurn,
-    /// When all hosts before it wait or have ended.
+    /// When all previous hosts are blocked or have ended.
     Blocked,
-    /// When the host before it starts.
+    /// When the previous host starts.
     Together,
     /// At this virtual time.
     At(u64),
 }
 
-/// How a process must end.
+/// The required end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expectation {
-    /// It exits, with this code or any.
+    /// The process exits, with this code or any.
     Exit(Option<u8>),
-    /// A signal kills it, this one or any.
+    /// A signal kills the process, this one or any.
     Signal(Option<u8>),
-    /// It is still running when the world ends.
+    /// The process is still running when the world ends.
     Running,
 }
 
 /// Program data that invariants observe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// Its name in invariants.
+    /// The name in invariants.
     pub key: String,
-    /// The name of the state it belongs to in invariants.
+    /// The name of the state that contains it in invariants.
     pub state: String,
     /// A global variable or a part of one, such as `server.table.count`.
     pub path: String,
@@ -500,26 +504,26 @@ pub struct Watch {
 /// An invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The file that contains it; `None` if the text is in the scenario.
     pub file: Option<PathBuf>,
-    /// Its text, if that is in the scenario.
+    /// The text, if it is in the scenario.
     pub text: Option<String>,
-    /// Line of the scenario where that text begins, for errors in it.
+    /// Line of the scenario at which the text begins, for error messages.
     pub line: u32,
-    /// When it is checked.
+    /// The times at which the invariant is checked.
     pub when: Vec<CheckTime>,
 }
 
-/// When an invariant is checked.
+/// The time at which an invariant is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CheckTime {
-    /// When the data it observes changes.
+    /// When the data that it observes changes.
     Change,
     /// At the end of a world.
     End,
-    /// It must have held at some time before the end of a world.
+    /// At the end of a world: the invariant must have held at some time before.
     Eventually,
     /// At this virtual time.
     At(u64),

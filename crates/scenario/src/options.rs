@@ -1,5 +1,5 @@
 //! Keys of a scenario that are options of a run or of a host. The caller declares them and
-//! interprets their values; this module reads the values by their kinds.
+//! interprets their values; this module reads the values according to their kinds.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::reader::{Table, ValueReader};
 use crate::source::{Diagnostics, SourceSpan};
 use crate::units::show_ns;
 
-/// A key that stands for an option of the caller.
+/// A key that is an option of the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OptionKey {
     /// The table that the key is in: `limits`, `search`, or `host` for the tables of all hosts.
@@ -26,7 +26,7 @@ pub struct OptionKey {
 pub enum OptionKind {
     /// True or false.
     Flag,
-    /// A number from 0.
+    /// A number of at least 0.
     Number {
         /// The largest number.
         most: u64,
@@ -57,8 +57,7 @@ pub enum OptionValue {
 }
 
 impl OptionValue {
-    /// The value as the arguments of a command line would be: one
-    /// text for each occurrence of a flag.
+    /// Returns the value as command line arguments: one text for each occurrence of a flag.
     pub fn arguments(&self) -> Vec<String> {
         match self {
             OptionValue::Flag(true) => vec![String::new()],
@@ -82,17 +81,17 @@ impl fmt::Display for OptionValue {
     }
 }
 
-/// An option and what the scenario says about it.
+/// An option with its setting in the scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionSetting {
     /// The option.
     pub key: OptionKey,
-    /// Its value; `None` if the scenario leaves it out.
+    /// The value; `None` if the scenario omits it.
     pub value: Option<OptionValue>,
 }
 
 impl OptionSetting {
-    /// The name and the value or default for people; `None` if there is neither.
+    /// Formats the name and the value or default for people; `None` if there is neither.
     pub(crate) fn shown(&self) -> Option<String> {
         let default = || self.key.default.map(str::to_owned);
         let value = self.value.as_ref().map(OptionValue::to_string);

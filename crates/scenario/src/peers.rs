@@ -24,7 +24,7 @@ pub(crate) struct PeerReader<'r> {
     pub hosts: &'r [HostSetup],
 }
 
-/// Whether the address of a peer lies outside of the subnet that scenarios have by default.
+/// Returns whether a peer has an address outside of the default subnet of scenarios.
 pub(crate) fn need_wide_network(entries: &[TomlEntry]) -> bool {
     let address = |entry: &TomlEntry| match &entry.node.value {
         TomlValue::Table(keys) => {
@@ -44,7 +44,7 @@ pub(crate) fn need_wide_network(entries: &[TomlEntry]) -> bool {
 }
 
 impl PeerReader<'_> {
-    /// Reads a peer: how it is reached, and its network placement.
+    /// Reads a peer: its address and its network placement.
     pub fn read(
         &self,
         entry: &TomlEntry,
@@ -233,7 +233,7 @@ impl PeerReader<'_> {
         u16::try_from(number).ok()
     }
 
-    /// The host that a client connects to.
+    /// Reads the host that a client connects to.
     fn connects(
         &self,
         table: &mut Table<'_>,
@@ -356,7 +356,7 @@ impl PeerReader<'_> {
     }
 }
 
-/// `ready = "port"`, a time, or a part of a line that the peer prints.
+/// Reads `ready = "port"`, a time, or a part of a line that the peer prints.
 fn ready(table: &mut Table<'_>, values: ValueReader, diagnostics: &mut Diagnostics) -> Ready {
     let Some(node) = table.get("ready") else {
         return Ready::Port;

@@ -22,7 +22,7 @@ pub(crate) fn networks(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Network>, Vec<SourceSpan>) {
     if entries.is_empty() {
-        // The conventional size, unless that is too small.
+        // The usual size, unless it is too small.
         let subnet = if is_wide {
             "10.0.0.0/8"
         } else if hosts < 250 {
@@ -165,7 +165,7 @@ pub(crate) fn read_placement(
     }
 }
 
-/// An address with or without a prefix length.
+/// Reads an address with or without a prefix length.
 fn address(
     values: ValueReader,
     node: &TomlNode,
@@ -267,7 +267,7 @@ fn interfaces(
     wishes
 }
 
-/// `[host.NAME.interface.eth0]`.
+/// Reads `[host.NAME.interface.eth0]`.
 fn interface(
     entry: &TomlEntry,
     above: &str,
@@ -318,7 +318,7 @@ fn interface(
 
 type Routes = Vec<(Option<Prefix>, Via, SourceSpan)>;
 
-/// `gateway` and `routes`; `None` if neither is given.
+/// Reads `gateway` and `routes`; `None` if neither is given.
 fn routes(
     table: &mut Table<'_>,
     values: ValueReader,
@@ -448,7 +448,7 @@ pub(crate) fn topology(
     }
 }
 
-/// Assigns free addresses.
+/// An allocator of free addresses.
 struct AddressAllocator<'n> {
     networks: &'n [Network],
     taken: BTreeSet<IpAddr>,
@@ -496,7 +496,8 @@ impl AddressAllocator<'_> {
         interfaces
     }
 
-    /// Hosts are numbered from the bottom of a subnet, routers from its top.
+    /// Returns a free address. Hosts are numbered from the bottom of a subnet, routers from its
+    /// top.
     fn free(&mut self, network: usize, number: usize, from_top: bool) -> Option<Prefix> {
         let subnet = self.networks[network].subnets[number];
         let capacity = subnet.capacity();

@@ -285,7 +285,7 @@ fn check(
     }
 }
 
-/// The options of the run in a table of the top level.
+/// Reads the options of the run in a table of the top level.
 fn options(
     name: &'static str,
     root: &mut Table<'_>,

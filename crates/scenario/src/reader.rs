@@ -8,11 +8,11 @@ use crate::template::{Numbering, expand};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 
-/// A table that is being read. It records which keys were requested.
+/// A table that is being read. It records the requested keys.
 pub(crate) struct Table<'t> {
     /// The path in errors, such as `host.server`.
     pub path: String,
-    /// The span of the key that names it.
+    /// The span of the key that names the table.
     pub span: SourceSpan,
     entries: &'t [TomlEntry],
     /// Entries that apply if the table has no such key.
@@ -53,14 +53,14 @@ impl<'t> Table<'t> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// The value together with its key.
+    /// Returns the value together with its key.
     pub fn entry(&mut self, key: &'static str) -> Option<&'t TomlEntry> {
         self.note(key);
         let mut all = self.entries.iter().chain(self.defaults);
         all.find(|entry| entry.key == key)
     }
 
-    /// The value under either of two spellings, such as `address` and `addresses`.
+    /// Returns the value under either of two spellings, such as `address` and `addresses`.
     pub fn either(
         &mut self,
         one: &'static str,
@@ -88,7 +88,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The entries of a nested table.
+    /// Returns the entries of a nested table.
     pub fn below(&mut self, key: &'static str, diagnostics: &mut Diagnostics) -> &'t [TomlEntry] {
         match self.get(key) {
             None => &[],
@@ -171,7 +171,7 @@ impl ValueReader {
         }
     }
 
-    /// A text that is converted by a function.
+    /// Reads a text and converts it with a function.
     pub fn parsed<T>(
         self,
         node: &TomlNode,
@@ -198,7 +198,7 @@ impl ValueReader {
         }
     }
 
-    /// A number from 0 to `most`.
+    /// Reads a number from 0 to `most`.
     pub fn number(self, node: &TomlNode, most: u64, diagnostics: &mut Diagnostics) -> Option<u64> {
         match &node.value {
             TomlValue::Integer(number) => match u64::try_from(*number) {
@@ -238,7 +238,7 @@ impl ValueReader {
         self.parsed(node, diagnostics, units::duration_ns)
     }
 
-    /// A size such as `"64K"`, or a number of bytes.
+    /// Reads a size such as `"64K"`, or a number of bytes.
     pub fn size(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u64> {
         match node.value {
             TomlValue::Integer(_) => self.number(node, u64::MAX, diagnostics),
@@ -252,7 +252,7 @@ impl ValueReader {
         })
     }
 
-    /// An array; a single value counts as an array of one.
+    /// Reads an array; a single value counts as an array of one.
     pub fn list<T>(
         self,
         node: &TomlNode,
@@ -273,7 +273,7 @@ impl ValueReader {
         self.list(node, diagnostics, ValueReader::text)
     }
 
-    /// One of several words.
+    /// Reads one of several words.
     pub fn word<T: Copy>(
         self,
         node: &TomlNode,
@@ -290,7 +290,7 @@ impl ValueReader {
     }
 }
 
-/// Reports a word that is not known here.
+/// Reports an unknown word.
 pub(crate) fn unknown(
     span: SourceSpan,
     what: &str,
@@ -311,7 +311,7 @@ pub(crate) fn unknown(
     diagnostics.help(span, format!("unknown {what} {word:?}"), help);
 }
 
-/// A value that a table, which `what` names, must have.
+/// Returns a value that is required in a table, which `what` names.
 pub(crate) fn needed<'t>(
     table: &mut Table<'t>,
     what: &str,
@@ -327,7 +327,7 @@ pub(crate) fn needed<'t>(
     node
 }
 
-/// A number, or the least and the greatest of several.
+/// Reads a number, or the least and the greatest of several.
 pub(crate) fn bounds(node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<(i64, i64)> {
     const WANTED: &str = "a number, or the least and the greatest one, such as [0, 255]";
     let number = |node: &TomlNode, diagnostics: &mut Diagnostics| match node.value {

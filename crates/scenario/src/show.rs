@@ -1,4 +1,4 @@
-//! Prints a scenario with all defaults filled in. Reading the text gives the same scenario.
+//! Prints a scenario with all defaults filled in. The text reads back as the same scenario.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::model::{
 use crate::options::OptionSetting;
 use crate::units::show_ns;
 
-/// The whole scenario as text.
+/// Formats the whole scenario.
 pub fn show(scenario: &Scenario) -> String {
     let mut out = String::new();
     let topology = &scenario.topology;

@@ -1,4 +1,5 @@
-//! Source texts (the scenario file, settings that override its keys) and diagnostics about them.
+//! Source texts (the scenario file and the settings that override its keys) and diagnostics about
+//! them.
 
 use std::fmt::{self, Write as _};
 
@@ -16,15 +17,15 @@ pub(crate) struct SourceSpan {
 /// A source text.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceText {
-    /// Its name in errors.
+    /// The name in error messages.
     pub name: String,
     /// The text.
     pub text: String,
-    /// Whether it is a setting, without lines and columns.
+    /// Whether the text is a setting, which has no lines and columns.
     pub is_setting: bool,
 }
 
-/// An error in a scenario, with its location and how to fix it.
+/// An error in a scenario, with its location and a way to fix it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The file, or `settings`.
@@ -35,7 +36,7 @@ pub struct Problem {
     pub column: usize,
     /// The error message.
     pub message: String,
-    /// How to fix it.
+    /// The way to fix it.
     pub help: Option<String>,
     /// The source line, and the range of the carets (in characters).
     excerpt: Option<(String, usize, usize)>,
@@ -77,11 +78,11 @@ impl fmt::Display for Problem {
 /// All errors in a scenario; never empty.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Problems {
-    /// In source order.
+    /// The errors, in source order.
     pub list: Vec<Problem>,
 }
 
-/// Maximal number of errors that are printed.
+/// Maximum number of errors that are printed.
 const MAX_PRINTED: usize = 20;
 
 impl fmt::Display for Problems {
@@ -98,12 +99,12 @@ impl fmt::Display for Problems {
     }
 }
 
-/// A place in a scenario, of which something can be wrong that is known only later.
+/// A place in a scenario, for errors that are found after the scenario was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place(Problem);
 
 impl Place {
-    /// What is wrong there, and how to fix it.
+    /// Creates an error at this place, with a way to fix it.
     pub fn wrong(&self, message: String, help: String) -> Problems {
         Problems {
             list: vec![Problem {
@@ -147,7 +148,7 @@ impl Diagnostics {
 
     pub fn add(&mut self, span: SourceSpan, message: impl Into<String>, help: Option<String>) {
         let message = message.into();
-        // All hosts of one `count` have the same errors.
+        // All hosts of one `count` have the same errors; each is reported once.
         let is_known =
             |known: &(SourceSpan, String, Option<String>)| known.0 == span && known.1 == message;
         if !self.found.iter().any(is_known) {
@@ -167,13 +168,13 @@ impl Diagnostics {
         self.found.is_empty()
     }
 
-    /// The place of a span.
+    /// Returns the place of a span.
     pub fn place(&self, span: SourceSpan) -> Place {
         let source = &self.sources[span.source as usize];
         Place(problem(source, span, String::new(), None))
     }
 
-    /// Line of a span, from 1.
+    /// Returns the line of a span, from 1.
     pub fn line(&self, span: SourceSpan) -> u32 {
         let text = &self.sources[span.source as usize].text;
         let before = text.get(..span.start).unwrap_or(text);
@@ -192,7 +193,7 @@ impl Diagnostics {
     }
 }
 
-/// Longer lines are truncated.
+/// Maximum length of a line; longer ones are truncated.
 const MAX_LINE_LENGTH: usize = 160;
 
 fn problem(
@@ -240,7 +241,7 @@ fn problem(
     }
 }
 
-/// The known word that is closest to an unknown one.
+/// Returns the known word that is closest to an unknown one.
 pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_lowercase().replace('-', "_");
     let most = (word.chars().count() / 3).clamp(1, 3);
@@ -251,7 +252,7 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Opti
     (best.0 <= most).then_some(best.1)
 }
 
-/// The edit distance with transpositions.
+/// Returns the edit distance with transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());

@@ -9,7 +9,7 @@ pub(crate) struct Numbering {
     pub count: u32,
 }
 
-/// Maximal length of a result.
+/// Maximum length of a result.
 const MAX_LENGTH: usize = 1 << 16;
 
 /// Expands a template.
@@ -49,7 +49,7 @@ pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String>
 struct Formula<'t> {
     rest: &'t [u8],
     numbering: Numbering,
-    /// How many more parentheses may be opened.
+    /// Number of parentheses that may still be opened.
     depth: u32,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct TomlEntry {
 }
 
 impl TomlValue {
-    /// Name of the type in messages.
+    /// Returns the name of the type in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             TomlValue::Text(_) => "a string",
@@ -50,7 +50,7 @@ impl TomlValue {
     }
 }
 
-/// Parses a text. Syntax errors are reported and the erroneous parts left out.
+/// Parses a text. Reports syntax errors and omits the erroneous parts.
 pub(crate) fn parse(source: u32, diagnostics: &mut Diagnostics) -> TomlNode {
     let text = diagnostics.sources[source as usize].text.clone();
     let (table, errors) = DeTable::parse_recoverable(&text);
@@ -85,7 +85,7 @@ fn convert_table(
             node: convert(source, value, diagnostics),
         })
         .collect();
-    // In source order: the order of hosts is significant.
+    // Keep the source order, because the order of hosts is significant.
     entries.sort_by_key(|entry| entry.key_span);
     TomlNode {
         span: own,

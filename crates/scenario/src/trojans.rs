@@ -1,4 +1,4 @@
-//! Reads `[trojans]`: which messages to which server are compared with what clients send.
+//! Reads `[trojans]`: which messages to which server are compared with the messages of clients.
 
 use everett_net::HostIndex;
 
@@ -12,10 +12,10 @@ use crate::source::{Diagnostics, Place};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
 
-/// Longest message that is analysed.
+/// Maximum length of a message that is analysed.
 const MOST_LENGTH: u32 = 4096;
 
-/// When the message is sent: at a time, or when something happens.
+/// The moment at which the message is sent: a time, or an event.
 type StateMoment = (Option<u64>, Option<(StateEvent, Place)>);
 
 /// The context of the table.
@@ -132,7 +132,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Functions, each with the number that it returns or the bounds of it.
+    /// Reads replaced functions, each with the number that it returns or the bounds of that number.
     fn replace(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Vec<ReplacedFunction> {
         const WANTED: &str = "what functions return, such as { checksum = [0, 255], verify = 1 }";
         let TomlValue::Table(entries) = &node.value else {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Hosts of a name, or of a group of that name.
+    /// Returns the host with this name, or the hosts of the group with this name.
     fn named(&self, node: &TomlNode, name: &str, diagnostics: &mut Diagnostics) -> Vec<HostIndex> {
         let is_meant = |host: &&HostSetup| host.name == name || host.group == name;
         let found: Vec<HostIndex> = self
@@ -334,7 +334,7 @@ impl Reader<'_> {
         Some(text)
     }
 
-    /// The struct that the fields are members of, if the scenario names one.
+    /// Reads the struct whose members are the fields, if the scenario names one.
     fn struct_fields(
         &self,
         fields: Option<&TomlNode>,
@@ -356,9 +356,9 @@ impl Reader<'_> {
 }
 
 impl Trojans {
-    /// Sets the fields to the members of the struct that the scenario names: name,
-    /// offset and size of each. Those behind the longest message are left out. The error
-    /// says what is wrong with the mask, and how to fix it.
+    /// Sets the fields to the members of the struct that the scenario names: name, offset and size
+    /// of each. Members past the end of the longest message are omitted. The error describes a
+    /// problem with the mask and a way to fix it.
     pub fn set_members(
         &mut self,
         members: impl IntoIterator<Item = (String, u32, Option<u32>)>,

@@ -38,7 +38,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     scaled(number, 1 << shift).ok_or_else(|| refused(text, number, "a size", "64K"))
 }
 
-/// `10Mbit`, `1G` in bits per second.
+/// Parses `10Mbit`, `1G` as bits per second.
 pub(crate) fn bits_per_s(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let unit = unit.trim_end_matches("/s").trim_end_matches("bit");
@@ -56,7 +56,7 @@ pub(crate) fn bits_per_s(text: &str) -> Result<u64, String> {
     scaled(number, factor).ok_or_else(|| refused(text, number, "a bandwidth", "10Mbit"))
 }
 
-/// Why a number with a unit is refused.
+/// Returns the reason why a number with a unit is rejected.
 fn refused(text: &str, number: &str, what: &str, example: &str) -> String {
     let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     match is_whole {
@@ -71,7 +71,7 @@ fn split(text: &str) -> (&str, &str) {
     (number, text[number.len()..].trim())
 }
 
-/// A decimal number times a factor, exactly, truncated to an integer.
+/// Multiplies a decimal number by a factor, exactly, and truncates the product to an integer.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -87,7 +87,7 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     whole.checked_add(u64::try_from(part).ok()?)
 }
 
-/// `A-B`, `A-` or `A`, with any kind of number.
+/// Parses `A-B`, `A-` or `A`, with any kind of number.
 pub(crate) fn range<T: Copy + PartialOrd>(
     text: &str,
     last: T,

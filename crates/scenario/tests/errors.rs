@@ -1,4 +1,4 @@
-//! Errors in scenarios: location, message and help.
+//! Tests of the errors in scenarios: location, message and help.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn said(text: &str, overrides: &[(&str, &str)]) -> String {
     }
 }
 
-/// The errors of a host with these additional lines.
+/// Returns the errors of a host with these additional lines.
 fn of_host(lines: &str) -> String {
     said(&format!("[host.a]\nprogram = \"server\"\n{lines}\n"), &[])
 }
@@ -280,7 +280,7 @@ fn every_wrong_thing_has_its_words() {
     assert!(said("host = 1", &[]).contains("expected a table"));
 }
 
-/// The errors of a peer with these lines; they begin at line 5.
+/// Returns the errors of a peer with these lines; they begin at line 5.
 fn of_peer(lines: &str) -> String {
     let text = "[host.a]\nprogram = \"server\"\n\n[peer.db]\n";
     said(&format!("{text}{lines}\n"), &[])

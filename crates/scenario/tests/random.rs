@@ -1,5 +1,5 @@
-//! Random scenarios survive a round trip, and damaged ones are rejected without a panic. The
-//! examples in the documentation are valid.
+//! Tests that random scenarios survive a round trip, that damaged ones are rejected without a
+//! panic, and that the examples in the documentation are valid.
 
 mod common;
 
@@ -27,7 +27,7 @@ impl NameContext for Anything {
 fn read(text: &str) -> Result<Scenario, String> {
     let scenario = parse(text, Path::new("s.toml"), &[], &Anything);
     scenario.map_err(|problems| {
-        // It can be printed and contains a location.
+        // The error can be printed and contains a location.
         let text = problems.to_string();
         assert!(problems.list.iter().all(|p| p.line > 0 && p.column > 0));
         assert!(!text.is_empty());
@@ -35,7 +35,7 @@ fn read(text: &str) -> Result<Scenario, String> {
     })
 }
 
-/// The TOML code blocks of a document.
+/// Returns the TOML code blocks of a document.
 fn examples(document: &str) -> Vec<String> {
     let parts = document.split("```toml\n").skip(1);
     let blocks = parts.filter_map(|part| part.split_once("```"));

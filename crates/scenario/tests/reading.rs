@@ -1,4 +1,4 @@
-//! The meaning of scenarios.
+//! Tests of the meaning of scenarios.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn read(text: &str) -> Scenario {
     read_with(text, &[])
 }
 
-/// The value of an option.
+/// Returns the value of an option.
 fn value<'o>(options: &'o [OptionSetting], name: &str) -> Option<&'o OptionValue> {
     let option = options.iter().find(|option| option.key.name == name);
     option.and_then(|option| option.value.as_ref())

@@ -1,4 +1,4 @@
-//! Options as a caller declares them.
+//! Options for tests, as a caller declares them.
 
 use everett_scenario::{OptionKey, OptionKind};
 
@@ -7,7 +7,7 @@ const SMALL: OptionKind = OptionKind::Number {
     most: u32::MAX as u64,
 };
 
-/// Options of all kinds.
+/// Returns options of all kinds.
 pub fn options() -> Vec<OptionKey> {
     let rows: [(&str, &str, OptionKind, Option<&str>); 21] = [
         ("limits", "time", OptionKind::Duration, None),
