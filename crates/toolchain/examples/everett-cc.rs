@@ -1,4 +1,4 @@
-//! The toolchain as a program of its own: `everett-cc cc -o prog prog.c`.
+//! The toolchain as a separate program: `everett-cc cc -o prog prog.c`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! The compiler's command line as a user writes it, and what must be changed before clang sees it.
+//! The compiler's command line as the user writes it, and the changes that it needs before clang
+//! sees it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -50,9 +51,9 @@ pub struct Arguments {
     pub says_debug: bool,
     /// Whether undefined behaviour must trap; there is no library that could report it.
     pub traps: bool,
-    /// Whether the bitcode must be that from before optimisation (`--keep-errors`).
+    /// Whether the bitcode must be unoptimised (`--keep-errors`).
     pub keeps_errors: bool,
-    /// The last level of optimisation, such as `-O2`.
+    /// The last optimisation level, such as `-O2`.
     pub level: Option<String>,
 }
 
@@ -106,7 +107,8 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
     Ok(parsed)
 }
 
-/// Flags about bitcode, position independence and linking, which Everett overrides.
+/// Returns whether Everett overrides a flag: flags about bitcode, position independence and
+/// linking.
 fn is_decided_by_everett(flag: &str) -> bool {
     matches!(
         flag,
@@ -151,7 +153,7 @@ fn check_supported(flag: &str) -> Result<(), ToolchainError> {
     }
 }
 
-/// Whether a list of sanitizers contains one that needs a runtime library.
+/// Returns whether a list of sanitizers contains one that needs a runtime library.
 fn needs_runtime(sanitizers: &str) -> bool {
     let with_library = [
         "address",
@@ -168,7 +170,7 @@ fn needs_runtime(sanitizers: &str) -> bool {
         .any(|name| with_library.contains(&name))
 }
 
-/// The error that shared libraries are not supported, with a way out.
+/// Returns the error that shared libraries are not supported, with a workaround.
 pub fn shared_library() -> ToolchainError {
     ToolchainError::Unsupported(
         "-shared is not supported: a program under everett is one static program with its \

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{IoContext, ToolchainError};
 use crate::process::BuildTime;
 
-/// The cache folder; created if missing.
+/// Returns the cache folder; creates it if it is missing.
 pub fn folder() -> Result<PathBuf, ToolchainError> {
     let path = folder_from(|name| env::var_os(name)).ok_or(ToolchainError::NoCache)?;
     fs::create_dir_all(&path).context("create the cache folder", &path)?;
@@ -58,7 +58,8 @@ pub fn lock(target: &Path) -> Result<File, ToolchainError> {
     lock_within(target, &BuildTime::from_now(None))
 }
 
-/// The same, unless somebody else holds it until the time is over.
+/// Holds the lock of `target` like [`lock`], but fails if another process still holds it when the
+/// time is over.
 pub fn lock_within(target: &Path, time: &BuildTime) -> Result<File, ToolchainError> {
     let mut name = target.file_name().unwrap_or_default().to_os_string();
     name.push(".lock");
@@ -83,7 +84,7 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<(), ToolchainError> {
         .context("set the permissions of", path)
 }
 
-/// A short content hash for folder names.
+/// Returns a short content hash for folder names.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

@@ -1,7 +1,7 @@
-//! Checked builds of a program: its own bitcode, instrumented, with a small runtime. Native code
-//! survives many memory errors; these builds stop at them.
+//! Checked builds of a program: its own bitcode, instrumented and linked with a small runtime.
+//! Native code survives many memory errors; a checked build stops at them.
 //!
-//! They are built from `PROG.bc`, so nothing is compiled again from source.
+//! Checked builds are made from `PROG.bc`, so nothing is compiled again from source.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,21 +18,22 @@ use crate::process::{self, BuildTime};
 use crate::sysroot::Sysroot;
 use crate::traps;
 
-/// What a checked build checks.
+/// The checks of a checked build.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Checks {
-    /// Red zones around objects, and freed memory: the instrumentation of AddressSanitizer.
+    /// Accesses to red zones around objects and to freed memory: the instrumentation of
+    /// AddressSanitizer.
     Memory,
     /// Accesses outside the object that the pointer is derived from, however far, and unreachable
     /// code.
     Bounds,
     /// Uninitialised values: the instrumentation of MemorySanitizer.
     Initialised,
-    /// Nothing: the bitcode from before optimisation, of a program that keeps its errors.
+    /// No checks: the unoptimised bitcode of a program that keeps its errors.
     Nothing,
 }
 
-/// What the build is for people: "its" and this.
+/// Describes the build for people, to follow the word "its".
 impl std::fmt::Display for Checks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -45,7 +46,7 @@ impl std::fmt::Display for Checks {
 }
 
 impl Checks {
-    /// Its name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Checks::Memory => "memory",
@@ -64,7 +65,7 @@ impl Checks {
         }
     }
 
-    /// The source of the runtime that instrumented code calls, if any.
+    /// Returns the source of the runtime that instrumented code calls, if any.
     fn runtime(self) -> Option<&'static str> {
         match self {
             Checks::Memory => Some(concat!(
@@ -89,8 +90,8 @@ impl Checks {
         }
     }
 
-    /// Every function is instrumented, every access calls the runtime, frames outlive their
-    /// functions, and unreachable code traps.
+    /// Returns the options of the instrumentation: every function is instrumented, every access
+    /// calls the runtime, frames outlive their functions, and unreachable code traps.
     fn options(self) -> &'static [&'static str] {
         match self {
             Checks::Memory => &[
@@ -121,7 +122,7 @@ impl Checks {
     }
 }
 
-/// Functions of the program's allocator, a query about memory, and their replacements in the
+/// Functions of the program's allocator and a query about memory, with their replacements in the
 /// runtime.
 const STAND_INS: &[(&str, &str)] = &[
     ("malloc", "malloc"),
@@ -144,21 +145,22 @@ const STAND_INS: &[(&str, &str)] = &[
     ("klee_check_memory_access", "access"),
 ];
 
-/// Held during a checked build.
+/// The lock that a thread holds during a checked build.
 static BUILDING: Mutex<()> = Mutex::new(());
 
-/// The path of a checked build of a program.
+/// Returns the path of a checked build of a program.
 pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
     with_suffix(program, checks.suffix())
 }
 
-/// What a checked build may take.
+/// Limits of a checked build.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BuildLimits {
-    /// Install the toolchain and build its libraries where they are missing, which takes minutes.
+    /// Whether to install the toolchain and build its libraries if they are missing, which takes
+    /// minutes.
     pub installs: bool,
-    /// Time for all of it: waiting for others that build, the runtime where it
-    /// is missing, and the build itself.
+    /// Time limit for the whole build: waiting for other builds, the runtime if it is missing, and
+    /// the build itself.
     pub time: Option<Duration>,
 }
 
@@ -186,8 +188,8 @@ pub fn checked_build(
 ) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
     let output = checked_path(program, checks);
-    // Several threads may request it at once; several processes may, too, but they rename it into
-    // place.
+    // The mutex is for several threads that request the same build. Several processes may also do
+    // so, but each renames its result into place.
     let time = BuildTime::from_now(limits.time);
     let _only = time.wait_for(&output, || {
         Ok(match BUILDING.try_lock() {
@@ -283,8 +285,8 @@ fn link_arguments(
     args
 }
 
-/// Redirects the entry points of the program's allocator to the runtime: they are already bound
-/// within the bitcode.
+/// Redirects the entry points of the program's allocator to the runtime. Symbol resolution cannot
+/// do this, because the bitcode has already bound them.
 fn redirect(program: &Path) -> Result<(), ToolchainError> {
     let mut bytes = fs::read(program).context("read", program)?;
     for (at, jump) in jumps(&bytes) {
@@ -295,7 +297,7 @@ fn redirect(program: &Path) -> Result<(), ToolchainError> {
     fs::write(program, bytes).context("write", program)
 }
 
-/// The file offsets at which to write jumps, with the jumps.
+/// Returns the file offsets of the jumps to write, with the jumps.
 fn jumps(bytes: &[u8]) -> Vec<(usize, [u8; 5])> {
     const JUMP: u8 = 0xe9;
     let Ok(file) = object::File::parse(bytes) else {
@@ -344,7 +346,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Sysroot {
-    /// The runtime of checked builds as machine code; built if missing, once for all programs.
+    /// Returns the runtime of checked builds as machine code; builds it if it is missing, once for
+    /// all programs.
     fn checked_runtime(
         &self,
         source: &str,

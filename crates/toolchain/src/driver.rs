@@ -15,7 +15,7 @@ use crate::sysroot::{Sysroot, TARGET};
 /// The environment variable with the executable that the linker shim calls.
 pub const EXECUTABLE_VARIABLE: &str = "EVERETT_EXECUTABLE";
 
-/// What debug information calls the sysroot.
+/// The path of the sysroot in debug information.
 const SYSROOT_NAME: &str = "/everett/sysroot";
 
 /// The language of a compiler driver.
@@ -47,13 +47,13 @@ pub fn compile(
     flags.extend(args.kept);
     let level = match args.level {
         Some(level) => level,
-        // A line that only links need not say it again.
+        // A command line that only links need not repeat the level.
         None if args.keeps_errors => "-O2".to_owned(),
         None => "-O0".to_owned(),
     };
     let keeps_errors = (args.keeps_errors || keep::is_wanted()) && level != "-O0";
     if keeps_errors {
-        // Programs must not see the difference.
+        // The program must not see the difference between the levels.
         flags.extend(["-O0", "-D__OPTIMIZE__=1"].map(OsString::from));
     }
     let packed = response::pack(flags)?;
@@ -67,7 +67,7 @@ pub fn compile(
     process::run(&mut command, "")
 }
 
-/// The flags before the user's, so that the user's take precedence.
+/// Returns the flags that precede the user's, so that the user's take precedence.
 fn base_flags(
     sysroot: &Sysroot,
     language: Language,
@@ -92,16 +92,15 @@ fn base_flags(
         flag.push(path);
         flags.push(flag);
     }
-    // Reports tell headers of the sysroot from the user's by a path
-    // that is the same on every machine.
+    // Reports recognise headers of the sysroot by a path that is the same on every machine.
     let mut renamed = OsString::from("-fdebug-prefix-map=");
     renamed.push(&sysroot.folder);
     renamed.push("=");
     renamed.push(SYSROOT_NAME);
     flags.push(renamed);
-    // Unoptimised code says, too, where variables are in scope.
+    // Unoptimised code also contains the scopes of variables.
     flags.extend(["-Xclang", "-fsanitize-address-use-after-scope"].map(OsString::from));
-    // The native program must compute what the bitcode says: no fused multiply-add.
+    // The native program must compute the same results as the bitcode: no fused multiply-add.
     flags.extend(["-ffp-contract=off", "-fno-pie", "-no-pie", "-static"].map(OsString::from));
     flags.extend(["-rtlib=compiler-rt", "--no-default-config"].map(OsString::from));
     Ok(flags)
@@ -118,7 +117,7 @@ pub fn pass_through(
     process::run(&mut command, "")
 }
 
-/// The running executable, through which compilers call the linker.
+/// Returns the running executable, through which compilers call the linker.
 pub fn executable() -> Result<PathBuf, ToolchainError> {
     env::current_exe().context("find", "the running executable")
 }

@@ -17,7 +17,7 @@ pub enum ToolchainError {
     /// A file operation failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
         /// The path.
         path: PathBuf,
@@ -58,11 +58,11 @@ pub enum ToolchainError {
         binary: &'static str,
     },
 
-    /// A program of our own could not be built.
+    /// A program of Everett's own could not be built.
     #[error("the program `{0}`, which belongs to Everett, cannot be built; the compiler says why")]
     OwnProgram(&'static str),
 
-    /// The toolchain is not there, and must not be installed now.
+    /// The toolchain is not installed, and must not be installed now.
     #[error("the toolchain is not installed, which a run does not do: `everett confirm` does")]
     NotInstalled,
 
@@ -71,7 +71,7 @@ pub enum ToolchainError {
     TooSlow {
         /// The program.
         program: PathBuf,
-        /// The seconds that it had.
+        /// The time limit in seconds.
         seconds: u64,
     },
 

@@ -1,4 +1,4 @@
-//! The tools as programs of their own, for builds that take names of programs and not subcommands.
+//! The tools as separate programs, for builds that take names of programs and not subcommands.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use crate::Tool;
 use crate::driver;
 use crate::error::{IoContext, ToolchainError};
 
-/// What the names of the links begin with.
+/// The prefix of the names of the links.
 const PREFIX: &str = "everett-";
 
 /// The tools that builds call by name.
@@ -18,8 +18,8 @@ const LINKED: [Tool; 4] = [Tool::Cc, Tool::Cxx, Tool::Ar, Tool::Ranlib];
 const CMAKE_FILE: &str = "everett.cmake";
 const CMAKE: &str = include_str!("../runtime/everett.cmake");
 
-/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, links to the
-/// running executable, and with a toolchain file for CMake. Returns what it made.
+/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, which are
+/// links to the running executable, and with a toolchain file for CMake. Returns the created files.
 pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
     let executable = driver::executable()?;
     fs::create_dir_all(folder).context("create", folder)?;
@@ -39,7 +39,7 @@ pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
 }
 
 impl Tool {
-    /// The tool that a program of this path stands for: `everett-cc` and its like.
+    /// Returns the tool for the path of a program such as `everett-cc`.
     pub fn from_program(program: &Path) -> Option<Tool> {
         let name = program.file_name()?.to_str()?.strip_prefix(PREFIX)?;
         Tool::from_name(name).filter(|tool| LINKED.contains(tool))

@@ -1,8 +1,7 @@
-//! `--keep-errors`: the bitcode of a program is that from before
-//! optimisation, its native code is optimised.
+//! `--keep-errors`: the bitcode of a program is unoptimised, and its native code is optimised.
 //!
-//! Optimisers remove what is undefined, and with it the errors. So the compiler does not optimise;
-//! the linker driver optimises each object for the native program alone.
+//! Optimisers remove undefined behaviour, and with it the errors. With this flag the compiler does
+//! not optimise; instead the linker driver optimises each object for the native program alone.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,18 +16,18 @@ use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::sysroot::Sysroot;
 
-/// The environment variable that asks for it, as the flag does, where a build
-/// system has no place for a flag.
+/// The environment variable that has the same effect as the flag, for build systems that cannot
+/// pass a flag.
 const WANTED_VARIABLE: &str = "EVERETT_KEEP_ERRORS";
 
-/// The environment variable with the level for native code, from the
-/// compiler driver to the linker driver.
+/// The environment variable that passes the level of native code from the compiler driver to the
+/// linker driver.
 pub const LEVEL_VARIABLE: &str = "EVERETT_NATIVE_LEVEL";
 
-/// The symbol of native programs that are optimised while their bitcode is not.
+/// The symbol that marks native programs that are optimised while their bitcode is not.
 pub const MARK: &str = "everett_keeps_errors";
 
-/// Whether a native program is optimised while its bitcode is not.
+/// Returns whether a native program is optimised while its bitcode is not.
 pub fn keeps_errors(program: &Path) -> bool {
     let Ok(bytes) = fs::read(program) else {
         return false;
@@ -42,13 +41,13 @@ pub fn keeps_errors(program: &Path) -> bool {
 /// Magic numbers of bitcode, plain and wrapped.
 pub const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
 
-/// What `-O0` says of functions: not to be optimised.
+/// The attributes by which `-O0` excludes functions from optimisation.
 const REMOVED: [&str; 2] = [
     "-force-remove-attribute=optnone",
     "-force-remove-attribute=noinline",
 ];
 
-/// Whether the environment asks for it.
+/// Returns whether the environment requests `--keep-errors`.
 pub fn is_wanted() -> bool {
     std::env::var_os(WANTED_VARIABLE).is_some_and(|value| value == "1")
 }
@@ -56,12 +55,12 @@ pub fn is_wanted() -> bool {
 /// Optimised objects, by the path of the originals.
 pub struct Optimised {
     objects: BTreeMap<OsString, PathBuf>,
-    /// Where they are, until this is dropped.
+    /// The folder of the objects, until this is dropped.
     _folder: tempfile::TempDir,
 }
 
 impl Optimised {
-    /// Takes optimised objects for the original ones.
+    /// Replaces the original objects by the optimised ones.
     pub fn replace(&self, args: &mut [OsString]) {
         for arg in args {
             if let Some(object) = self.objects.get(arg) {
@@ -71,7 +70,7 @@ impl Optimised {
     }
 }
 
-/// Optimises the user's objects in a linker command line, if the compiler driver asks for it.
+/// Optimises the user's objects in a linker command line, if the compiler driver requests it.
 pub fn optimise(sysroot: &Sysroot, args: &[OsString]) -> Result<Option<Optimised>, ToolchainError> {
     let Some(level) = std::env::var_os(LEVEL_VARIABLE) else {
         return Ok(None);
@@ -103,7 +102,7 @@ pub fn optimise(sysroot: &Sysroot, args: &[OsString]) -> Result<Option<Optimised
     }))
 }
 
-/// The folders that a command line searches for libraries.
+/// Returns the folders that a command line searches for libraries.
 fn library_folders(args: &[OsString]) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut rest = args.iter();
@@ -117,7 +116,7 @@ fn library_folders(args: &[OsString]) -> Vec<PathBuf> {
     folders
 }
 
-/// The library that `-lNAME` names.
+/// Returns the library that `-lNAME` names.
 fn library_named(arg: &OsStr, folders: &[PathBuf]) -> Option<PathBuf> {
     let name = arg
         .as_bytes()
@@ -154,8 +153,8 @@ fn optimise_one(
     succeed(&mut command, object)
 }
 
-/// Optimises the members of an archive. Returns `false` if its members have no names
-/// of their own, or are no bitcode.
+/// Optimises the members of an archive that are bitcode. Returns `false` if the archive has no
+/// members or cannot be listed, or if two members have the same name.
 fn optimise_archive(
     sysroot: &Sysroot,
     archive: &Path,

@@ -2,7 +2,7 @@
 //! whole program with its libc as bitcode.
 //!
 //! This crate owns the pinned compiler package, the sysroot that is built with it, the compiler
-//! drivers and the linker driver. It knows nothing of what is done with the bitcode.
+//! drivers and the linker driver. It does not know how the bitcode is used.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -34,18 +34,18 @@ pub use keep::keeps_errors;
 pub use own_programs::{meter, sender};
 pub use wheel::{ensure_z3, ensure_zig};
 
-/// The folder with the sources of the libraries that programs are built
-/// with, if the toolchain is installed.
+/// Returns the folder with the sources of the libraries that programs are built with, if the
+/// toolchain is installed.
 pub fn library_sources() -> Option<std::path::PathBuf> {
     let sysroot = sysroot::Sysroot::installed().ok().flatten();
     sysroot.map(|sysroot| sysroot.sources())
 }
 
-/// Hears of what takes long or may surprise: tools that are installed
+/// Receives messages about steps that take long or may surprise the user: tools that are installed
 /// first, libraries that are not found.
 pub type Notify<'n> = &'n dyn Fn(&str);
 
-/// One of the programs that `everett` stands in for.
+/// One of the programs that `everett` replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// The C compiler, a drop-in for `clang`.
@@ -58,9 +58,9 @@ pub enum Tool {
     Ranlib,
     /// The linker, which the compilers and rustc call; it produces the program and its bitcode.
     Ld,
-    /// `cargo`, set up so that every program that it links gets bitcode.
+    /// `cargo`, configured so that every program that it links gets bitcode.
     Cargo,
-    /// `rustc`, likewise.
+    /// `rustc`, configured in the same way.
     Rustc,
 }
 
@@ -68,7 +68,7 @@ impl Tool {
     /// The names that [`Tool::from_name`] accepts.
     pub const NAMES: [&str; 7] = ["cc", "c++", "ar", "ranlib", "ld", "cargo", "rustc"];
 
-    /// The tool of a subcommand of `everett`.
+    /// Returns the tool for a subcommand of `everett`.
     pub fn from_name(name: &str) -> Option<Tool> {
         match name {
             "cc" => Some(Tool::Cc),
@@ -82,7 +82,7 @@ impl Tool {
         }
     }
 
-    /// The subcommand of `everett` for the tool.
+    /// Returns the subcommand of `everett` for the tool.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Cc => "cc",

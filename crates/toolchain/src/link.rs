@@ -1,9 +1,9 @@
 //! The linker driver: from objects of bitcode and machine code to a native program and its bitcode.
 //!
-//! The linker runs twice over the same inputs. One run produces the native program; the libraries
-//! are machine code for it. The other merges the bitcode, keeps what is reachable from the
-//! symbols to which machine code refers (the entry in assembly, above all) and changes nothing
-//! else: each function stays as the compiler left it, so that a program built without
+//! The linker runs twice over the same inputs. One run produces the native program, with the
+//! libraries as machine code. The other run merges the bitcode, keeps everything that is reachable
+//! from the symbols to which machine code refers (mainly the entry in assembly), and changes
+//! nothing else: each function stays as the compiler emitted it, so that a program built without
 //! optimisation is explored as it was written.
 
 use std::collections::BTreeSet;
@@ -31,16 +31,16 @@ pub const LINKED_VARIABLE: &str = "EVERETT_LINKED";
 /// The environment variable that requests the checked build of every program, beside it.
 const CHECKED_VARIABLE: &str = "EVERETT_ASAN";
 
-/// What is appended to the program's name: its bitcode, and what the linker says about symbols.
+/// Suffixes of the program's name: its bitcode, and the linker's resolution of symbols.
 const BITCODE: &str = ".bc";
 const RESOLUTIONS: &str = ".resolution.txt";
 
-/// To these functions of the C library and of the entry its own assembly refers, in most programs.
-/// Further ones cost another run of the linker; those that a program does not have cost nothing.
+/// Functions of the C library and of the entry to which assembly refers in most programs. Further
+/// ones cost another run of the linker; names that a program does not have cost nothing.
 ///
-/// The unwinder's last: native code calls it to go on unwinding. An instruction stands for the
-/// call, so the bitcode does not name the function; builds from it would get a second unwinder,
-/// with an uninitialised C library of its own.
+/// The last one is a function of the unwinder, which native code calls to continue unwinding. In
+/// bitcode that call is an instruction, so the bitcode does not name the function; builds from it
+/// would get a second unwinder, with a second, uninitialised C library.
 const USUAL_ROOTS: [&str; 7] = [
     "_start_c",
     "_init",
@@ -51,12 +51,12 @@ const USUAL_ROOTS: [&str; 7] = [
     "_Unwind_Resume",
 ];
 
-/// Bitcode that is not complete yet.
+/// Returns the path of bitcode that is not complete yet.
 fn unfinished(output: &Path) -> PathBuf {
     with_suffix(output, &format!("{BITCODE}.{}", std::process::id()))
 }
 
-/// The files that a link makes. They are removed when it begins, and again if it fails.
+/// The output files of a link. They are removed when the link begins, and again if it fails.
 struct Made {
     files: [PathBuf; 4],
 }
@@ -77,7 +77,7 @@ impl Made {
         Ok(made)
     }
 
-    /// The link is over; its files stay if it succeeded.
+    /// Ends the link; its files stay if it succeeded.
     fn keep(mut self, succeeded: bool) {
         if succeeded {
             self.files = Default::default();
@@ -88,13 +88,13 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for file in self.files.iter().filter(|file| file.is_file()) {
-            // The link has failed already; that is what the user is told.
+            // The link has already failed; the user sees that error.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// A linker command line, as far as Everett must understand it.
+/// A linker command line, reduced to the parts that Everett must understand.
 #[derive(Debug, PartialEq)]
 struct Link {
     /// The arguments without the output and without those that Everett overrides.
@@ -115,14 +115,14 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
         return link_probe(&sysroot, &link, notify);
     }
     refuse_other_libc(&sysroot, &link)?;
-    // A link that fails leaves nothing behind, not even what an earlier link made.
+    // A failed link leaves no files, not even those of an earlier link.
     let made = Made::new(&link.output)?;
     let code = link_program(&sysroot, &link, notify)?;
     made.keep(code == 0);
     Ok(code)
 }
 
-/// Links the native program and its bitcode, at the same time.
+/// Links the native program and its bitcode concurrently.
 fn link_program(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let optimised = keep::optimise(sysroot, &link.kept)?;
     let (native, bitcode) = std::thread::scope(|scope| {
@@ -169,8 +169,8 @@ fn link_native(
     run_linker(sysroot, args)
 }
 
-/// Lets the linker find the libraries as machine code before those of bitcode,
-/// where it looks for these at all.
+/// Makes the linker find the libraries as machine code before those as bitcode, if it searches for
+/// these at all.
 fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
     let is_libraries = |path: &[u8]| Path::new(OsStr::from_bytes(path)) == sysroot.libraries();
     let found = (0..args.len()).find(|&at| match args[at].as_bytes().strip_prefix(b"-L") {
@@ -187,8 +187,8 @@ fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
     }
 }
 
-/// Whether the program is a configure probe of autoconf or CMake, which is discarded after it was
-/// linked or run. There are hundreds of them, and nobody needs their bitcode.
+/// Returns whether the program is a configure probe of autoconf or CMake, which is discarded after
+/// it was linked or run. There are hundreds of them, and their bitcode is never used.
 fn is_probe(output: &Path) -> bool {
     let Some(name) = output.file_name().and_then(OsStr::to_str) else {
         return false;
@@ -214,8 +214,8 @@ fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
     let unfinished = unfinished(&link.output);
     let resolutions = with_suffix(&unfinished, RESOLUTIONS);
     let mut kept: BTreeSet<String> = USUAL_ROOTS.map(str::to_owned).into();
-    // Which symbols machine code refers to is known after a run, and so are the intrinsics that the
-    // kept functions use.
+    // The symbols to which machine code refers, and the intrinsics that the kept functions use, are
+    // known only after a run.
     loop {
         let mut args = common(sysroot, link);
         let runtime = sysroot.libraries().join("libcompiler_rt.a");
@@ -239,8 +239,8 @@ fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
         fs::remove_file(&resolutions).context("remove", &resolutions)?;
         let bytes = fs::read(&unfinished).context("read", &unfinished)?;
         let mut roots = roots::from_resolutions(&String::from_utf8_lossy(&text));
-        // Everett's own versions of functions are defined by the compiler's runtime, too; that
-        // alone is no reason to keep them.
+        // The compiler's runtime also defines Everett's own versions of functions; this alone is no
+        // reason to keep them.
         for name in sysroot::own_functions() {
             roots.remove(name);
         }
@@ -276,7 +276,7 @@ fn link_relocatable(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainErro
     run_linker(sysroot, args)
 }
 
-/// The arguments of both runs: the user's, and the library of Everett's own functions.
+/// Returns the arguments of both runs: the user's, and the library of Everett's own functions.
 fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     let mut args = vec![OsString::from("-z"), OsString::from(STACK_SIZE)];
     args.extend(link.kept.iter().cloned());
@@ -292,7 +292,7 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     args
 }
 
-/// The folders of `-L` and the libraries of `-l`, in their order.
+/// Returns the folders of `-L` and the libraries of `-l`, in order.
 fn searched(link: &Link) -> (Vec<PathBuf>, Vec<OsString>) {
     let (mut folders, mut wanted) = (Vec::new(), Vec::new());
     let mut rest = link.kept.iter();
@@ -309,7 +309,7 @@ fn searched(link: &Link) -> (Vec<PathBuf>, Vec<OsString>) {
     (folders, wanted)
 }
 
-/// Refuses the C library of the machine: it is not bitcode, and no program can have two.
+/// Rejects the C library of the machine: it is not bitcode, and no program can have two.
 fn refuse_other_libc(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
     const MARK: &[u8] = b"GNU C Library";
     let (folders, wanted) = searched(link);
@@ -356,9 +356,9 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Inserts libraries and a folder's own objects before libc, so that they take precedence
-/// over its functions, but after all user code, which may define the same ones. A program
-/// without libc gets none of them.
+/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its
+/// functions, but after all user code, which may define the same functions. A program without libc
+/// gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
     folder: &Path,
@@ -378,7 +378,8 @@ fn insert_before_libc<const N: usize>(
     args.splice(at..at, all);
 }
 
-/// The flag that keeps what is reachable from the named functions and changes nothing else.
+/// Returns the flag that keeps everything that is reachable from the named functions and changes
+/// nothing else.
 pub fn passes(kept: &BTreeSet<String>) -> OsString {
     // A name with a metacharacter of the list can only come from assembly.
     let names = kept
@@ -440,10 +441,10 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
     Ok(link)
 }
 
-/// The output if it is given in one argument: `-oFILE` or `--output=FILE`.
+/// Returns the output if one argument contains it: `-oFILE` or `--output=FILE`.
 fn output_in(arg: &[u8]) -> Option<PathBuf> {
     let name = arg.strip_prefix(b"--output=").or_else(|| {
-        // Every other linker option with this prefix is longer.
+        // Every other linker option with this prefix is longer than the prefix.
         arg.strip_prefix(b"-o")
             .filter(|name| !name.is_empty() && !name.starts_with(b"mit"))
     })?;

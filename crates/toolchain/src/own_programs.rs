@@ -1,5 +1,4 @@
-//! Programs of our own, each built once: one takes the place of a client, one
-//! that of a program that is measured.
+//! Everett's own programs, each built once: one acts as a client, and one measures another program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +9,12 @@ use crate::driver::{self, Language};
 use crate::error::{IoContext, ToolchainError};
 use crate::process::BuildTime;
 
-/// The program that sends one message; its bitcode lies beside it.
+/// Returns the program that sends one message; its bitcode is beside it.
 pub fn sender(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     built("sender", include_str!("../runtime/sender.c"), notify)
 }
 
-/// The program that runs another one and notes its processor time.
+/// Returns the program that runs another one and records its processor time.
 pub fn meter(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     built("meter", include_str!("../runtime/hard/meter.c"), notify)
 }

@@ -1,4 +1,4 @@
-//! Running other programs and passing on their exit codes.
+//! Runs other programs and passes on their exit codes.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub fn capture(command: &mut Command, hint: &'static str) -> Result<Output, Tool
         .map_err(|source| start_error(command, source, hint))
 }
 
-/// The time that all steps of a build have together.
+/// The time limit of all steps of a build together.
 #[derive(Copy, Clone, Debug)]
 pub struct BuildTime {
     start: Instant,
@@ -31,13 +31,13 @@ pub struct BuildTime {
 }
 
 impl BuildTime {
-    /// This much time from now on.
+    /// Starts a time limit now.
     pub fn from_now(most: Option<Duration>) -> BuildTime {
         let start = Instant::now();
         BuildTime { start, most }
     }
 
-    /// Tries something until it is done, or until the time for what it belongs to is over.
+    /// Repeats an attempt until it succeeds or the time is over.
     pub fn wait_for<T>(
         &self,
         what: &Path,
@@ -59,14 +59,14 @@ impl BuildTime {
     }
 }
 
-/// As [`capture`], but ends the command when the time is over.
+/// Runs a command like [`capture`], but ends it when the time is over.
 pub fn capture_within(command: &mut Command, time: &BuildTime) -> Result<Output, ToolchainError> {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command
         .spawn()
         .map_err(|source| start_error(command, source, ""))?;
-    // Both are read to their ends while it runs: it would wait for a reader.
+    // Both streams are read while the command runs; otherwise it would block on a full pipe.
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let status = status_within(command, &mut child, time)?;
     Ok(Output {
@@ -100,7 +100,7 @@ fn read(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What could be read is better than nothing.
+            // Partial output is better than none.
             let _ = stream.read_to_end(&mut bytes);
         }
         bytes

@@ -1,4 +1,4 @@
-//! Response files: `@file` stands for the arguments in the file, quoted as in GNU tools.
+//! Response files: `@file` means the arguments in the file, quoted as in GNU tools.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, ToolchainError};
 
-/// Maximal nesting of response files: a file that includes itself must terminate.
+/// Maximum nesting depth of response files: the expansion of a file that includes itself must
+/// terminate.
 const MAX_DEPTH: usize = 20;
 
-/// Longer command lines are passed in a response file.
+/// Maximum length of a command line; longer ones are passed in a response file.
 const MAX_COMMAND_LINE: usize = 64 * 1024;
 
 /// Replaces every `@file` by the arguments in the file; an `@name` that is not a file stays.
@@ -85,12 +86,12 @@ fn split(text: &[u8]) -> Result<Vec<OsString>, &'static str> {
 /// Arguments for a command: unchanged, or as one response file if they are long.
 pub struct Packed {
     args: Vec<OsString>,
-    /// Keeps the response file while the command runs.
+    /// The response file, which must exist while the command runs.
     _file: Option<tempfile::NamedTempFile>,
 }
 
 impl Packed {
-    /// The arguments to give to the command.
+    /// Returns the arguments for the command.
     pub fn args(&self) -> &[OsString] {
         &self.args
     }

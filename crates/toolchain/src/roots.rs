@@ -1,5 +1,5 @@
-//! The symbols that the bitcode of a program must keep: those reachable from its machine code or
-//! its intrinsics.
+//! The symbols that the bitcode of a program must keep: those that its machine code or its
+//! intrinsics refer to.
 
 use std::collections::BTreeSet;
 
@@ -67,9 +67,9 @@ const MATH: [&str; 60] = [
     "trunc",
 ];
 
-/// Functions that share a member of the library's archive with one of [`MATH`]. Where only one
-/// of the two is in the library of machine code, a program that uses the other gets both
-/// members, and both define the first.
+/// Functions that share a member of the library's archive with one of [`MATH`]. If only one of the
+/// two were in the library of machine code, a program that uses the other would get both members,
+/// and both define the first.
 const SIBLINGS: [&str; 13] = [
     "__lgamma_r",
     "__lgammaf_r",
@@ -86,14 +86,14 @@ const SIBLINGS: [&str; 13] = [
     "signgam",
 ];
 
-/// Functions with inexact results: an intrinsic of that name means what the program's own library
-/// computes. Exact ones (`ceil`, `fma`) need no library.
+/// Functions with inexact results: an intrinsic of that name has the result of the program's own
+/// library. Exact ones (`ceil`, `fma`) need no library.
 const INEXACT: [&str; 18] = [
     "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "ldexp", "log",
     "log10", "log2", "pow", "sin", "sinh", "tan", "tanh",
 ];
 
-/// The names of all libm functions that are in the library of machine code.
+/// Returns the names of all libm functions that are in the library of machine code.
 pub fn mathematics() -> BTreeSet<String> {
     let siblings = SIBLINGS.map(str::to_owned);
     let forms = MATH
@@ -102,7 +102,7 @@ pub fn mathematics() -> BTreeSet<String> {
     forms.chain(siblings).collect()
 }
 
-/// The defined symbols that machine code refers to, from the linker's resolution file.
+/// Returns the defined symbols that machine code refers to, from the linker's resolution file.
 ///
 /// A line is `-r=FILE,SYMBOL,FLAGS`: `p` means that the definition in this file is the prevailing
 /// one, `x` that it is visible to machine code.
@@ -125,7 +125,7 @@ pub fn from_resolutions(text: &str) -> BTreeSet<String> {
     symbols
 }
 
-/// The libm functions that native code calls for the intrinsics in the bitcode.
+/// Returns the libm functions that native code calls for the intrinsics in the bitcode.
 ///
 /// The string table of a bitcode file contains names as plain text.
 pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {

@@ -1,4 +1,4 @@
-//! Rust: `rustc` and `cargo`, set up so that std and the program are compiled to bitcode and linked
+//! `rustc` and `cargo`, configured so that std and the program are compiled to bitcode and linked
 //! like C.
 
 use std::env;
@@ -19,7 +19,7 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 
 const NO_RUST: &str = "install Rust with rustup, see https://rustup.rs";
 
-/// What debug information calls std, behind the equals sign of the flag.
+/// The path of std in debug information, after the equals sign of the flag.
 const STD_NAME: &str = "=/everett/rust";
 
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
@@ -62,7 +62,7 @@ pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
         command.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "2");
         command.env(format!("CARGO_PROFILE_{profile}_STRIP"), "none");
     }
-    // C and C++ in build scripts are compiled to bitcode, too.
+    // C and C++ in build scripts are also compiled to bitcode.
     for (variable, tool) in [
         ("CC", "cc"),
         ("CXX", "c++"),
@@ -75,7 +75,7 @@ pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
     run_linking(command, notify)
 }
 
-/// The flags of every compilation for the target: bitcode objects, linked by Everett.
+/// Returns the flags of every compilation for the target: bitcode objects, linked by Everett.
 fn flags(sysroot: &Sysroot, rust: &Path) -> Vec<OsString> {
     let libraries = sysroot.libraries();
     let mut flags: Vec<OsString> = [
@@ -93,8 +93,8 @@ fn flags(sysroot: &Sysroot, rust: &Path) -> Vec<OsString> {
         flag.push(path);
         flags.push(flag);
     };
-    // Where std's sources are installed, its generic functions would be
-    // named by the user's own folder.
+    // If the sources of std are installed, its generic functions would have paths in the user's own
+    // folder.
     let mut renamed = rust.join("lib/rustlib/src/rust").into_os_string();
     renamed.push(STD_NAME);
     add("--remap-path-prefix=", Path::new(&renamed));
@@ -106,7 +106,7 @@ fn flags(sysroot: &Sysroot, rust: &Path) -> Vec<OsString> {
     flags
 }
 
-/// Cargo reads flags from one source only, so the user's must be included.
+/// Adds the user's flags. Cargo reads flags from one source only, so the user's must be included.
 fn with_users_flags(ours: Vec<OsString>, variable: impl Fn(&str) -> Option<OsString>) -> OsString {
     let mut all = match (variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTFLAGS")) {
         (Some(encoded), _) => encoded,
@@ -149,9 +149,9 @@ fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, Toolchai
     Ok(0)
 }
 
-/// Puts the bitcode beside every path under which cargo exposes a linked program.
+/// Places the bitcode beside every path under which cargo exposes a linked program.
 ///
-/// Cargo links `deps/name-HASH` and then makes it appear as `../name` or `name`.
+/// Cargo links `deps/name-HASH` and then exposes it as `../name` or `name`.
 fn publish(linked: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
     use std::os::unix::fs::MetadataExt;
     let Ok(metadata) = fs::metadata(linked) else {
@@ -198,7 +198,7 @@ fn split_toolchain(args: &[OsString]) -> (Option<&OsString>, &[OsString]) {
     }
 }
 
-/// Strips `--target`; any other target is rejected.
+/// Strips `--target`; rejects any other target.
 fn without_target(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
     let mut kept = Vec::new();
     let mut rest = args.iter();

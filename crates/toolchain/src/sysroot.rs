@@ -2,7 +2,7 @@
 //! package and kept in the cache folder.
 //!
 //! The libraries are archives of bitcode, except for those written in assembly. The compiler
-//! package builds them when it links a program; its link line says where they are. Native programs
+//! package builds them when it links a program; its link line contains their paths. Native programs
 //! are linked with the same libraries as machine code.
 
 mod build;
@@ -24,7 +24,8 @@ use crate::wheel;
 /// The target of all programs.
 pub const TARGET: &str = "x86_64-linux-musl";
 
-/// The recipe: a sysroot built by another recipe is not used.
+/// The recipe of the sysroot. It is part of the name of the folder, so a sysroot of another recipe
+/// is not used.
 const RECIPE: [&[u8]; 2] = [
     include_bytes!("sysroot/build.rs"),
     include_bytes!("sysroot/machine_code.rs"),
@@ -49,7 +50,7 @@ const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
 const NETKLEE_H: &str = include_str!("../../../include/netklee.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
-/// Where the compiler driver looks for its runtime.
+/// The path at which the compiler driver searches for its runtime.
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
 /// Bitcode objects with Everett's own versions of library functions.
@@ -59,10 +60,10 @@ const OWN_OBJECTS: [&str; 4] = [
     "everett-long-double-musl.o",
     "everett-fused-musl.o",
 ];
-/// Their sources.
+/// The sources of these objects.
 const OWN_SOURCES: [&str; 4] = [STRINGS_C, LONG_DOUBLE_C, LONG_DOUBLE_MUSL_C, FUSED_MUSL_C];
 
-/// Headers and libraries, and the compiler that they were built with.
+/// A sysroot: headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
     /// The program of the compiler package.
     pub zig: PathBuf,
@@ -71,7 +72,7 @@ pub struct Sysroot {
 }
 
 impl Sysroot {
-    /// The sysroot for C, built on first use.
+    /// Returns the sysroot for C, built on first use.
     pub fn open(notify: Notify<'_>) -> Result<Sysroot, ToolchainError> {
         let sysroot = Sysroot::of(wheel::ensure_zig(notify)?)?;
         cache::make_once(&sysroot.folder, &BuildTime::from_now(None), |temporary| {
@@ -80,13 +81,13 @@ impl Sysroot {
         Ok(sysroot)
     }
 
-    /// The sysroot for C, if it is there: making it takes minutes.
+    /// Returns the sysroot for C, if it exists: building it takes minutes.
     pub fn installed() -> Result<Option<Sysroot>, ToolchainError> {
         let sysroot = wheel::installed_zig().map(Sysroot::of).transpose()?;
         Ok(sysroot.filter(|sysroot| sysroot.folder.is_dir()))
     }
 
-    /// The sysroot that belongs to a compiler package, whether it is there or not.
+    /// Returns the sysroot that belongs to a compiler package, whether it exists or not.
     fn of(zig: PathBuf) -> Result<Sysroot, ToolchainError> {
         let sources = [
             START_ASM,
@@ -129,43 +130,43 @@ impl Sysroot {
         Ok(text.lines().map(OsString::from).collect())
     }
 
-    /// The library folder.
+    /// Returns the library folder.
     pub fn libraries(&self) -> PathBuf {
         self.folder.join("usr/lib")
     }
 
-    /// The folder of the libraries as machine code.
+    /// Returns the folder of the libraries as machine code.
     pub fn native_libraries(&self) -> PathBuf {
         self.libraries().join(NATIVE)
     }
 
-    /// Everett's own versions of library functions in a library folder; they
-    /// take precedence over the library's.
+    /// Returns Everett's own versions of library functions in a library folder; they take
+    /// precedence over the library's.
     pub fn own_objects(folder: &Path) -> [PathBuf; 4] {
         OWN_OBJECTS.map(|name| folder.join(name))
     }
 
-    /// The compiler's own headers and runtime.
+    /// Returns the folder of the compiler's own headers and runtime.
     pub fn resources(&self) -> PathBuf {
         self.folder.join("resource")
     }
 
-    /// The folder with the sources of the libraries.
+    /// Returns the folder with the sources of the libraries.
     pub fn sources(&self) -> PathBuf {
         probe::zig_library(&self.zig)
     }
 
-    /// The shim program of a tool of Everett.
+    /// Returns the shim program of a tool of Everett.
     pub fn shim(&self, tool: &str) -> PathBuf {
         self.folder.join("bin").join(tool)
     }
 
-    /// The compiler's runtime as machine code.
+    /// Returns the path of the compiler's runtime as machine code.
     pub fn builtins(&self) -> PathBuf {
         self.folder.join(BUILTINS)
     }
 
-    /// A command of the compiler package.
+    /// Creates a command of the compiler package.
     pub fn zig_command(&self, tool: &str) -> Command {
         let mut command = Command::new(&self.zig);
         command.arg(tool);
@@ -173,7 +174,7 @@ impl Sysroot {
     }
 }
 
-/// The names of the functions in Everett's own objects.
+/// Returns the names of the functions in Everett's own objects.
 pub fn own_functions() -> impl Iterator<Item = &'static str> {
     let lines = OWN_SOURCES.into_iter().flat_map(str::lines);
     lines.filter_map(|line| {
@@ -186,8 +187,8 @@ pub fn own_functions() -> impl Iterator<Item = &'static str> {
 fn identity_of(zig: &Path) -> Result<String, ToolchainError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(zig).context("look at", zig)?;
-    // The size suffices beside the version in the default path; a package at a user's path may
-    // change.
+    // The size suffices, because the default path contains the version; a package at a user's path
+    // may change.
     Ok(format!("{} {}", zig.display(), metadata.size()))
 }
 

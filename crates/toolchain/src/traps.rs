@@ -14,7 +14,7 @@ const TRAP: &str = "  call void asm sideeffect \"ud2\", \"\"()";
 const UNREACHABLE: &str = "  unreachable";
 const THREAD_LOCAL: &str = "@llvm.threadlocal.address.p0(ptr ";
 
-/// Writes a copy of a module into a folder, in which unreachable code traps.
+/// Writes a copy of a module, in which unreachable code traps, into a folder.
 pub fn with_traps(
     sysroot: &Sysroot,
     bitcode: &Path,
@@ -75,7 +75,7 @@ fn rewrite(line: &str) -> String {
     thread_local(line).unwrap_or_else(|| line.to_owned())
 }
 
-/// The address of a thread-local variable, computed in a way that shows the variable.
+/// Returns a computation of the address of a thread-local variable that shows the variable.
 fn thread_local(line: &str) -> Option<String> {
     let (call, rest) = line.split_once(THREAD_LOCAL)?;
     let (result, _) = call.split_once(" = ")?;

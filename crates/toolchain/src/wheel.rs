@@ -1,4 +1,4 @@
-//! Programs from packages of the Python index: installed once, with pinned version and hash.
+//! Programs from packages of the Python index, installed once, with pinned version and hash.
 
 use std::env;
 use std::fs;
@@ -38,13 +38,13 @@ const Z3: Wheel = Wheel {
     variable: "EVERETT_Z3",
 };
 
-/// The path of the compiler package's program: `$EVERETT_ZIG`, or the pinned one, installed on
-/// first use.
+/// Returns the path of the compiler package's program: `$EVERETT_ZIG`, or the pinned one, installed
+/// on first use.
 pub fn ensure_zig(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     ensure(&ZIG, &BuildTime::from_now(None), notify)
 }
 
-/// The path of the compiler package's program, if it is there.
+/// Returns the path of the compiler package's program, if it is installed.
 pub fn installed_zig() -> Option<PathBuf> {
     let own = env::var_os(ZIG.variable).filter(|value| !value.is_empty());
     let program = match own {
@@ -54,13 +54,13 @@ pub fn installed_zig() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-/// Where a package is, or will be.
+/// Returns the folder of a package, installed or not.
 fn folder_of(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
     Ok(cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version)))
 }
 
-/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on
-/// first use if that takes no longer.
+/// Returns the path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use if
+/// that takes no longer than `time`.
 pub fn ensure_z3(time: Option<Duration>, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     ensure(&Z3, &BuildTime::from_now(time), notify)
 }

@@ -1,4 +1,4 @@
-//! Builds programs as users do, runs them natively and inspects their bitcode.
+//! Tests that build programs as users do, run them natively and inspect their bitcode.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -50,7 +50,7 @@ impl Workshop {
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Runs a built program, checks that its bitcode is whole, and returns its output.
+    /// Runs a built program, checks that its bitcode is complete, and returns its output.
     fn run(&self, program: &str, args: &[&str]) -> String {
         self.check_bitcode(program);
         let output = Command::new(self.path(program))
@@ -78,14 +78,14 @@ impl Workshop {
     }
 }
 
-/// A bitcode file contains names as plain text.
+/// Returns whether a bitcode file contains a name. The file has names as plain text.
 fn mentions(bitcode: &[u8], name: &str) -> bool {
     bitcode
         .windows(name.len())
         .any(|window| window == name.as_bytes())
 }
 
-/// The example program, which cargo builds before the tests of the package.
+/// Returns the example program, which cargo builds before the tests of the package.
 fn everett() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let profile = tests.ancestors().nth(2).unwrap();
@@ -244,7 +244,7 @@ fn headers_suit_programs_written_for_other_libraries() {
     shop.ok(&["cc", "-c", "only.c"]);
 }
 
-/// Functions that share a member of the library's archive with others.
+/// Links functions that share a member of the library's archive with others.
 #[test]
 fn all_of_the_mathematics_library_links() {
     let shop = Workshop::new();
@@ -471,7 +471,7 @@ int main(void) {
     }
 }
 
-/// A test file in KLEE's format.
+/// Returns a test file in KLEE's format.
 fn ktest(objects: &[(&str, &[u8])]) -> Vec<u8> {
     let mut file = b"KTEST".to_vec();
     let number = |n: usize, file: &mut Vec<u8>| file.extend((n as u32).to_be_bytes());

@@ -1,25 +1,25 @@
-//! Divides instrumentation into atoms: checks that can be kept or left out one by one.
+//! Divides instrumentation into atoms: checks that can be kept or removed individually.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::debug::{Debug, Place};
 use super::{loops, text};
 
-/// What an atom checks. The runtime has the same list.
+/// The kind of check of an atom. The runtime has the same list.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// A read: red zones and freed memory.
     Read = 0,
-    /// A write, likewise.
+    /// A write: red zones and freed memory.
     Write = 1,
     /// A copy or fill of a range.
     Copy = 2,
-    /// A call of the C library with a buffer.
+    /// A call of a C library function with a buffer.
     Call = 3,
-    /// An access to an object whose size is known where it happens, however far outside.
+    /// An access to an object whose size is known at the access, no matter how far outside.
     Bounds = 4,
-    /// A check that the program was compiled with, such as
-    /// UndefinedBehaviorSanitizer's in trap mode.
+    /// A check that the program was compiled with, such as one of UndefinedBehaviorSanitizer in
+    /// trap mode.
     Trap = 5,
     /// An assertion of the program.
     Assertion = 6,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Kind; 10] = [
         Kind::Read,
         Kind::Write,
@@ -46,7 +46,7 @@ impl Kind {
         Kind::Frame,
     ];
 
-    /// Its name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Read => "read",
@@ -66,44 +66,44 @@ impl Kind {
 /// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atom {
-    /// What it checks.
+    /// The kind of check.
     pub kind: Kind,
-    /// Where it is in the source.
+    /// The source location.
     pub place: Place,
-    /// The function of the program that it is in, by its symbol.
+    /// The symbol of the function of the program that contains the check.
     pub symbol: String,
-    /// The number of loops around it.
+    /// The number of enclosing loops.
     pub depth: u32,
-    /// What is called, or how many bytes are accessed.
+    /// The callee, or the number of bytes accessed.
     pub detail: String,
 }
 
-/// How the line of an atom is changed.
+/// The change to the line of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A check that is a call: `@__asan_load4(` becomes
     /// `@everett_hard_load4(i32 SITE, `, or is dropped.
     Check,
-    /// A copy or fill: without its check it is still there.
+    /// A copy or fill: without its check the operation itself remains.
     Copy,
     /// A call of the C library, which has a checked form.
     Call,
-    /// A branch to a block that ends the program: the value of the condition that does not go
-    /// there, and the line of the call that ends the program, if it can name this check.
+    /// A branch to a block that ends the program: the value of the condition that does not branch
+    /// there, and the line of the call that ends the program, if that call can name this check.
     Guard { passes: bool, stop: Option<usize> },
-    /// A call whose result nobody uses: it can be left out.
+    /// A call whose result is unused, so that it can be removed.
     Log,
     /// The head of a function.
     Frame,
 }
 
-/// A function of a module: its lines with the head and the closing brace.
+/// A function of a module: its lines, including the head and the closing brace.
 pub struct Function<'t> {
-    /// All its lines.
+    /// The lines.
     pub lines: Vec<&'t str>,
-    /// Its symbol.
+    /// The symbol.
     pub symbol: &'t str,
-    /// Whether it has atoms. In others, bounds checks are switched off.
+    /// Whether the function has atoms. In other functions, bounds checks are disabled.
     pub is_checked: bool,
 }
 
@@ -115,7 +115,7 @@ pub enum Part<'t> {
     Function(Function<'t>),
 }
 
-/// What is known of a module beside its text.
+/// Information about a module that is not in its text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra {
     /// Functions of the program that write logs.
@@ -148,12 +148,12 @@ pub const CALLS: [(&str, &str, &str); 20] = [
     ("snprintf", "i32", "ptr, i64, ptr, ..."),
 ];
 
-/// The mark of our own checks of arithmetic, before they have a site.
+/// The prefix of Everett's checks of arithmetic before they have a site.
 pub const ARITHMETIC: &str = "everett_atom_";
-/// What the program's own traps are called, before they have a site.
+/// The name of the program's own traps before they have a site.
 pub const TRAPPED: &str = "everett_hard_trapped";
 
-/// Splits a module.
+/// Splits a module into its parts.
 pub fn parts(module: &str) -> Vec<Part<'_>> {
     let checked = checked_groups(module);
     let mut parts = Vec::new();
@@ -183,7 +183,7 @@ pub fn parts(module: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The groups of attributes whose functions have checks.
+/// Returns the attribute groups of functions that have checks.
 fn checked_groups(module: &str) -> BTreeSet<&str> {
     let groups = module
         .lines()
@@ -194,7 +194,7 @@ fn checked_groups(module: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// All atoms of a module, in the order of its text.
+/// Returns all atoms of a module, in the order of its text.
 pub fn atoms(module: &str, extra: &Extra) -> Vec<Atom> {
     let debug = Debug::read(module);
     let mut atoms = Vec::new();
@@ -230,7 +230,7 @@ fn detail(line: &str, kind: Kind) -> String {
     }
 }
 
-/// What a block that ends the program says.
+/// A block that ends the program.
 #[derive(Copy, Clone)]
 struct Failure {
     kind: Kind,
@@ -239,7 +239,7 @@ struct Failure {
 }
 
 impl<'t> Function<'t> {
-    /// The lines with atoms, and how each is changed.
+    /// Returns the lines with atoms, and the change to each.
     pub fn marks(&self, extra: &Extra) -> Vec<(usize, Kind, Mark)> {
         let failures = self.failures();
         let mut entries: HashMap<&str, usize> = HashMap::new();
@@ -302,7 +302,7 @@ impl<'t> Function<'t> {
         mentions.count() == 1
     }
 
-    /// Blocks that end the program because of a check, by their labels.
+    /// Returns the blocks that end the program because of a check, by their labels.
     fn failures(&self) -> HashMap<&'t str, Failure> {
         let mut failures = HashMap::new();
         let mut block = None;
@@ -332,7 +332,8 @@ impl<'t> Function<'t> {
         let own = text::metadata(self.lines[line], "!dbg");
         let found = match mark {
             Mark::Frame => own.and_then(|number| debug.definition(number)),
-            // The condition of a bounds check has no place; the call that ends the program has.
+            // The condition of a bounds check has no source location; the call that ends the
+            // program has one.
             Mark::Guard {
                 stop: Some(stop), ..
             } => text::metadata(self.lines[*stop], "!dbg").and_then(|number| debug.place(number)),
@@ -343,7 +344,7 @@ impl<'t> Function<'t> {
         found.or_else(whole).unwrap_or_default()
     }
 
-    /// How many loops are around each line.
+    /// Returns the number of loops around each line.
     fn depths(&self) -> Vec<u32> {
         let mut blocks = vec![("", Vec::new())];
         let mut block_of = vec![0; self.lines.len()];

@@ -1,4 +1,5 @@
-//! The steps of a hardened build that run tools: instrumenting, and linking with the chosen checks.
+//! The steps of a hardened build that run tools: instrumentation, and linking with the chosen
+//! checks.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -30,13 +31,14 @@ const RUNTIME: &str = concat!(
 );
 const INLINE: &str = include_str!("../../runtime/hard/inline.c");
 
-/// Each access calls a function, so that it is a line of text; frames come later, one by one.
+/// Options for accesses: each access calls a function, so that it is a line of text. Frames are
+/// instrumented later, individually.
 const ACCESSES: [&str; 2] = [
     "-asan-instrumentation-with-call-threshold=0",
     "-asan-stack=0",
 ];
 
-/// Nothing but frames.
+/// Options for the instrumentation of frames alone.
 const FRAMES: [&str; 8] = [
     "-asan-stack=1",
     "-asan-instrument-reads=0",
@@ -48,13 +50,13 @@ const FRAMES: [&str; 8] = [
     "-asan-use-after-return=never",
 ];
 
-/// Functions of the C library that the runtime must hear of.
+/// Functions of the C library that the runtime must intercept.
 const WRAPPED: [&str; 5] = ["longjmp", "_longjmp", "siglongjmp", "mmap", "__mmap"];
 
-/// What is instrumented beside memory.
+/// Instrumentation in addition to memory accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Instrumentation {
-    /// Functions of the program that write logs: calls of them are atoms, too.
+    /// Functions of the program that write logs: calls of them are also atoms.
     pub logs: Vec<String>,
 }
 
@@ -62,19 +64,19 @@ pub struct Instrumentation {
 pub struct Instrumented {
     module: String,
     extra: Extra,
-    /// Its checks.
+    /// The checks.
     pub atoms: Vec<Atom>,
 }
 
-/// What becomes of the checks.
+/// The treatment of the checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Activation<'a> {
-    /// Those with `true` are kept.
+    /// Checks with `true` are kept.
     Kept(&'a [bool]),
-    /// None is kept; each counts how often it runs, in a file of [`super::counters_size`].
+    /// No check is kept; each counts its executions, in a file of [`super::counters_size`].
     Counted(&'a Path),
-    /// Those with `true` are kept; the others run for some requests, as
-    /// the program decides while it runs.
+    /// Checks with `true` are kept; the others run for some requests, as the program decides at run
+    /// time.
     Versions(&'a [bool], &'a Dynamic),
 }
 
@@ -111,7 +113,7 @@ pub fn instrument(
     Ok(Instrumented::new(module, extra))
 }
 
-/// Reads what [`instrument`] has left in a folder.
+/// Reads the files that [`instrument`] has written to a folder.
 pub fn open_instrumented(folder: &Path) -> Result<Instrumented, ToolchainError> {
     let path = folder.join(MODULE);
     let module = fs::read_to_string(&path).context("read", &path)?;
@@ -161,14 +163,14 @@ pub fn activate(
     linker.args(link_arguments(&sysroot, &bitcode, &runtime));
     let linked = tools.run(linker.arg("-o").arg(&unfinished));
     if linked.is_err() {
-        // The link has failed already; that is what the user is told.
+        // The link has already failed; the user sees that error.
         let _ = fs::remove_file(&unfinished);
     }
     linked?;
     fs::rename(&unfinished, output).context("move the hardened build to", output)
 }
 
-/// Refuses entry points that the program does not have, or that cannot have two versions.
+/// Rejects entry points that the program does not have, or that cannot have two versions.
 fn check_entries(
     tools: &Tools<'_>,
     module: &str,
@@ -211,7 +213,7 @@ fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Runtime) -> Vec<O
         "-e",
         "everett_hard_start",
         "--lto-CGO2",
-        // Values that only dropped checks used are gone before frames are looked at.
+        // Removes values that only dropped checks used before frames are instrumented.
         "--lto-newpm-passes=globaldce,function(dce),asan,always-inline,function(simplifycfg,dce),globaldce",
     ]
     .map(OsString::from)
@@ -234,7 +236,7 @@ fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Runtime) -> Vec<O
     args
 }
 
-/// The libraries as machine code, as far as they are there: C++'s are built on first use.
+/// Returns the existing libraries as machine code: those of C++ are built on first use.
 fn archives(native: &Path) -> Vec<PathBuf> {
     let names = [
         "libcxx.a",
@@ -257,7 +259,7 @@ fn libraries(sysroot: &Sysroot) -> Result<Libraries, ToolchainError> {
     Libraries::read(&files, &sysroot.sources())
 }
 
-/// The functions in which the pass has put red zones.
+/// Returns the functions whose frames have red zones from the pass.
 fn functions_with_frames(module: &str) -> BTreeSet<String> {
     let marks = ["@___asan_gen_stack", "@__asan_alloca_poison("];
     let functions = atoms::parts(module).into_iter();
@@ -292,7 +294,7 @@ fn read_extra(text: &str) -> Extra {
     }
 }
 
-/// The compiler package's tools, with a folder for what they make.
+/// The tools of the compiler package, with a folder for their output.
 struct Tools<'s> {
     sysroot: &'s Sysroot,
     program: PathBuf,
@@ -375,7 +377,7 @@ struct Runtime {
 }
 
 impl Sysroot {
-    /// The runtime of hardened builds; built if missing, once for all programs.
+    /// Returns the runtime of hardened builds; builds it if it is missing, once for all programs.
     fn hard_runtime(&self, notify: Notify<'_>) -> Result<Runtime, ToolchainError> {
         let parts = [RUNTIME.as_bytes(), INLINE.as_bytes()];
         let name = format!("hard-{}", cache::fingerprint(&parts));

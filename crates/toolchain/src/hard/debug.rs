@@ -1,8 +1,8 @@
-//! Debug information of a module in textual form: where an instruction comes from.
+//! Debug information of a module in textual form: the source locations of instructions.
 
 use std::collections::HashMap;
 
-/// A node of debug information, as far as it says where something is.
+/// A node of debug information, reduced to the fields that give a location.
 #[derive(Clone, Debug, Default)]
 struct Node {
     file: Option<u32>,
@@ -14,14 +14,14 @@ struct Node {
     is_function: bool,
 }
 
-/// Where something of the program is in its source.
+/// A source location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The file, with its folder.
     pub file: String,
     /// The line.
     pub line: u32,
-    /// The function as it is written; an inlined one keeps its own name.
+    /// The function as written in the source; an inlined function keeps its own name.
     pub function: String,
 }
 
@@ -58,7 +58,7 @@ impl Debug {
         debug
     }
 
-    /// The place of a location.
+    /// Returns the source location of a `!DILocation`.
     pub fn place(&self, location: u32) -> Option<Place> {
         let node = self.nodes.get(&location)?;
         let scope = node.scope?;
@@ -68,7 +68,7 @@ impl Debug {
             function: String::new(),
         };
         let mut at = Some(scope);
-        // Scopes are nested as blocks of a source are.
+        // Scopes nest like the blocks of the source.
         for _ in 0..1000 {
             let Some(node) = at.and_then(|at| self.nodes.get(&at)) else {
                 break;
@@ -82,7 +82,7 @@ impl Debug {
         Some(place)
     }
 
-    /// The place of a function or variable.
+    /// Returns the source location of a function or variable.
     pub fn definition(&self, number: u32) -> Option<Place> {
         let mut node = self.nodes.get(&number)?;
         if let Some(variable) = node.variable {
@@ -125,7 +125,7 @@ fn parse(kind: &str, node: &str) -> Node {
     }
 }
 
-/// What stands behind a field's name.
+/// Returns the value of a field.
 fn field<'n>(node: &'n str, name: &str) -> Option<&'n str> {
     let first = format!("({name}: ");
     let other = format!(", {name}: ");

@@ -1,8 +1,8 @@
-//! How deep blocks of a function are nested in loops: the static estimate of how often they run.
+//! Loop nesting depth of the blocks of a function: the static estimate of how often they run.
 
 use std::collections::HashMap;
 
-/// The depth of each block, from its successors. The first block is the entry.
+/// Computes the depth of each block from the successors. The first block is the entry.
 pub fn depths(successors: &[Vec<usize>]) -> Vec<u32> {
     let mut predecessors = vec![Vec::new(); successors.len()];
     for (block, next) in successors.iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn depths(successors: &[Vec<usize>]) -> Vec<u32> {
     depths
 }
 
-/// Edges to a block that a depth-first walk is still inside of.
+/// Returns the edges to a block that is still on the stack of a depth-first search.
 fn back_edges(successors: &[Vec<usize>]) -> Vec<(usize, usize)> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {

@@ -1,10 +1,10 @@
-//! Hardened builds of a program, for production: its own bitcode with some of many checks, each of
-//! which can be kept or left out, and a runtime with bounded memory.
+//! Hardened builds of a program, for production: its own bitcode with checks that can be kept or
+//! removed individually, and a runtime with bounded memory.
 //!
-//! `PROG.bc` is instrumented once ([`instrument`]): the program is separated from its libraries,
-//! and the passes of AddressSanitizer and of bounds checking add a call or branch for each check
-//! ([`Instrumented::atoms`]). [`activate`] writes the program with those that are kept, inlined,
-//! and links it with the libraries that `PROG` has.
+//! [`instrument`] instruments `PROG.bc` once: it separates the program from its libraries, and the
+//! passes of AddressSanitizer and of bounds checking add a call or branch for each check
+//! ([`Instrumented::atoms`]). [`activate`] writes the program with the checks that are kept,
+//! inlined, and links it with the libraries of `PROG`.
 
 mod atoms;
 mod build;

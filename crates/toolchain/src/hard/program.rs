@@ -1,5 +1,6 @@
-//! Separates a program from its libraries: in `PROG.bc` they are one module. The libraries become
-//! declarations, and the hardened build is linked with the same machine code of them as `PROG` is.
+//! Separates a program from its libraries, which are one module in `PROG.bc`. The definitions of
+//! the libraries become declarations, and the hardened build is linked with the same machine code
+//! of the libraries as `PROG`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,13 +13,13 @@ use super::debug::Debug;
 use super::text;
 use crate::error::{IoContext, ToolchainError};
 
-/// Where Everett's own functions claim to come from.
+/// The source path of Everett's own functions in debug information.
 const OWN_SOURCES: &str = "/everett/runtime";
 
-/// What a program may define for the runtime to call.
+/// The function that a program may define for the runtime to call.
 const DECISION: &str = "everett_decide";
 
-/// Which names libraries define, and where their sources are.
+/// The names that libraries define, and the location of their sources.
 pub struct Libraries {
     /// The names that the machine code of the libraries defines.
     pub names: BTreeSet<String>,
@@ -44,8 +45,8 @@ impl Libraries {
         file.starts_with(&self.sources) || file.starts_with(OWN_SOURCES)
     }
 
-    /// Whether code of a file gets checks. Templates of the C++ library are compiled into the
-    /// program, and are part of it; the standard library of Rust is not.
+    /// Returns whether the code of a file gets checks. Templates of the C++ library are compiled
+    /// into the program and are part of it; the standard library of Rust is not.
     fn is_checked_file(&self, file: &str) -> bool {
         let Some(inside) = file.strip_prefix(&self.sources) else {
             return !file.starts_with(OWN_SOURCES) && !file.starts_with("/rustc/");
@@ -71,7 +72,7 @@ fn defined(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// What a module defines under a name.
+/// The origin of the definition of a name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Origin {
     Program,
@@ -80,9 +81,9 @@ enum Origin {
 
 /// A module without its libraries.
 pub struct Separated {
-    /// Its text. Functions that get checks have the attribute `sanitize_address`.
+    /// The text. Functions that get checks have the attribute `sanitize_address`.
     pub text: String,
-    /// How many functions get checks.
+    /// Number of functions that get checks.
     pub functions: usize,
 }
 
@@ -104,7 +105,7 @@ const LINKAGE: [&str; 14] = [
     "dso_preemptable",
 ];
 
-/// Turns what libraries define into declarations, and marks the functions that get checks.
+/// Turns the definitions of libraries into declarations, and marks the functions that get checks.
 pub fn separate(module: &str, libraries: &Libraries) -> Separated {
     let debug = Debug::read(module);
     let origins = origins(module, libraries, &debug);
@@ -141,7 +142,7 @@ pub fn separate(module: &str, libraries: &Libraries) -> Separated {
     Separated { text, functions }
 }
 
-/// Who defines each function and variable.
+/// Returns the origin of each function and variable.
 fn origins(module: &str, libraries: &Libraries, debug: &Debug) -> BTreeMap<String, Origin> {
     let mut origins = BTreeMap::new();
     let mut aliases = Vec::new();
@@ -159,8 +160,8 @@ fn origins(module: &str, libraries: &Libraries, debug: &Debug) -> BTreeMap<Strin
             continue;
         }
         let place = text::metadata(line, "!dbg").and_then(|number| debug.definition(number));
-        // What has no debug information is the compiler's runtime, if
-        // a library has its name at all.
+        // A function without debug information belongs to the compiler's runtime. A variable
+        // without it belongs to a library only if a library defines its name.
         let origin = match place {
             Some(place) if !libraries.is_library_file(&place.file) => Origin::Program,
             Some(_) => Origin::Library,
@@ -178,7 +179,7 @@ fn origins(module: &str, libraries: &Libraries, debug: &Debug) -> BTreeMap<Strin
     origins
 }
 
-/// What an alias stands for.
+/// Returns the target of an alias.
 fn alias_target(line: &str) -> Option<&str> {
     if !line.starts_with('@') || !line.contains(" alias ") {
         return None;
@@ -187,7 +188,7 @@ fn alias_target(line: &str) -> Option<&str> {
     text::symbol(line, at).map(|(name, _)| name)
 }
 
-/// The declaration of a function that a library defines.
+/// Returns the declaration of a function that a library defines.
 fn declaration(line: &str, head: &text::Head<'_>) -> String {
     let before = without_linkage(&line["define ".len()..head.at]);
     let (_, close) = head.parameters;
@@ -198,15 +199,15 @@ fn declaration(line: &str, head: &text::Head<'_>) -> String {
     format!("declare {before}{}{group}", &line[head.at..=close])
 }
 
-/// The words before a function's name, without those of its linkage.
+/// Returns the words before a function's name, without those of its linkage.
 pub fn without_linkage(words: &str) -> String {
     let kept = words.split_inclusive(' ');
     kept.filter(|word| !LINKAGE.contains(&word.trim_end()))
         .collect()
 }
 
-/// The definition of a function of the program. A function that a library has too takes its place
-/// there, so it is seen from outside.
+/// Returns the definition of a function of the program. A function that a library also defines
+/// replaces the library's, so it must be externally visible.
 fn definition(line: &str, head: &text::Head<'_>, is_seen: bool, checked: bool) -> String {
     let (_, close) = head.parameters;
     let (mut before, mut behind) = (line[..=close].to_owned(), &line[close + 1..]);
@@ -223,7 +224,7 @@ fn definition(line: &str, head: &text::Head<'_>, is_seen: bool, checked: bool) -
     format!("{before}{mark}{behind}")
 }
 
-/// What becomes of a variable or alias, where it changes.
+/// Returns the new text of a variable or alias, if it changes.
 fn variable(
     line: &str,
     libraries: &Libraries,
@@ -280,7 +281,7 @@ fn variable(
     ))
 }
 
-/// The type that a text begins with.
+/// Returns the type at the beginning of a text.
 fn first_type(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -347,7 +348,7 @@ define internal void @free(ptr %0) #9 !dbg !4 {
         ));
         let get = "define internal fastcc i32 @get(i32 noundef %0) unnamed_addr sanitize_address #9 !dbg !4 {";
         assert!(has(get), "{}", made.text);
-        // The program's own version takes the place of the library's.
+        // The program's own version replaces the library's.
         assert!(has(
             "define void @free(ptr %0) sanitize_address #9 !dbg !4 {"
         ));

@@ -1,4 +1,4 @@
-//! Writes a module with some of its atoms: checks that are kept get their site, others go.
+//! Writes a module with some of its atoms: checks that are kept get their site, others are removed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,30 +8,30 @@ use super::atoms::{Atom, CALLS, Extra, Function, Mark, Part, TRAPPED, parts};
 use super::text;
 use super::versions::{self, Version};
 
-/// What becomes of the atoms.
+/// The treatment of the atoms.
 #[derive(Copy, Clone)]
 pub enum Choice<'c> {
-    /// Those with `true` are kept.
+    /// Atoms with `true` are kept.
     Kept(&'c [bool]),
-    /// None is kept; each counts how often it runs, in a file.
+    /// No atom is kept; each counts its executions, in a file.
     Counted(&'c str),
-    /// Those with `true` are kept; the others are in a second version of
-    /// their function, for some requests.
+    /// Atoms with `true` are kept; the others are in a second version of their function, for some
+    /// requests.
     Versions(&'c [bool], &'c Dynamic),
 }
 
-/// How a program decides between versions of its functions.
+/// The parameters by which a program decides between versions of its functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dynamic {
-    /// Functions that handle a request each.
+    /// Functions that each handle a request.
     pub entries: BTreeSet<String>,
-    /// The overhead that is allowed, in thousandths.
+    /// The allowed overhead, in thousandths.
     pub budget: u32,
     /// The overhead of a request with all checks, in thousandths.
     pub slowdown: u32,
 }
 
-/// The module with the chosen atoms.
+/// Returns the module with the chosen atoms.
 pub fn rewrite(module: &str, extra: &Extra, atoms: &[Atom], choice: Choice<'_>) -> String {
     let mut writer = Writer {
         text: String::with_capacity(module.len() + module.len() / 8),
@@ -80,17 +80,18 @@ impl Writer<'_> {
 
     fn line(&mut self, line: &str) {
         if line.starts_with("attributes #") {
-            // Frames get it again, one by one.
+            // Functions whose frames get red zones receive the attribute again individually.
             self.push(&line.replace(" sanitize_address", ""));
         } else if line.contains("!\"nosanitize_address\"") {
-            // Says that there is no need to instrument again; frames are instrumented at the link.
+            // The name says that no further instrumentation is needed; frames are instrumented at
+            // the link.
             self.push(&line.replace("nosanitize_address", "everett_instrumented"));
         } else {
             self.push(line);
         }
     }
 
-    /// Whether an atom is kept in a version of its function.
+    /// Returns whether an atom is kept in a version of its function.
     fn is_kept(&self, atom: usize, version: Option<Version>) -> bool {
         match self.choice {
             Choice::Kept(kept) => kept.get(atom).copied().unwrap_or(false),
@@ -101,8 +102,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The functions with two versions: those with a check that is
-    /// not always kept, and entry points.
+    /// Returns the functions with two versions: entry points, and functions with a check that is
+    /// not always kept.
     fn with_two_versions<'t>(
         &self,
         module: &str,
@@ -132,7 +133,7 @@ impl Writer<'_> {
         two
     }
 
-    /// A function with atoms, in one or two versions.
+    /// Writes a function with atoms, in one or two versions.
     fn checked(&mut self, function: &Function<'_>, marks: &[Marked], two: &BTreeSet<&str>) {
         let Choice::Versions(_, dynamic) = self.choice else {
             self.function(function, marks, None);
@@ -165,7 +166,7 @@ impl Writer<'_> {
         self.next += marks.len();
     }
 
-    /// The site of an atom; versions of a function share it.
+    /// Returns the site of an atom; the versions of a function share it.
     fn site(&mut self, atom: usize) -> usize {
         *self.site_of[atom].get_or_insert_with(|| {
             self.sites.push(atom);
@@ -173,7 +174,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Counts an atom where atoms are counted.
+    /// Writes the counter of an atom if atoms are counted.
     fn count(&mut self, atom: usize, line: &str) {
         if matches!(self.choice, Choice::Counted(_)) {
             let debug = text::debug_suffix(line);
@@ -187,7 +188,8 @@ impl Writer<'_> {
     fn function(&mut self, function: &Function<'_>, marks: &[Marked], version: Option<Version>) {
         let mut changed: Vec<Option<String>> = vec![None; function.lines.len()];
         let mut counted_entry = None;
-        // Guards change the line of another block, so all are decided before lines are written.
+        // A guard changes a line of another block, so all decisions come before the first line is
+        // written.
         let mut decisions = Vec::new();
         for (atom, (at, kind, mark)) in (self.next..).zip(marks) {
             let is_kept = self.is_kept(atom, version);
@@ -222,7 +224,7 @@ impl Writer<'_> {
                         }
                         line.to_owned()
                     }
-                    // A profile runs with the program's own assertions.
+                    // A profile includes the program's own assertions.
                     None if matches!(self.choice, Choice::Counted(_)) && *kind != Kind::Bounds => {
                         line.to_owned()
                     }
@@ -260,7 +262,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A function without atoms: bounds checks in it are switched off.
+    /// Writes a function without atoms: bounds checks in it are disabled.
     fn unchecked(&mut self, function: &Function<'_>) {
         let marks = function.marks(&Extra::default());
         for (at, line) in function.lines.iter().enumerate() {
@@ -277,7 +279,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The table of sites, and what the runtime offers.
+    /// Writes the table of sites, and the declarations of the runtime.
     fn tables(&mut self) {
         let mut texts: Vec<&str> = Vec::new();
         let atoms = self.atoms;
@@ -335,12 +337,12 @@ impl Writer<'_> {
     }
 }
 
-/// The size of the file of counters.
+/// Returns the size of the file of counters.
 pub fn counters_size(atoms: usize) -> u64 {
     (atoms.max(1) as u64 * 8).next_multiple_of(4096)
 }
 
-/// The head of a function, with or without red zones in its frame.
+/// Returns the head of a function, with or without red zones in its frame.
 fn head(line: &str, is_kept: bool) -> String {
     let plain = line.replacen(" sanitize_address", "", 1);
     let Some(head) = text::head(&plain).filter(|_| is_kept) else {
@@ -356,7 +358,7 @@ fn head(line: &str, is_kept: bool) -> String {
     format!("{} sanitize_address{}", &plain[..at], &plain[at..])
 }
 
-/// A call of a check, with its site as the first argument.
+/// Returns the call of a check, with its site as the first argument.
 fn checked(line: &str, site: usize) -> String {
     let Some(call) = text::call(line) else {
         return line.to_owned();
@@ -366,7 +368,7 @@ fn checked(line: &str, site: usize) -> String {
         .iter()
         .find_map(|prefix| call.callee.strip_prefix(prefix))
         .unwrap_or(call.callee);
-    // A function with variable arguments is called with its type.
+    // A call of a variadic function contains the type of the function.
     let mut before = line[..call.at].to_owned();
     if let Some(at) = before
         .strip_suffix(", ...) ")
@@ -379,16 +381,16 @@ fn checked(line: &str, site: usize) -> String {
     format!("{before}@everett_hard_{name}(i32 {site}{comma}{arguments}")
 }
 
-/// A log statement that is left out: nobody uses its result.
+/// Returns the replacement of a removed log statement, whose result is unused.
 fn left_out(line: &str) -> String {
     let Some(result) = text::call(line).and_then(|call| call.result) else {
         return String::new();
     };
-    // Values are numbered in order, so the number stays in use.
+    // LLVM numbers values consecutively, so the number must stay in use.
     format!("  {result} = freeze i32 0")
 }
 
-/// A branch that always passes its check.
+/// Returns a branch that always passes its check.
 fn passing(line: &str, passes: bool) -> String {
     match text::branch(line) {
         Some(branch) => {
@@ -399,13 +401,14 @@ fn passing(line: &str, passes: bool) -> String {
     }
 }
 
-/// The call that ends the program, with the site of the check.
+/// Returns the call that ends the program, with the site of the check.
 fn stopping(line: &str, site: usize) -> String {
     let debug = text::debug_suffix(line);
     format!("  call void @everett_hard_stop(i32 {site}){debug}")
 }
 
-/// A line of a function that has a place: code that is counted at its entry belongs there.
+/// Returns the first line that has a debug location; the counter code at the entry of the function
+/// takes that location.
 fn first_place(function: &Function<'_>) -> String {
     let found = function.lines[1..].iter().find(|line| {
         line.starts_with("  ") && !line.contains("#dbg_") && text::metadata(line, "!dbg").is_some()
@@ -413,7 +416,7 @@ fn first_place(function: &Function<'_>) -> String {
     found.map(|line| line.to_string()).unwrap_or_default()
 }
 
-/// What the runtime offers to rewritten modules.
+/// Returns the declarations of the runtime for rewritten modules.
 fn declarations() -> String {
     let mut text = String::new();
     for access in ["load", "store"] {
@@ -446,9 +449,9 @@ fn declarations() -> String {
     text
 }
 
-/// What is written into the program's text before it is instrumented: its own traps get a name, and
-/// signed arithmetic of code that was not optimised gets checks. (Optimisers compute values that
-/// nobody uses, and those may overflow.)
+/// Prepares the text of a program for instrumentation: its own traps get a name, and signed
+/// arithmetic in unoptimised code gets checks. (Optimisers compute values that are never used, and
+/// those may overflow.)
 pub fn prepare(module: &str) -> String {
     let unoptimised: Vec<&str> = module
         .lines()
@@ -488,7 +491,7 @@ pub fn prepare(module: &str) -> String {
     text
 }
 
-/// The check before signed arithmetic, with its name.
+/// Returns the check before signed arithmetic, with its name.
 fn arithmetic(line: &str) -> Option<(String, String)> {
     let (_, operation) = line.strip_prefix("  %")?.split_once(" = ")?;
     let (name, rest) = operation.split_once(" nsw i")?;

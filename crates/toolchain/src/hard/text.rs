@@ -1,14 +1,14 @@
-//! Pieces of LLVM's textual form, as far as hardened builds must understand it: heads of functions,
-//! calls, labels, branches. A line is an instruction.
+//! A reader for the parts of LLVM's textual form that hardened builds must understand: heads of
+//! functions, calls, labels, branches. Each line is one instruction.
 
 /// The head of a function, `define` or `declare`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Head<'t> {
     /// The function's name, without `@` and quotes.
     pub name: &'t str,
-    /// Where its name begins, with `@`.
+    /// Position of the name, including `@`.
     pub at: usize,
-    /// Where its parameters begin and end, with parentheses.
+    /// Start and end of the parameters, including parentheses.
     pub parameters: (usize, usize),
 }
 
@@ -27,7 +27,7 @@ pub fn head(line: &str) -> Option<Head<'_>> {
     })
 }
 
-/// The name of a global that begins at `@`, and the position behind it.
+/// Returns the name of a global that begins at `@`, and the position after it.
 pub fn symbol(line: &str, at: usize) -> Option<(&str, usize)> {
     let rest = line.get(at..)?.strip_prefix('@')?;
     if let Some(quoted) = rest.strip_prefix('"') {
@@ -39,7 +39,7 @@ pub fn symbol(line: &str, at: usize) -> Option<(&str, usize)> {
     (length > 0).then(|| (&rest[..length], at + 1 + length))
 }
 
-/// The position of the parenthesis that closes the one at `open`.
+/// Returns the position of the parenthesis that closes the one at `open`.
 pub fn close_of(line: &str, open: usize) -> Option<usize> {
     let (mut depth, mut quoted) = (0_usize, false);
     for (at, byte) in line.bytes().enumerate().skip(open) {
@@ -62,17 +62,17 @@ pub fn close_of(line: &str, open: usize) -> Option<usize> {
 /// A direct call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call<'t> {
-    /// What is called.
+    /// The callee.
     pub callee: &'t str,
-    /// Where its name begins, with `@`.
+    /// Position of the name, including `@`.
     pub at: usize,
-    /// Where the arguments begin: the parenthesis.
+    /// Position of the opening parenthesis of the arguments.
     pub open: usize,
-    /// The name of the result, with `%`.
+    /// The name of the result, including `%`.
     pub result: Option<&'t str>,
 }
 
-/// Reads a direct call; an `invoke` is none.
+/// Reads a direct call; an `invoke` does not count.
 pub fn call(line: &str) -> Option<Call<'_>> {
     let instruction = line.strip_prefix("  ")?;
     let (result, operation) = match instruction.split_once(" = ") {
@@ -104,7 +104,7 @@ pub fn call(line: &str) -> Option<Call<'_>> {
     }
 }
 
-/// The label that a line defines.
+/// Returns the label that a line defines.
 pub fn label(line: &str) -> Option<&str> {
     if line.starts_with([' ', '}', '!', '@', ';']) {
         return None;
@@ -113,16 +113,16 @@ pub fn label(line: &str) -> Option<&str> {
     Some(name.trim_matches('"'))
 }
 
-/// A branch on a condition: the range of the condition in the line, and both labels.
+/// A conditional branch: the range of the condition in the line, and both labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch<'t> {
-    /// Where the condition begins and ends.
+    /// Start and end of the condition.
     pub condition: (usize, usize),
-    /// Where it goes if the condition holds, and else.
+    /// The target if the condition holds, and the target otherwise.
     pub targets: [&'t str; 2],
 }
 
-/// Reads a branch on a condition.
+/// Reads a conditional branch.
 pub fn branch(line: &str) -> Option<Branch<'_>> {
     const START: &str = "  br i1 ";
     let rest = line.strip_prefix(START)?;
@@ -135,7 +135,7 @@ pub fn branch(line: &str) -> Option<Branch<'_>> {
     })
 }
 
-/// The labels that a terminator goes to.
+/// Returns the target labels of a terminator.
 pub fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("label %").skip(1).map(|rest| {
         let quoted = rest.strip_prefix('"');
@@ -146,7 +146,7 @@ pub fn targets(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The number of the metadata that a line has under a name, such as `!dbg`.
+/// Returns the number of the metadata node of a line under a name, such as `!dbg`.
 pub fn metadata(line: &str, name: &str) -> Option<u32> {
     let at = line.rfind(&format!("{name} !"))?;
     let digits = &line[at + name.len() + 2..];
@@ -154,7 +154,7 @@ pub fn metadata(line: &str, name: &str) -> Option<u32> {
     digits[..length].parse().ok()
 }
 
-/// The text of a line's `!dbg` with the comma before it, or nothing.
+/// Returns the text of a line's `!dbg` with the comma before it, or nothing.
 pub fn debug_suffix(line: &str) -> String {
     match metadata(line, "!dbg") {
         Some(number) => format!(", !dbg !{number}"),
@@ -162,7 +162,7 @@ pub fn debug_suffix(line: &str) -> String {
     }
 }
 
-/// Whether a name with `%` or `@` occurs in a line as a whole word.
+/// Returns whether a name with `%` or `@` occurs in a line as a whole word.
 pub fn mentions(line: &str, name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-$._".contains(&byte);
     line.match_indices(name).any(|(at, _)| {
@@ -171,7 +171,7 @@ pub fn mentions(line: &str, name: &str) -> bool {
     })
 }
 
-/// A string as the contents of a constant of bytes, with a zero at its end.
+/// Formats a string as the content of a byte constant, with a terminating zero.
 pub fn constant(text: &str) -> String {
     let mut bytes = String::new();
     for byte in text.bytes().chain([0]) {

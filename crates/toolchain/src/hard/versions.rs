@@ -1,7 +1,7 @@
-//! Functions in two versions (§5.4): one with all checks, one with those that are always kept.
-//! They share all data. Direct calls stay within a version; whoever calls by address reaches a
-//! dispatcher, which goes by a flag of the thread. Entry points of requests have a dispatcher
-//! that decides, and sets the flag.
+//! Functions in two versions: one with all checks, and one with only the checks that are always
+//! kept. Both share all data. Direct calls stay within a version; an indirect call reaches a
+//! dispatcher, which selects the version by a flag of the thread. The entry points of requests have
+//! a dispatcher that decides and sets the flag.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use super::text;
 pub enum Version {
     /// With all checks.
     Checked,
-    /// With those that are always kept.
+    /// With only the checks that are always kept.
     Plain,
 }
 
@@ -27,8 +27,8 @@ impl Version {
     }
 }
 
-/// Whether a function can have two versions: a dispatcher must be able to pass on its arguments,
-/// and labels of a function whose address is taken are only there once.
+/// Returns whether a function can have two versions: a dispatcher must be able to pass on its
+/// arguments, and labels whose address is taken can exist only once.
 pub fn can_have_two(module: &str, function: &Function<'_>) -> bool {
     let head = function.lines[0];
     let Some(parsed) = text::head(head) else {
@@ -42,8 +42,8 @@ pub fn can_have_two(module: &str, function: &Function<'_>) -> bool {
         && !module.contains(&has_labels)
 }
 
-/// A line of a version: direct calls stay within it. The plain one has no debug information,
-/// because a function's can belong to one function only.
+/// Returns a line of a version: direct calls stay within the version. The plain version has no
+/// debug information, because a subprogram node can belong to one function only.
 pub fn line_of(
     line: &str,
     version: Version,
@@ -66,7 +66,7 @@ pub fn line_of(
     Some(new)
 }
 
-/// The head of a version.
+/// Returns the head of a version.
 pub fn head_of(line: &str, name: &str, version: Version) -> String {
     let Some(head) = text::head(line) else {
         return line.to_owned();
@@ -98,7 +98,7 @@ fn named(name: &str, version: Version) -> String {
     format!("@\"{name}{}\"", version.suffix())
 }
 
-/// What a call or invoke calls: its name, and where it begins and ends.
+/// Returns the callee of a call or invoke: its name, and where the name begins and ends.
 fn callee(line: &str) -> Option<(&str, usize, usize)> {
     if let Some(call) = text::call(line) {
         return Some((call.callee, call.at, call.open));
@@ -120,7 +120,7 @@ fn without_debug(line: &str) -> String {
     }
 }
 
-/// What stands under the name of a function that has two versions.
+/// Returns the dispatcher, which has the name of a function with two versions.
 pub fn dispatcher(line: &str, name: &str, is_entry: bool, number: usize) -> String {
     let Some(head) = text::head(line) else {
         return String::new();
@@ -183,10 +183,10 @@ fn comdat(behind: &str) -> &str {
     }
 }
 
-/// How many arguments a decision sees.
+/// Maximum number of arguments that a decision sees.
 const SEEN: usize = 6;
 
-/// Decides about a request: its arguments are what tells requests apart.
+/// Returns the code that decides about a request. The arguments distinguish requests.
 fn enter(parameters: &str, number: usize) -> String {
     let mut text = format!(
         "  %everett.arguments = alloca [{SEEN} x i64], align 16\n  \
@@ -220,7 +220,7 @@ fn enter(parameters: &str, number: usize) -> String {
     text
 }
 
-/// Parameters, separated by commas that are not inside of something.
+/// Splits parameters at commas that are not nested.
 fn split(parameters: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0_i32, 0);
     let mut found = Vec::new();
@@ -241,7 +241,7 @@ fn split(parameters: &str) -> Vec<&str> {
     found
 }
 
-/// The type at the end of words.
+/// Returns the type at the end of words.
 fn last_type(words: &str) -> &str {
     let mut depth = 0_i32;
     for (at, byte) in words.bytes().enumerate().rev() {
@@ -255,7 +255,7 @@ fn last_type(words: &str) -> &str {
     words
 }
 
-/// What dispatchers need of the runtime.
+/// Declarations of the runtime functions that dispatchers need.
 pub const DECLARATIONS: &str = "\
 @everett_hard_level = external thread_local(localexec) global i32
 declare i32 @everett_hard_enter(ptr, ptr)

@@ -1,4 +1,4 @@
-//! Running the compiler package, and finding the libraries that it builds.
+//! Runs the compiler package, and finds the libraries that it builds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
 
-/// What the compiler package linked into a program.
+/// The inputs that the compiler package linked into a program.
 pub struct Probe {
     inputs: Vec<PathBuf>,
     /// The `-DNAME=VALUE` flags that it compiled the program with.
@@ -97,7 +97,7 @@ fn parse_verbose(text: &str, folder: &Path) -> Probe {
                 .filter(|word| word.ends_with(".a") || word.ends_with(".o"));
             probe.inputs = inputs.map(|word| folder.join(word)).collect();
         } else if words.contains(&"-cc1") && words.iter().any(|word| word.contains("probe.c")) {
-            // The libraries are compiled with definitions of their own.
+            // The libraries are compiled with their own definitions.
             let pairs = words.windows(2).filter(|pair| pair[0] == "-D");
             probe
                 .definitions
@@ -107,12 +107,12 @@ fn parse_verbose(text: &str, folder: &Path) -> Probe {
     probe
 }
 
-/// The compiler package's library folder, beside its program.
+/// Returns the compiler package's library folder, beside its program.
 pub fn zig_library(zig: &Path) -> PathBuf {
     zig.parent().unwrap_or(Path::new(".")).join("lib")
 }
 
-/// The cache folder of the compiler package.
+/// Returns the cache folder of the compiler package.
 pub fn zig_cache() -> Result<PathBuf, ToolchainError> {
     match std::env::var_os("ZIG_GLOBAL_CACHE_DIR") {
         Some(path) => Ok(PathBuf::from(path)),
