@@ -1,5 +1,6 @@
-//! Explores what a server does with a message after it has accepted it, up to where it waits for
-//! the next one: which findings Trojan messages reach, and which of them clients reach, too.
+//! Explores what the server does with a message after it has accepted it, until it waits for the
+//! next one. Reports which findings Trojan messages reach, and which of them client messages reach
+//! too.
 
 use everett_engine::{Explorer, Keep, Listener, SourceFrame, StateView, Trace, WorldFinding};
 use everett_expr::ExprId;
@@ -12,23 +13,23 @@ use crate::predicate::StoredPath;
 use crate::search::{Answer, Found, Search};
 use crate::server::{End, ServerOptions};
 
-/// Which messages are followed.
+/// The messages that the exploration follows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Followed {
-    /// Those that no client sends.
+    /// Messages that no client sends.
     Trojans,
-    /// Those that clients send.
+    /// Messages that clients send.
     Sent,
 }
 
 /// A finding that a message leads to.
 #[derive(Clone, Debug)]
 pub struct Reached {
-    /// What it is.
+    /// The description of the finding.
     pub what: String,
-    /// Where, innermost first.
+    /// The stack of the finding, innermost frame first.
     pub stack: Vec<SourceFrame>,
-    /// The condition of the path.
+    /// The path condition.
     pub path: StoredPath,
     /// The server's trace.
     pub trace: Trace,
@@ -36,21 +37,21 @@ pub struct Reached {
     pub found: Option<Found>,
 }
 
-/// What was seen of a server.
+/// A listener that collects the findings that the followed messages reach.
 pub struct Afterwards<'s> {
     options: ServerOptions,
     search: &'s mut Search,
     followed: Followed,
     /// Findings that the messages reach.
     pub reached: Vec<Reached>,
-    /// Why something could not be decided.
+    /// Reasons why the search could not decide something.
     pub problems: Vec<String>,
-    /// Addresses of hosts that are no clients, to which the server sent something.
+    /// Addresses of hosts other than clients to which the server sent something.
     elsewhere: BTreeSet<SocketAddr>,
 }
 
 impl<'s> Afterwards<'s> {
-    /// Nothing was seen yet.
+    /// Creates a listener that has seen nothing yet.
     pub fn new(
         options: ServerOptions,
         search: &'s mut Search,
@@ -66,7 +67,7 @@ impl<'s> Afterwards<'s> {
         }
     }
 
-    /// Prunes a state that no message that is followed reaches.
+    /// Prunes a state that no followed message reaches.
     fn consider(&mut self, view: &mut StateView<'_, '_>) -> Keep {
         if !self.options.has_message(view) {
             return Keep::Yes;
@@ -92,7 +93,7 @@ impl<'s> Afterwards<'s> {
         }
     }
 
-    /// A path ends in a finding.
+    /// Records a path that ends in a finding.
     fn reach(&mut self, view: &mut StateView<'_, '_>, what: String) {
         let conditions: Vec<ExprId> = view.path_condition().iter().collect();
         let message = self.options.message(view);
@@ -143,7 +144,7 @@ impl Listener for Afterwards<'_> {
 
     fn sent(&mut self, sender: &mut StateView<'_, '_>, packet: &Packet, to: &[HostIndex]) -> Keep {
         if self.options.is_reply(sender, packet) {
-            // An answer would end the sender, and with it the world.
+            // A reply would make the sender exit, which ends the world.
             return Keep::Lose;
         }
         if self.options.asks(sender, to) {

@@ -1,5 +1,5 @@
-//! Records what clients send: listens to the search of a client, and keeps each
-//! message to the server as terms.
+//! Records what clients send: listens to the exploration of one client, and keeps each message to
+//! the server as terms with its path condition (a client predicate).
 
 use everett_engine::{Explorer, Keep, Listener, StateView, WorldFinding};
 use everett_expr::ExprId;
@@ -11,60 +11,60 @@ use std::net::{IpAddr, SocketAddr};
 use crate::pin::Pin;
 use crate::predicate::Encoded;
 
-/// Which messages are kept.
+/// Which messages of a client are kept.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// The client that is explored.
+    /// The client under exploration.
     pub client: HostIndex,
-    /// Its name.
+    /// The name of the client.
     pub name: String,
     /// The server.
     pub server: HostIndex,
-    /// Its port.
+    /// The port of the server.
     pub port: u16,
-    /// Messages are parts of a stream, not datagrams.
+    /// Whether messages are parts of a stream, not datagrams.
     pub is_stream: bool,
-    /// Only the message of this number that the client sends, counted from 1.
+    /// If set, only the message with this number counts, counted from 1.
     pub number: Option<u32>,
-    /// Messages that the client sends after it has heard from the server count too.
+    /// Whether messages also count after the client has heard from the server.
     pub ever: bool,
-    /// There are no hosts but the server and its clients.
+    /// Whether there are no hosts except the server and its clients.
     pub is_alone: bool,
-    /// How often a client may send the same message before it is cut off.
+    /// How often a path may send the same message before it is cut off.
     pub most_repeats: usize,
 }
 
-/// What a client writes to a connection without waiting.
+/// The packets that a client writes to one connection without waiting.
 struct Burst {
-    /// How often it has waited before, after it had sent something.
+    /// The number of waits before the burst that came after a send.
     waits: usize,
     from: SocketAddr,
     packets: Vec<Packet>,
 }
 
-/// What was heard of a client.
+/// A listener that collects the messages of a client.
 pub struct Clients {
     options: ClientOptions,
-    /// The different messages.
+    /// The distinct messages.
     pub sent: BTreeSet<Encoded>,
-    /// How many paths sent one.
+    /// The number of messages over all paths, with repetitions.
     pub messages: u64,
-    /// Source ports that messages came from.
+    /// Source ports of the messages.
     pub ports: BTreeSet<u16>,
-    /// The addresses that messages went to.
+    /// Destination addresses of the messages.
     pub addresses: BTreeSet<IpAddr>,
-    /// A client ends the stream in its direction behind the message.
+    /// Whether the client closes its direction of the stream after the message.
     pub closes: bool,
-    /// Bytes that the server sends over a stream before it has received anything.
+    /// The number of bytes that the server sends over a stream before it receives anything.
     pub greeting: usize,
-    /// A path was cut off because it sends the same again and again.
+    /// Whether a path was cut off because it sends the same message again and again.
     pub is_cut: bool,
-    /// States in which none of these is possible are pruned, if there are any.
+    /// If not empty, states in which none of these conditions is possible are pruned.
     pins: Vec<Pin>,
 }
 
 impl Clients {
-    /// Nothing was heard yet.
+    /// Creates a listener that has heard nothing yet.
     pub fn new(options: ClientOptions) -> Clients {
         Clients {
             options,
@@ -79,12 +79,12 @@ impl Clients {
         }
     }
 
-    /// Listens only to states in which one of these conditions is possible.
+    /// Restricts the exploration to states in which one of these conditions is possible.
     pub fn pinned_to(self, pins: Vec<Pin>) -> Clients {
         Clients { pins, ..self }
     }
 
-    /// Prunes a state that is of no interest.
+    /// Prunes a client state in which no pin is possible.
     fn consider(&self, view: &mut StateView<'_, '_>) -> Keep {
         let mut pins = self.pins.iter();
         let is_free = self.pins.is_empty() || !self.is_client(view);
@@ -103,7 +103,7 @@ impl Clients {
             }
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     fn bytes(view: &mut StateView<'_, '_>, packet: &Packet) -> Vec<ExprId> {
         let Some(payload) = packet.payload() else {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Clients {
         self.addresses.insert(packet.to.ip());
     }
 
-    /// A datagram is a message.
+    /// Handles a datagram: each datagram is a message.
     fn datagram(&mut self, view: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
         let before: Vec<Packet> = view
             .sent()
@@ -136,7 +136,7 @@ impl Clients {
             self.keep(view, &bytes, packet);
         }
         if self.options.number.is_some_and(|wanted| number >= wanted) {
-            // What it sends later does not matter.
+            // Later messages do not matter.
             return Keep::Prune;
         }
         let mut repeats = 0;
@@ -153,7 +153,7 @@ impl Clients {
         }
     }
 
-    /// What a client writes to a connection between two waits, in the order in which it begins.
+    /// Returns the bursts that the client has written, in the order of their first packets.
     fn bursts(&self, view: &StateView<'_, '_>) -> Vec<Burst> {
         let mut all: Vec<Burst> = Vec::new();
         for (at, packet) in view.sent().enumerate() {
@@ -174,8 +174,9 @@ impl Clients {
         all
     }
 
-    /// What a client has written when it waits or ends is a message, to each of its connections; or
-    /// to this one, if it ends the stream.
+    /// Handles the end of bursts. When a client waits or exits, what it has written to each
+    /// connection since its last wait is a message. When it closes a stream (`from`), only what it
+    /// has written to that connection is one.
     fn ends_bursts(&mut self, view: &mut StateView<'_, '_>, from: Option<SocketAddr>) -> Keep {
         let (bursts, waits) = (self.bursts(view), view.waits().len());
         let mut all: Vec<Vec<ExprId>> = Vec::new();
@@ -205,19 +206,19 @@ impl Clients {
         keep
     }
 
-    /// A client that waits for an answer to a datagram gets none: its messages are lost, and there is
-    /// nobody else.
+    /// Returns whether a client that waits for an answer to a datagram gets none: its messages are
+    /// lost, and no other host can send to it.
     fn hears_nobody(&self) -> bool {
         !self.options.is_stream && !self.counts_later() && self.options.is_alone
     }
 
-    /// What a client sends after it has heard from the server counts, too.
+    /// Returns whether messages also count after the client has heard from the server.
     fn counts_later(&self) -> bool {
         self.options.ever || self.options.number.is_some()
     }
 
-    /// What a server sends over a stream is a greeting, unless it answers what a client has written
-    /// or the end of a stream in which nothing was.
+    /// Records the size of the greeting: what the server sends over a stream, unless it answers
+    /// data of a client or the end of an empty stream.
     fn note_greeting(&mut self, view: &StateView<'_, '_>, packet: &Packet) {
         let is_end =
             |other: &Packet| other.from == packet.to && matches!(other.kind, PacketKind::Fin);
@@ -267,7 +268,7 @@ impl Listener for Clients {
     }
 
     fn ends_world(&self, host: HostIndex) -> bool {
-        // The server may go on for ever.
+        // The server may run forever.
         host == self.options.client
     }
 
@@ -302,7 +303,7 @@ impl Listener for Clients {
             && packet.from.port() == self.options.port
             && packet.payload().is_some();
         match is_answer && !self.counts_later() && !self.options.is_stream {
-            // From here on the server is in another state.
+            // From here on, the server is in another state.
             true => Keep::Prune,
             false => Keep::Yes,
         }

@@ -6,16 +6,17 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::formula::{Component, Formula, Open};
 
-/// Combinations of inputs for which a condition is written out. Many of them may say the same.
+/// Maximum number of input combinations for which a condition is written out. Many of them may give
+/// the same condition.
 const MOST_CASES: u64 = 256;
-/// Combinations of inputs that are evaluated.
+/// Maximum number of input combinations that are evaluated.
 const MOST_EVALUATED: u64 = 1 << 17;
-/// Values that the solver is asked for one by one.
+/// Maximum number of values that the solver is asked for one by one.
 const MOST_ASKED: usize = 300;
-/// Intervals of values, or tuples of them, that a condition is made of.
+/// Maximum number of intervals of values, or of tuples of values, in a condition.
 const MOST_INTERVALS: usize = 64;
 
-/// Adds what a component says about the message to a formula.
+/// Adds the constraints of a component on the message to a formula.
 pub(crate) fn settle(
     arena: &mut Arena,
     solver: &mut Solver,
@@ -35,7 +36,7 @@ pub(crate) fn settle(
     } = component;
     let has_mixed = conditions.iter().any(|term| is_about_message(arena, *term));
     if equations.is_empty() && !has_mixed {
-        // It is a part of a condition that can hold, and nothing else depends on its inputs.
+        // The component is part of a satisfiable condition, and nothing else depends on its inputs.
         return;
     }
     let mut all = conditions.clone();
@@ -74,7 +75,7 @@ pub(crate) fn settle(
     });
 }
 
-/// The values of each input that conditions on it alone allow.
+/// Returns the values that each input can have under the conditions on it alone.
 pub(crate) fn domains(
     arena: &mut Arena,
     inputs: &[Variable],
@@ -128,7 +129,8 @@ fn combine(inputs: &[Variable], domains: &[Vec<u8>], mut visit: impl FnMut(&Mode
     }
 }
 
-/// That conditions hold for one of the combinations; `None` if that would be too long.
+/// Returns the condition that `conditions` hold for one of the combinations; `None` if it would be
+/// too long.
 fn write_out(
     arena: &mut Arena,
     inputs: &[Variable],
@@ -151,7 +153,7 @@ fn write_out(
     (cases.len() <= MOST_INTERVALS).then(|| arena.any(&cases))
 }
 
-/// The values of inputs under a model, for substitution.
+/// Returns the values of inputs under a model, for substitution.
 pub(crate) fn values_of(
     arena: &mut Arena,
     inputs: &[Variable],
@@ -165,7 +167,7 @@ pub(crate) fn values_of(
     inputs.iter().map(value).collect()
 }
 
-/// All values that terms have together under conditions, by evaluation.
+/// Returns all tuples of values that terms can have under conditions, by evaluation.
 fn evaluate(
     arena: &mut Arena,
     inputs: &[Variable],
@@ -189,7 +191,7 @@ fn evaluate(
     values
 }
 
-/// All values of one term under conditions, if the solver finds them all and they are few.
+/// Returns all values of one term under conditions, if the solver finds them all and they are few.
 fn ask(
     arena: &mut Arena,
     solver: &mut Solver,
@@ -209,7 +211,8 @@ fn ask(
     is_all.then(|| found.into_iter().map(|(value, _)| vec![value]).collect())
 }
 
-/// That parts of the message have one of these tuples of values; `None` if that would be too long.
+/// Returns the condition that parts of the message have one of these tuples of values; `None` if it
+/// would be too long.
 fn one_of(arena: &mut Arena, parts: &[ExprId], values: &BTreeSet<Vec<u64>>) -> Option<ExprId> {
     if let [part] = parts {
         let values: Vec<u64> = values.iter().map(|tuple| tuple[0]).collect();
@@ -230,7 +233,8 @@ fn one_of(arena: &mut Arena, parts: &[ExprId], values: &BTreeSet<Vec<u64>>) -> O
     Some(arena.any(&cases))
 }
 
-/// That a number is one of these, in order: as intervals, or as an interval of multiples.
+/// Returns the condition that a number is one of these sorted values: as intervals, or as an
+/// interval of multiples.
 fn among(arena: &mut Arena, number: ExprId, values: &[u64]) -> Option<ExprId> {
     let width = arena.width(number);
     let mut intervals: Vec<(u64, u64)> = Vec::new();

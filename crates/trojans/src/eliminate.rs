@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::domain;
 use crate::formula::{Component, Formula};
 
-/// Eliminates inputs: `bytes` are the terms that the client sends at the
-/// places where they are not `None`.
+/// Eliminates inputs. `bytes` are the terms that the client sends; `None` at masked places.
 pub fn eliminate(
     arena: &mut Arena,
     solver: &mut Solver,
@@ -39,19 +38,19 @@ pub fn eliminate(
 struct Elimination<'a> {
     arena: &'a mut Arena,
     message: ArrayId,
-    /// What each eliminated input is, in terms of the message.
+    /// Each eliminated input, in terms of the message.
     inputs: HashMap<ExprId, ExprId>,
-    /// Terms over inputs and what they are equal to, in terms of the message.
+    /// Terms over inputs, and what they are equal to in terms of the message.
     pending: Vec<(ExprId, ExprId)>,
     /// Conditions on the message alone.
     facts: Vec<ExprId>,
-    /// How many inputs were made up for bits that the message does not tell.
+    /// The number of fresh inputs, made for bits that the message does not determine.
     fresh: u32,
 }
 
 impl Elimination<'_> {
-    /// The equations between bytes and the message. Neighbouring bytes of
-    /// one number are put together again.
+    /// Returns the equations between the client's bytes and the message. Adjacent bytes of one
+    /// number are joined again.
     fn equations(&mut self, bytes: &[Option<ExprId>]) -> Vec<(ExprId, ExprId)> {
         let mut equations = Vec::new();
         let mut at = 0;
@@ -84,7 +83,7 @@ impl Elimination<'_> {
         equations
     }
 
-    /// Bytes as one number.
+    /// Returns bytes as one number.
     fn joined(&mut self, bytes: &[ExprId], is_little: bool) -> ExprId {
         let mut number = None;
         for byte in bytes {
@@ -97,7 +96,7 @@ impl Elimination<'_> {
         number.unwrap_or(bytes[0])
     }
 
-    /// How many of the first bytes are neighbouring bytes of one number, in either order.
+    /// Returns how many of the first bytes are adjacent bytes of one number, in either order.
     fn run_of(&self, bytes: &[Option<ExprId>]) -> usize {
         let part = |term: Option<ExprId>| match self.arena.node(term?) {
             Node::Extract { e, low } => Some((e, i64::from(low))),
@@ -118,7 +117,7 @@ impl Elimination<'_> {
         1
     }
 
-    /// A term depends on inputs.
+    /// Returns whether a term depends on inputs.
     fn is_open(&mut self, term: ExprId) -> bool {
         let support = self.arena.support(term);
         let mut variables = support.variables().iter();
@@ -138,8 +137,8 @@ impl Elimination<'_> {
         }
     }
 
-    /// An input is this, in terms of the message and of other inputs. What is
-    /// known of others never refers to it.
+    /// Records the value of an input in terms of the message and of other inputs. The recorded
+    /// values of other inputs never refer to it.
     fn know(&mut self, input: ExprId, value: ExprId) {
         let this = HashMap::from([(input, value)]);
         for known in self.inputs.values_mut() {
@@ -148,7 +147,8 @@ impl Elimination<'_> {
         self.inputs.insert(input, value);
     }
 
-    /// Takes an equation apart. Returns `false` if it cannot be; it is pending then.
+    /// Solves an equation for its inputs. Returns `false` if that is not possible; the equation is
+    /// pending then.
     fn solve(&mut self, term: ExprId, value: ExprId) -> bool {
         if !self.is_open(term) {
             let same = self.arena.eq(term, value);
@@ -229,7 +229,7 @@ impl Elimination<'_> {
         true
     }
 
-    /// A multiple: an odd factor has an inverse, a power of two leaves high bits open.
+    /// Solves a product: an odd factor has an inverse, a power of two leaves high bits open.
     fn solve_product(
         &mut self,
         term: ExprId,
@@ -260,8 +260,8 @@ impl Elimination<'_> {
         true
     }
 
-    /// Bits of a term: those of an input leave its other bits open; low bits
-    /// of a sum are a sum of low bits.
+    /// Solves an extraction: bits of an input leave its other bits open; low bits of a sum are a
+    /// sum of low bits.
     fn solve_part(&mut self, term: ExprId, (e, low): (ExprId, u32), value: ExprId) -> bool {
         let (width, whole) = (self.arena.width(term), self.arena.width(e));
         match self.arena.node(e) {
@@ -302,7 +302,7 @@ impl Elimination<'_> {
         }
     }
 
-    /// What is left is taken apart into conditions that share no inputs.
+    /// Splits what is left into components that share no inputs.
     fn finish(mut self, solver: &mut Solver, conditions: &[ExprId]) -> Formula {
         let mut terms: HashMap<ExprId, ExprId> = HashMap::new();
         let mut equations: Vec<(ExprId, ExprId)> = Vec::new();
@@ -319,7 +319,7 @@ impl Elimination<'_> {
                 }
             }
         }
-        // A checksum may have other equated terms inside: there they are parts of the message.
+        // A checksum may contain other equated terms: there, they become parts of the message.
         let whole: Vec<(ExprId, ExprId)> = std::mem::take(&mut equations);
         for (term, value) in whole {
             let inside = self.arena.substitute_with(term, |part| match part == term {
@@ -327,7 +327,7 @@ impl Elimination<'_> {
                 false => terms.get(&part).copied(),
             });
             match self.is_open(inside) {
-                // As it was, it is about inputs alone, which can be enumerated.
+                // The original equation has only inputs on its left side, which can be enumerated.
                 true => equations.push((term, value)),
                 false => {
                     let same = self.arena.eq(inside, value);

@@ -3,12 +3,12 @@
 
 use everett_expr::{ExprId, Variable};
 
-/// What a client can send, as a condition on the message.
+/// A client predicate: the condition on a message that a client can send it.
 #[derive(Clone, Debug, Default)]
 pub struct Formula {
-    /// All of these hold.
+    /// Conditions on the message alone. All of them hold.
     pub exact: Vec<ExprId>,
-    /// And for each of these there are inputs.
+    /// Conditions with client inputs. For each entry there are inputs that satisfy it.
     pub open: Vec<Open>,
 }
 
@@ -17,14 +17,14 @@ pub struct Formula {
 pub struct Open {
     /// All of these hold.
     pub conditions: Vec<ExprId>,
-    /// The inputs.
+    /// The inputs that could not be eliminated.
     pub inputs: Vec<Variable>,
-    /// Conditions on the message alone, each of which is sufficient:
-    /// those of inputs that were found.
+    /// Conditions on the message alone, each of which is sufficient. They come from inputs that
+    /// were found for candidates.
     pub known: Vec<ExprId>,
 }
 
-/// Terms that are equal to parts of the message, and conditions that share inputs.
+/// Equations and conditions that share inputs.
 #[derive(Default)]
 pub(crate) struct Component {
     /// A term over inputs, and the part of the message that it is equal to.

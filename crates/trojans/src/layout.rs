@@ -1,62 +1,62 @@
-//! The fields of a message, and which of its bytes are masked. Where fields lie can depend on what
-//! other fields say: then a message has one of several shapes.
+//! The fields of a message, and which of its bytes are masked. The places of fields can depend on
+//! the values of other fields; then a message has one of several shapes.
 
 use everett_expr::{Arena, ExprId};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Where a field begins. In a group, bytes count from the beginning of the group.
+/// Where a field begins. In a group, offsets count from the beginning of the group.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Start {
-    /// Behind the field before it, or at the beginning.
+    /// After the previous field, or at the beginning.
     #[default]
     Next,
     /// At this byte.
     At(u32),
-    /// So many bytes before the end of the message.
+    /// This many bytes before the end of the message.
     BeforeEnd(u32),
-    /// Behind this field.
+    /// After this field.
     After(String),
-    /// Where this field says.
+    /// At the offset that this field contains.
     Said(String),
 }
 
-/// How many bytes or elements there are.
+/// A number of bytes or elements.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Count {
-    /// So many.
+    /// This number.
     Fixed(u32),
     /// All up to the end of the message.
     Rest,
-    /// As many as this field says.
+    /// The value of this field.
     Said(String),
 }
 
 /// A field of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: String,
     /// Where it begins.
     pub start: Start,
-    /// Its bytes; those of a group are the bytes of its fields.
+    /// The size in bytes; the size of a group is that of its fields.
     pub size: Count,
-    /// How often it is there, one behind the other; `None` for a field that is there once.
+    /// The number of consecutive occurrences; `None` for a field that occurs once.
     pub repeat: Option<Count>,
     /// The fields of a group.
     pub fields: Vec<Field>,
-    /// It is a number with its least significant byte first.
+    /// Whether the field is a number with its least significant byte first.
     pub little_endian: bool,
-    /// The field whose length it says.
+    /// The field whose length this field contains.
     pub length_of: Option<String>,
-    /// It is a string, which ends at its first NUL.
+    /// Whether the field is a string that ends at its first NUL.
     pub is_string: bool,
-    /// Whether clients and server may differ in it.
+    /// Whether the comparison of client messages with the server's message ignores the field.
     pub masked: bool,
 }
 
 impl Field {
-    /// A field of a name and a size behind the one before it.
+    /// Creates a field that follows the previous one.
     pub fn new(name: &str, size: Count) -> Field {
         Field {
             name: name.to_owned(),
@@ -72,27 +72,27 @@ impl Field {
     }
 }
 
-/// A field in a message.
+/// A field with its place in a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed<'l> {
-    /// Its name, with those of its groups and its number where it is repeated: `option[1].kind`.
+    /// The name, with those of its groups and its index where it is repeated: `option[1].kind`.
     pub name: String,
-    /// Its bytes.
+    /// The bytes of the message that the field occupies.
     pub range: Range<usize>,
-    /// What it is.
+    /// The definition of the field.
     pub field: &'l Field,
-    /// It, or a group that it is in, is masked.
+    /// Whether the field, or a group that contains it, is masked.
     pub masked: bool,
 }
 
 impl Placed<'_> {
-    /// Its value in a message, if it is short enough for a number.
+    /// Returns the value of the field in a message, if it fits a number.
     pub fn number(&self, message: &[u8]) -> Option<u64> {
         number(&message[self.range.clone()], self.field.little_endian)
     }
 }
 
-/// Bytes as a number, if there are few enough.
+/// Returns bytes as a number, if they fit one.
 fn number(bytes: &[u8], little_endian: bool) -> Option<u64> {
     if bytes.is_empty() || bytes.len() > 8 {
         return None;
@@ -104,17 +104,17 @@ fn number(bytes: &[u8], little_endian: bool) -> Option<u64> {
     })
 }
 
-/// What a field says in messages of a shape.
+/// The value of a field in all messages of a shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Said {
     range: Range<usize>,
     little_endian: bool,
     number: u64,
-    /// Or more, which is the same.
+    /// Whether larger values are included, because they have the same effect.
     is_most: bool,
 }
 
-/// Messages of a length whose fields lie in the same places.
+/// All messages of one length whose fields have the same places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Which bytes are masked.
@@ -123,7 +123,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That a message of these bytes has this shape.
+    /// Returns the conditions under which a message of these bytes has this shape.
     pub fn conditions(&self, arena: &mut Arena, bytes: &[ExprId]) -> Vec<ExprId> {
         let mut conditions = Vec::new();
         for said in &self.said {
@@ -143,10 +143,10 @@ impl Shape {
     }
 }
 
-/// More shapes of messages of one length are too many.
+/// Maximum number of shapes of messages of one length.
 const MOST_SHAPES: usize = 4096;
 
-/// The fields of a message. Bytes of no field are fields of their own.
+/// The fields of a message. Bytes outside of all fields are fields of their own.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Layout {
     /// The fields that have names.
@@ -154,7 +154,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The fields of a message.
+    /// Returns the fields of a message.
     pub fn place(&self, message: &[u8]) -> Vec<Placed<'_>> {
         let mut say = |range: Range<usize>, little_endian: bool, most: u64| {
             let said = number(&message[range], little_endian);
@@ -163,15 +163,16 @@ impl Layout {
         Placing::all(&self.fields, message.len(), &mut say)
     }
 
-    /// The fields that lie in the same place in all messages of a length.
+    /// Returns the fields that have the same place in all messages of a length.
     pub fn fixed(&self, length: u32) -> Vec<Placed<'_>> {
-        // The more fields say, the further away lies what depends on them.
+        // Places grow with the values that they depend on, so the two extremes suffice.
         let (mut first, last) = self.outermost(length);
         first.retain(|placed| last.contains(placed));
         first
     }
 
-    /// The fields where others say as little, and as much, as they can.
+    /// Returns the fields for the smallest and for the largest values of fields that others depend
+    /// on.
     fn outermost(&self, length: u32) -> (Vec<Placed<'_>>, Vec<Placed<'_>>) {
         let length = length as usize;
         (
@@ -180,7 +181,7 @@ impl Layout {
         )
     }
 
-    /// The shapes of messages of a length, as far as what is masked depends on them; `None` if they
+    /// Returns the shapes of messages of a length, as far as masks depend on them; `None` if there
     /// are too many.
     pub fn shapes(&self, length: u32) -> Option<Vec<Shape>> {
         let (first, last) = self.outermost(length);
@@ -212,7 +213,7 @@ impl Layout {
             if shapes.len() > MOST_SHAPES {
                 return None;
             }
-            // The next answer to the last question that has another one.
+            // Enumerate the next combination: increment the last value that can still grow.
             while said.last().is_some_and(|last| last.is_most) {
                 said.pop();
             }
@@ -225,7 +226,7 @@ impl Layout {
     }
 }
 
-/// Which bytes of a message are masked.
+/// Returns which bytes of a message are masked.
 pub(crate) fn masked(placed: &[Placed<'_>], length: u32) -> Vec<bool> {
     let mut masked = vec![false; length as usize];
     for field in placed.iter().filter(|field| field.masked) {
@@ -234,7 +235,7 @@ pub(crate) fn masked(placed: &[Placed<'_>], length: u32) -> Vec<bool> {
     masked
 }
 
-/// All parts of a message that are not masked: fields, and bytes of no field.
+/// Returns all parts of a message that are not masked: fields, and bytes outside of all fields.
 pub fn unmasked(placed: &[Placed<'_>], length: u32) -> Vec<(String, Range<usize>)> {
     let mut all = Vec::new();
     let mut covered = vec![false; length as usize];
@@ -251,20 +252,20 @@ pub fn unmasked(placed: &[Placed<'_>], length: u32) -> Vec<(String, Range<usize>
     all
 }
 
-/// What the number in a range says, which matters up to a bound.
+/// Returns the number in a range of bytes, capped at a bound: larger values have the same effect.
 type Say<'a> = &'a mut dyn FnMut(Range<usize>, bool, u64) -> u64;
 
-/// Fields on their way to their places.
+/// The state of assigning places to fields.
 struct Placing<'l, 'a> {
     length: usize,
     say: Say<'a>,
     placed: Vec<Placed<'l>>,
-    /// Fields and groups by name, without numbers: the last one of each.
+    /// Fields and groups by name without index: the last occurrence of each.
     known: Vec<(String, Range<usize>, bool)>,
 }
 
 impl<'l, 'a> Placing<'l, 'a> {
-    /// All fields that have bytes in a message of a length.
+    /// Returns all fields that have bytes in a message of a length.
     fn all(fields: &'l [Field], length: usize, say: Say<'a>) -> Vec<Placed<'l>> {
         let mut placing = Placing {
             length,
@@ -294,7 +295,7 @@ impl<'l, 'a> Placing<'l, 'a> {
         end
     }
 
-    /// Places a field, as often as it is there, and returns where it ends.
+    /// Places all occurrences of a field, and returns where the last one ends.
     fn field(&mut self, field: &'l Field, start: usize, prefix: &str, masked: bool) -> usize {
         let (masked, most) = (masked || field.masked, self.length - start);
         let times = match &field.repeat {
@@ -332,7 +333,7 @@ impl<'l, 'a> Placing<'l, 'a> {
         at
     }
 
-    /// Where a field of bytes ends.
+    /// Returns where a field of bytes ends.
     fn bytes(&mut self, field: &Field, at: usize, prefix: &str) -> usize {
         let most = self.length - at;
         at + match &field.size {
@@ -342,7 +343,7 @@ impl<'l, 'a> Placing<'l, 'a> {
         }
     }
 
-    /// What a field says, which matters up to a bound.
+    /// Returns the value of a field, capped at a bound.
     fn said(&mut self, prefix: &str, name: &str, most: usize) -> usize {
         match self.find(prefix, name) {
             Some((range, little_endian)) if most > 0 && (1..=8).contains(&range.len()) => {
@@ -352,7 +353,7 @@ impl<'l, 'a> Placing<'l, 'a> {
         }
     }
 
-    /// The field of a name, in the group of a prefix or around it.
+    /// Returns the field with a name, in the group of a prefix or in an enclosing one.
     fn find(&self, prefix: &str, name: &str) -> Option<(Range<usize>, bool)> {
         let mut prefix = prefix;
         loop {
@@ -377,7 +378,7 @@ mod tests {
         bytes.collect()
     }
 
-    /// A header, options (kind, length, value), and a trailer behind them.
+    /// A header, options (kind, length, value), and a trailer after them.
     fn options() -> Layout {
         let said = |name: &str| Count::Said(name.to_owned());
         let option = Field {
@@ -411,7 +412,7 @@ mod tests {
         ];
         let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
         assert_eq!(names(&options(), &[2, 7, 1, 9, 8, 0, 5]), expected);
-        // A length that says more than there is.
+        // A length that is larger than the rest of the message.
         let clipped = names(&options(), &[1, 7, 200, 9]);
         assert_eq!(clipped[3], ("option[0].value".to_owned(), vec![9]));
         assert_eq!(clipped.len(), 4);

@@ -1,14 +1,15 @@
-//! Trojan messages: messages that a server accepts and none of its clients sends.
+//! Trojan messages: messages that a server accepts and that none of its clients sends.
 //!
-//! Clients are explored first: each message that they send is kept as terms over their inputs, with
-//! its path condition ([`Clients`]). Then the server is explored on an unconstrained message
-//! ([`Server`]). On each of its paths, [`Search`] decides whether there is a message that no client
-//! sends. The decision is exact: client inputs are eliminated where the message determines them
-//! ([`eliminate`]), and the rest is refined candidate by candidate.
+//! The analysis first explores the clients. It keeps each message that they send as terms over
+//! client inputs, together with the path condition (a client predicate, [`Clients`]). Then it
+//! explores the server on an unconstrained message ([`Server`]). On each server path, [`Search`]
+//! decides whether there is a message that no client sends. The decision is exact: client inputs
+//! are eliminated where the message determines them ([`eliminate`]), and the rest is refined
+//! candidate by candidate.
 //!
-//! Architecture invariant: knows no scenario, no file and no native program. The crate keeps no
-//! terms of the engine, which frees terms that its states do not use: it encodes them, and
-//! decodes them into its own arena.
+//! Architecture invariant: this crate knows no scenario, no file and no native program. It keeps no
+//! terms of the engine, because the engine frees terms that its states do not use. It encodes them,
+//! and decodes them into its own arena.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,31 +1,31 @@
-//! When worlds get to a point: listens to an exploration up to there.
+//! Finds out when worlds reach a point: listens to an exploration that ends there.
 
 use everett_engine::{Explorer, Keep, Listener, StateView, WorldFinding};
 use everett_linux::Packet;
 use everett_net::HostIndex;
 use std::collections::BTreeSet;
 
-/// What marks of a point are exposed as: the state, with their names as keys.
+/// The exposed state whose keys are the names of marks.
 const POINTS: &str = "trojans at";
 
-/// The point.
+/// A point of an execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Point {
-    /// This host has received so many packets with data at this port.
+    /// This host has received this number of packets with data at this port.
     Received(HostIndex, u16, u32),
-    /// A host has made a mark of this name.
+    /// A host has made a mark with this name.
     Marked(String),
 }
 
-/// The times at which states get to a point. They are not explored beyond it.
+/// The times at which states reach a point. States are not explored beyond it.
 pub struct Moments {
     point: Point,
-    /// The times.
+    /// The virtual times of arrival.
     pub times_ns: BTreeSet<u64>,
 }
 
 impl Moments {
-    /// Nothing was seen yet.
+    /// Creates a listener that has seen nothing yet.
     pub fn new(point: Point) -> Moments {
         Moments {
             point,

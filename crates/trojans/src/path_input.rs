@@ -1,4 +1,4 @@
-//! Values of inputs with which a path of the server takes a message.
+//! Values of the other inputs with which a server path accepts a message.
 
 use everett_expr::{Arena, ExprId, Variable};
 use everett_solver::Model;
@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::predicate::Message;
 
-/// An input of a host, with values of some of its bytes.
+/// An input of a host, with the values of some of its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathInput {
     /// The host.
     pub owner: String,
     /// The name of the input.
     pub name: String,
-    /// Its number among the inputs of the host.
+    /// The index among the inputs of the host.
     pub ordinal: u32,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u32,
-    /// The values.
+    /// The known values, by offset.
     pub bytes: BTreeMap<u32, u8>,
 }
 
 impl PathInput {
-    /// Sets these bytes among those of the input.
+    /// Writes the known values into the bytes of the input.
     pub fn set(&self, bytes: &mut [u8]) {
         for (at, value) in &self.bytes {
             if let Some(byte) = bytes.get_mut(*at as usize) {
@@ -31,7 +31,7 @@ impl PathInput {
         }
     }
 
-    /// What a model says of the inputs of a path, other than the message.
+    /// Returns the values that a model gives to the inputs of a path, except the message.
     pub(crate) fn of(
         arena: &mut Arena,
         model: &Model,

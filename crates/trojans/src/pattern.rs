@@ -1,27 +1,28 @@
-//! Patterns of replies: regular expressions over bytes that can be decided on symbolic bytes.
+//! Patterns of replies: regular expressions over bytes, whose match on symbolic bytes is a
+//! condition.
 
 use everett_expr::{Arena, ExprId};
 
-/// Bytes that are allowed at a place, as intervals.
+/// The bytes that are allowed at a place, as intervals.
 type Set = Vec<(u8, u8)>;
 
-/// A pattern, as a nondeterministic automaton. It may match anywhere unless it says `^`.
+/// A pattern, as a nondeterministic automaton. It may match anywhere unless it contains `^`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    /// The first state is where a match begins, the second where it ends.
+    /// The automaton's states. A match begins in the first and ends in the second.
     states: Vec<State>,
 }
 
-/// What leads on from a state.
+/// The transitions out of an automaton state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct State {
-    /// To these states without a byte.
+    /// Transitions without a byte.
     free: Vec<(When, usize)>,
-    /// To this state with one of these bytes.
+    /// The transition with one of these bytes.
     with: Option<(Set, usize)>,
 }
 
-/// Where a step without a byte is possible.
+/// Where a transition without a byte is possible.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum When {
     Always,
@@ -29,7 +30,7 @@ enum When {
     AtEnd,
 }
 
-/// Why a text is no pattern.
+/// The error for a text that is not a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{0:?} cannot be used here: a pattern is a regular expression of bytes, `.`, classes such as [0-9], escapes such \
@@ -44,22 +45,22 @@ enum Part {
     Here(When),
     Sequence(Vec<Part>),
     Either(Vec<Part>),
-    /// At least so often, and at most.
+    /// Minimum and maximum number of repetitions.
     Repeated(Box<Part>, u32, Option<u32>),
 }
 
-/// How often a part may be repeated by number.
+/// Maximum number in a repetition.
 const MOST_REPEATS: u32 = 255;
-/// States of the automaton.
+/// Maximum number of states of the automaton.
 const MOST_STATES: usize = 4096;
-/// Groups within groups.
+/// Maximum nesting depth of groups.
 const MOST_DEPTH: u32 = 64;
 
 const BEGIN: usize = 0;
 const END: usize = 1;
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Pattern, PatternError> {
         let wrong = || PatternError(text.to_owned());
         let mut rest = text.as_bytes();
@@ -84,7 +85,7 @@ impl Pattern {
         self.states[from].free.push((When::Always, to));
     }
 
-    /// Adds a part between two states; `None` if there are too many.
+    /// Adds a part between two states; `None` if there are too many states.
     fn add(&mut self, part: &Part, from: usize, to: usize) -> Option<()> {
         match part {
             Part::One(set) => {
@@ -121,7 +122,7 @@ impl Pattern {
                     here = next;
                 }
                 if most.is_none() {
-                    // A state of its own, so that what comes before is not repeated.
+                    // A separate state, so that what comes before is not repeated.
                     let again = self.new_state()?;
                     self.join(here, again);
                     self.add(part, again, again)?;
@@ -133,7 +134,7 @@ impl Pattern {
         Some(())
     }
 
-    /// The states that can be reached from one without a byte.
+    /// Returns the states that can be reached from one without a byte.
     fn reached(&self, from: usize, is_beginning: bool, is_end: bool) -> Vec<usize> {
         let mut all = vec![from];
         let mut at = 0;
@@ -153,9 +154,9 @@ impl Pattern {
         all
     }
 
-    /// That bytes match.
+    /// Returns the condition that bytes match.
     pub fn matches(&self, arena: &mut Arena, bytes: &[ExprId]) -> ExprId {
-        // When each state is one in which the bytes before may have led.
+        // For each state, the condition under which the bytes so far can lead to it.
         let mut now: Vec<Option<ExprId>> = vec![None; self.states.len()];
         let mut cases = Vec::new();
         for at in 0..=bytes.len() {
@@ -202,7 +203,7 @@ fn is_in(arena: &mut Arena, byte: ExprId, allowed: &[(u8, u8)]) -> ExprId {
     arena.any(&cases)
 }
 
-/// Alternatives, up to the end of the text or of a group.
+/// Parses alternatives, up to the end of the text or of a group.
 fn either(rest: &mut &[u8], depth: u32) -> Option<Part> {
     let mut all = vec![sequence(rest, depth)?];
     while let [b'|', after @ ..] = rest {
@@ -249,7 +250,7 @@ fn group(rest: &mut &[u8], depth: u32) -> Option<Part> {
     Some(part)
 }
 
-/// A part, as often as what follows it says.
+/// Parses the repetition that follows a part.
 fn repeated(part: Part, rest: &mut &[u8]) -> Option<Part> {
     let (least, most, after) = match rest {
         [b'*', after @ ..] => (0, None, after),
@@ -427,7 +428,7 @@ mod tests {
         }
     }
 
-    /// On a byte of which nothing is known, the condition says which values match.
+    /// On an unconstrained byte, the condition says which values match.
     #[test]
     fn unknown_bytes_are_decided_by_a_condition() {
         let mut arena = Arena::new();

@@ -1,5 +1,5 @@
-//! Inputs of a client with which it may send a message of a class: conditions that guide the
-//! exploration of a client that was cut off.
+//! Pins: conditions on client inputs under which the client may send a message of a class of Trojan
+//! messages. They guide the exploration of a client that was cut off.
 
 use everett_engine::StateView;
 use everett_expr::codec::{self, DecodeError};
@@ -10,21 +10,22 @@ use std::collections::BTreeSet;
 use crate::layout::Layout;
 use crate::predicate::{Encoded, Message, StoredPath};
 
-/// Different terms of a byte, beyond which nothing is said about it.
+/// Maximum number of distinct terms for a byte; with more, the byte is unconstrained.
 const MOST_TERMS: usize = 16;
 
-/// A condition on the inputs of a client: with them its message belongs to a class, if it makes each
-/// byte of it as on some path that was explored. Other paths may make them in other ways, so what
-/// contradicts the condition may still send a message of the class.
+/// A condition on the inputs of a client. Under it, the client sends a message of the class,
+/// provided that it computes each byte as some explored path does. Other paths may compute bytes in
+/// other ways, so inputs that contradict the condition may still give a message of the class.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Pin {
     terms: Vec<u8>,
 }
 
 impl Pin {
-    /// The condition for a class, as far as these messages of a client tell: those of the same
-    /// length, or all if there is none. Bytes that are masked can be anything, and so can those
-    /// that are constants in all messages: other paths may have others. `None` if nothing is said.
+    /// Returns the condition for a class, derived from the client's messages of the same length, or
+    /// from all if there are none. Masked bytes are unconstrained, and so are bytes that are
+    /// constants in all messages, because other paths may send other constants. `None` if no byte
+    /// is constrained.
     pub fn of(
         class: &StoredPath,
         sent: &BTreeSet<Encoded>,
@@ -51,7 +52,7 @@ impl Pin {
         }))
     }
 
-    /// Whether a state's inputs can be so; `true` if that is not known.
+    /// Returns whether a state's inputs can satisfy the condition; `true` if that is not known.
     pub(crate) fn is_possible(&self, view: &mut StateView<'_, '_>) -> bool {
         let Ok(terms) = codec::decode(view.arena(), &self.terms) else {
             return true;
@@ -61,8 +62,8 @@ impl Pin {
     }
 }
 
-/// What each byte of a message is made of: the different terms of messages of this length, or of all
-/// messages if there is none.
+/// Returns the distinct terms of each byte in messages of this length, or in all messages if there
+/// are none.
 fn made_of(
     arena: &mut Arena,
     sent: &BTreeSet<Encoded>,
@@ -83,7 +84,7 @@ fn made_of(
     Ok(all)
 }
 
-/// Which bytes of messages are masked in some of them.
+/// Returns which bytes are masked in some shape of the message.
 fn masked_anywhere(layout: &Layout, length: u32) -> Vec<bool> {
     let mut all = vec![false; length as usize];
     for shape in layout.shapes(length).iter().flatten() {

@@ -1,5 +1,5 @@
-//! Encoded terms of what a client sends and what a server accepts. They
-//! outlive the search that found them.
+//! Encoded client predicates and server paths. They outlive the exploration that found them,
+//! because they hold no terms of its arena.
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId, Variable};
@@ -10,14 +10,15 @@ use std::collections::{BTreeSet, HashMap};
 use crate::domain::domains;
 use crate::layout::Layout;
 
-/// A message that a client sends on a path: its bytes and the condition of the path.
+/// A client predicate: the bytes of a message that a client sends on a path, and the path
+/// condition.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Encoded {
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub length: u32,
-    /// The client.
+    /// The name of the client.
     pub client: String,
-    /// The terms: bytes first, then conditions.
+    /// The encoded terms: bytes first, then conditions.
     terms: Vec<u8>,
 }
 
@@ -32,15 +33,15 @@ impl Encoded {
         }
     }
 
-    /// Its bytes, over inputs as the client names them.
+    /// Returns the bytes, over inputs with the client's own names.
     pub(crate) fn terms(&self, arena: &mut Arena) -> Result<Vec<ExprId>, DecodeError> {
         let mut terms = codec::decode(arena, &self.terms)?;
         terms.truncate(self.length as usize);
         Ok(terms)
     }
 
-    /// Decodes it. Its inputs get names of their own, so that no other
-    /// predicate and no server shares them.
+    /// Decodes bytes and conditions. The inputs get unique names, so that no other predicate and no
+    /// server shares them.
     pub(crate) fn decode(
         &self,
         arena: &mut Arena,
@@ -55,8 +56,8 @@ impl Encoded {
     }
 }
 
-/// Bytes with the values of inputs that conditions pin to one. Where a path has decided how long
-/// something is, what it has written at other lengths is gone.
+/// Substitutes inputs that the conditions fix to one value. Where a path has decided a length, this
+/// removes what the client wrote for other lengths.
 pub(crate) fn pinned(arena: &mut Arena, bytes: &[ExprId], conditions: &[ExprId]) -> Vec<ExprId> {
     let mut inputs: BTreeSet<Variable> = BTreeSet::new();
     for condition in conditions {
@@ -77,8 +78,8 @@ pub(crate) fn pinned(arena: &mut Arena, bytes: &[ExprId], conditions: &[ExprId])
     bytes.map(|byte| arena.substitute(*byte, &values)).collect()
 }
 
-/// What of messages is not masked, with the conditions of their paths. Two sets are
-/// equal where clients send the same.
+/// Returns the unmasked bytes of messages, with their path conditions. Two sets are equal if the
+/// clients send the same messages.
 pub fn unmasked<'s>(
     sent: impl IntoIterator<Item = &'s Encoded>,
     layout: &Layout,
@@ -88,7 +89,7 @@ pub fn unmasked<'s>(
     let mut all = BTreeSet::new();
     for encoded in sent {
         let (bytes, conditions) = encoded.decode(&mut arena, 0)?;
-        // Where there are too many shapes, all of the message is compared.
+        // If there are too many shapes, the whole message is compared.
         let shapes = layout.shapes(encoded.length).unwrap_or_default();
         let bytes = match shapes.len() > 1 {
             true => pinned(&mut arena, &bytes, &conditions),
@@ -115,7 +116,7 @@ pub fn unmasked<'s>(
     Ok(all)
 }
 
-/// Whether conditions can hold together; `true` if that is not known.
+/// Returns whether conditions can hold together; `true` if that is not known.
 fn can_hold(arena: &mut Arena, solver: &mut Solver, conditions: &[ExprId]) -> bool {
     let (mut constraints, mut model) = (Constraints::new(), Model::new());
     for condition in conditions {
@@ -132,38 +133,37 @@ fn can_hold(arena: &mut Arena, solver: &mut Solver, conditions: &[ExprId]) -> bo
 /// The message that a server receives: an array of symbolic bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// Its bytes.
+    /// The array of its bytes.
     pub array: ArrayId,
-    /// How many.
+    /// The length in bytes.
     pub length: u32,
 }
 
-/// The name of the message among arrays.
+/// The name of the message's array.
 const MESSAGE: &str = "message";
-/// No path has so many inputs.
+/// The ordinal of the message's array. No path has that many inputs.
 const ORDINAL: u32 = u32::MAX;
 
 impl Message {
-    /// The message of a length.
+    /// Creates the message of a length.
     pub fn of(arena: &mut Arena, length: u32) -> Message {
         let array = arena.array(ORDINAL, MESSAGE, length.max(1));
         Message { array, length }
     }
 }
 
-/// The condition of a path of a server, over the message that it receives and
-/// over other inputs of the server.
+/// The condition of a server path, over the received message and over other inputs of the server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct StoredPath {
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub length: u32,
     terms: Vec<u8>,
-    /// The input that the message is: its ordinal and name.
+    /// The input that holds the message: its ordinal and name.
     input: (u32, String),
 }
 
 impl StoredPath {
-    /// Encodes conditions over this input, which the server receives as its message.
+    /// Encodes conditions. `input` holds the message that the server receives.
     pub fn of(arena: &Arena, input: &ArrayInfo, conditions: &[ExprId]) -> StoredPath {
         StoredPath {
             length: input.size,
@@ -172,7 +172,7 @@ impl StoredPath {
         }
     }
 
-    /// Decodes it; the input becomes the message.
+    /// Decodes the conditions; the input becomes the message.
     pub(crate) fn decode(
         &self,
         arena: &mut Arena,
@@ -188,7 +188,7 @@ impl StoredPath {
     }
 }
 
-/// Terms over other arrays.
+/// Replaces the arrays that terms read.
 fn renamed(
     arena: &mut Arena,
     terms: &[ExprId],

@@ -1,10 +1,10 @@
-//! Decides whether a path of the server accepts a message that no client sends.
+//! Decides whether a server path accepts a message that no client sends.
 //!
-//! The messages of clients are formulas over the message, as far as their inputs could be
-//! eliminated. A candidate that satisfies the path condition and none of these formulas is a
-//! Trojan, unless a formula is open. Then the solver is asked for inputs with which the client
-//! sends exactly this candidate. If there are some, all messages that these inputs cover are
-//! excluded, and the search continues with another candidate.
+//! Each client predicate is a formula over the message, as far as its inputs could be eliminated. A
+//! candidate that satisfies the path condition and none of these formulas is a Trojan message,
+//! unless a formula is open. Then the search asks the solver for inputs with which the client sends
+//! exactly this candidate. If there are some, it excludes all messages that these inputs cover, and
+//! continues with another candidate.
 
 use everett_expr::codec::DecodeError;
 use everett_expr::{Arena, ArrayInfo, ExprId};
@@ -19,43 +19,42 @@ use crate::layout::{Layout, Shape, masked, unmasked};
 use crate::path_input::PathInput;
 use crate::predicate::{Encoded, Message, StoredPath, pinned};
 
-/// How it is said that a client does not send a message.
+/// How client predicates are negated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Negation {
-    /// As it is.
+    /// Exactly.
     #[default]
     Exact,
-    /// Value by value, as the literature approximates it: a byte that is no expression differs, or
-    /// the constraints on the inputs of one that is do not hold. For comparisons: it misses
-    /// messages, and may take some for Trojans that clients send.
+    /// Value by value, as in the literature: a constant byte differs, or the constraints on the
+    /// inputs of a symbolic byte do not hold. This is for comparisons. It misses Trojan messages,
+    /// and may report messages that clients send.
     ByValues,
 }
 
-/// How many predicates paths of the server have kept.
+/// Statistics of the client predicates that server paths have kept.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kept {
-    /// Paths, also those that were not at their end.
+    /// The number of paths, including unfinished ones.
     pub paths: u64,
-    /// The predicates of all of them.
+    /// The sum of the predicates that they kept.
     pub predicates: u64,
-    /// The most that one of them has kept.
+    /// The maximum that one path kept.
     pub most: usize,
 }
 
-/// What a search may do besides being right. The answers are the same with each of the first three
-/// on and off.
+/// The options of a search. The first three are optimisations: they do not change the answers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SearchOptions {
-    /// Server paths without Trojan messages are pruned as soon as that is known.
+    /// Prune a server path as soon as it is known to have no Trojan messages.
     pub prune: bool,
-    /// Predicates that a path contradicts are dropped for all that comes after.
+    /// Drop the predicates that a path contradicts for all extensions of the path.
     pub drop: bool,
-    /// Where a path contradicts a field of a predicate, all predicates with the same field
-    /// are dropped without the solver.
+    /// If a path contradicts a field of a predicate, drop all predicates with the same field
+    /// without asking the solver.
     pub by_fields: bool,
-    /// Candidates for one question; more leave it undecided.
+    /// Maximum number of candidates for one question; beyond it the answer is undecided.
     pub most_candidates: u64,
-    /// How what clients send is negated.
+    /// How client predicates are negated.
     pub negation: Negation,
 }
 
@@ -71,19 +70,19 @@ impl Default for SearchOptions {
     }
 }
 
-/// How it was shown that no client sends a message.
+/// How the search showed that no client sends a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum How {
-    /// All inputs of clients were eliminated.
+    /// All client inputs were eliminated.
     Exact,
-    /// Candidates were tried.
+    /// Candidates were refined.
     Refined,
-    /// It was not: the negation is approximate.
+    /// It did not: the negation is approximate.
     ByValues,
 }
 
 impl How {
-    /// Its name in results.
+    /// Returns the name for results.
     pub fn name(self) -> &'static str {
         match self {
             How::Exact => "exact",
@@ -96,49 +95,49 @@ impl How {
 /// A Trojan message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Its bytes.
+    /// The bytes of the message.
     pub message: Vec<u8>,
-    /// How it was shown that no client sends it.
+    /// How the search showed that no client sends it.
     pub how: How,
 }
 
-/// Whether a path has Trojan messages.
+/// Whether a path accepts Trojan messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// This one is.
+    /// It accepts this one.
     Trojan(Found),
-    /// None is.
+    /// It accepts none.
     None,
-    /// It is not known, for this reason.
+    /// Unknown, for this reason.
     Undecided(String),
 }
 
 /// A message that a client sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Produced {
-    /// The client.
+    /// The name of the client.
     pub client: String,
-    /// The message.
+    /// The bytes of the message.
     pub message: Vec<u8>,
 }
 
-/// What a server would have to check so that it accepts only what one predicate sends.
+/// What a server would have to check to accept only the messages of one predicate.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Missing {
-    /// All of these.
+    /// Conditions that are all to be checked.
     pub facts: Vec<String>,
-    /// More than that, which could not be said as a condition on the message.
+    /// Whether there is more to check, which is not a condition on the message alone.
     pub is_open: bool,
 }
 
-/// What was counted.
+/// Counters of a search.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct SearchStatistics {
-    /// Candidates that turned out to be sent by a client.
+    /// Candidates that a client sends after all.
     pub candidates: u64,
-    /// Predicates that were dropped by the solver's answer.
+    /// Predicates dropped by an answer of the solver.
     pub dropped: u64,
-    /// Predicates that were dropped because another one with the same field was.
+    /// Predicates dropped because another one with the same field was contradicted.
     pub dropped_by_fields: u64,
 }
 
@@ -147,46 +146,46 @@ struct Predicate {
     bytes: Vec<ExprId>,
     conditions: Vec<ExprId>,
     formula: Formula,
-    /// The conditions on each field alone.
+    /// For each field, the conditions on it alone.
     fields: Vec<Vec<ExprId>>,
-    /// Its approximate negation, where that is asked for.
+    /// The approximate negation, with [`Negation::ByValues`].
     negated: Option<ExprId>,
 }
 
-/// Decides about messages of one length.
+/// The search for Trojan messages of one length.
 pub struct Search {
     arena: Arena,
     solver: Solver,
     message: Message,
     layout: Layout,
-    /// The shapes of messages, which differ in what is masked.
+    /// The shapes of messages, which differ in their masks.
     shapes: Rc<Vec<Shape>>,
     fields: Vec<std::ops::Range<usize>>,
     predicates: Vec<Predicate>,
     options: SearchOptions,
     statistics: SearchStatistics,
-    /// Predicates that a path does not contradict.
+    /// For each path, the predicates that it does not contradict.
     alive: HashMap<Vec<ExprId>, Rc<Vec<usize>>>,
-    /// How many these are, by the number of conditions of a path.
+    /// How many predicates paths have kept, by the number of conditions of a path.
     kept: BTreeMap<usize, Kept>,
 }
 
 /// Why a search could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Of the solver.
+    /// An error of the solver.
     #[error(transparent)]
     Solver(#[from] SolverError),
-    /// Of terms.
+    /// Terms could not be decoded.
     #[error("terms cannot be read: {0}")]
     Terms(#[from] DecodeError),
-    /// Of fields that say too much about others.
+    /// The messages of this length have too many shapes.
     #[error("what is masked in messages of {0} bytes depends on what fields say in too many ways")]
     Shapes(u32),
 }
 
 impl Search {
-    /// A search among messages of a length, against what clients send.
+    /// Creates a search among messages of a length, against what clients send.
     pub fn new(
         length: u32,
         layout: &Layout,
@@ -245,7 +244,7 @@ impl Search {
         Ok(())
     }
 
-    /// Adds what a path sends in messages of a shape.
+    /// Adds the predicate of a client path for messages of a shape.
     fn add_shape(
         &mut self,
         client: &str,
@@ -269,7 +268,7 @@ impl Search {
         formula.exact.sort_unstable();
         formula.exact.dedup();
         if formula.open.is_empty() && known.insert(formula.exact.clone(), ()).is_some() {
-            // Another path sends the same.
+            // Another path has the same predicate.
             return;
         }
         let fields = self.fields.clone();
@@ -294,8 +293,9 @@ impl Search {
         });
     }
 
-    /// Messages that differ from those of a path in one value: from a constant, or in that the
-    /// constraints on the inputs of the value do not hold. A value without constraints is left out.
+    /// Returns the approximate negation of a predicate: a value of the message differs from a
+    /// constant, or the constraints on the inputs of a value do not hold. Values without
+    /// constraints are left out.
     fn negated_by_values(&mut self, bytes: &[Option<ExprId>], conditions: &[ExprId]) -> ExprId {
         let mut parts = Vec::new();
         for (at, byte) in bytes.iter().enumerate() {
@@ -324,7 +324,7 @@ impl Search {
         self.arena.any(&parts)
     }
 
-    /// A condition is about these bytes of the message only.
+    /// Returns whether a condition depends only on these bytes of the message.
     fn is_within(&mut self, condition: ExprId, range: &std::ops::Range<usize>) -> bool {
         let support = self.arena.support(condition);
         let mut variables = support.variables().iter();
@@ -333,38 +333,38 @@ impl Search {
         })
     }
 
-    /// How many predicates there are, of those that say the same one.
+    /// Returns the number of distinct predicates.
     pub fn predicates(&self) -> usize {
         self.predicates.len()
     }
 
-    /// How many of them have inputs that could not be eliminated.
+    /// Returns how many of them have inputs that could not be eliminated.
     pub fn open_predicates(&self) -> usize {
         let all = self.predicates.iter();
         all.filter(|one| !one.formula.open.is_empty()).count()
     }
 
-    /// How many predicates paths kept, by the number of their conditions.
+    /// Returns how many predicates paths kept, by the number of their conditions.
     pub fn kept(&self) -> &BTreeMap<usize, Kept> {
         &self.kept
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn statistics(&self) -> SearchStatistics {
         self.statistics
     }
 
-    /// What the search may do.
+    /// Returns the options.
     pub fn options(&self) -> SearchOptions {
         self.options
     }
 
-    /// The fields of the message.
+    /// Returns the fields of the message.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// A path whose conditions are terms of another arena, over this input as its message.
+    /// Imports a path whose conditions are terms of another arena and whose message is this input.
     pub fn path(
         &mut self,
         arena: &Arena,
@@ -374,7 +374,7 @@ impl Search {
         StoredPath::of(arena, input, conditions).decode(&mut self.arena, self.message)
     }
 
-    /// A path that was stored.
+    /// Imports a stored path.
     pub fn stored(&mut self, path: &StoredPath) -> Result<Vec<ExprId>, DecodeError> {
         path.decode(&mut self.arena, self.message)
     }
@@ -401,7 +401,7 @@ impl Search {
         Verdict::Sat(model)
     }
 
-    /// The predicates that a path does not contradict, as far as that is worth knowing.
+    /// Returns the predicates that a path does not contradict; all of them if they are not dropped.
     fn alive(&mut self, path: &[ExprId]) -> Rc<Vec<usize>> {
         if !self.options.drop {
             return Rc::new((0..self.predicates.len()).collect());
@@ -416,7 +416,7 @@ impl Search {
             Some(before) => before.clone(),
             None => Rc::new((0..self.predicates.len()).collect()),
         };
-        // Of each field: what predicates say about it, and whether the path contradicts that.
+        // For each field and its conditions in a predicate: whether the path contradicts them.
         let mut known: HashMap<(usize, Vec<ExprId>), bool> = HashMap::new();
         let mut alive = Vec::new();
         for at in before.iter() {
@@ -439,7 +439,7 @@ impl Search {
         alive
     }
 
-    /// A path contradicts what a predicate says about one of its fields.
+    /// Returns whether a path contradicts a predicate in one field.
     fn is_field_contradicted(
         &mut self,
         at: usize,
@@ -477,7 +477,7 @@ impl Search {
         false
     }
 
-    /// That a predicate does not send the message, as far as is known.
+    /// Returns the negation of a predicate, as far as it is known.
     fn not_sent(&mut self, at: usize) -> ExprId {
         if let Some(negated) = self.predicates[at].negated {
             return negated;
@@ -492,7 +492,7 @@ impl Search {
         self.arena.not(sent)
     }
 
-    /// Whether a path can still have a Trojan message; `true` if that is not known.
+    /// Returns whether a path can still have a Trojan message; `true` if that is not known.
     pub fn is_possible(&mut self, path: &[ExprId]) -> bool {
         let alive = self.alive(path);
         let mut conditions = path.to_vec();
@@ -502,7 +502,7 @@ impl Search {
         self.solve(&conditions) != Verdict::Unsat
     }
 
-    /// Whether a client sends a message that takes a path; `true` if that is not known.
+    /// Returns whether a client sends a message that takes a path; `true` if that is not known.
     pub fn may_be_sent(&mut self, path: &[ExprId]) -> bool {
         let alive = self.alive(path);
         alive.iter().any(|at| {
@@ -514,7 +514,7 @@ impl Search {
         })
     }
 
-    /// Whether a path has Trojan messages.
+    /// Decides whether a path has Trojan messages.
     pub fn decide(&mut self, path: &[ExprId]) -> Answer {
         let alive = self.alive(path);
         for _ in 0..self.options.most_candidates {
@@ -554,8 +554,8 @@ impl Search {
         Answer::Undecided(format!("clients send each of {most} candidates"))
     }
 
-    /// Whether an open predicate sends exactly these bytes; what the inputs that do
-    /// so allow is known from then on.
+    /// Returns whether an open predicate sends exactly these bytes. If it does, remembers the
+    /// condition that the found inputs give.
     fn is_sent_by_open(&mut self, alive: &[usize], bytes: &[u8]) -> Result<bool, String> {
         for at in alive {
             if self.predicates[*at].formula.open.is_empty() || !self.holds_exact(*at, bytes) {
@@ -600,7 +600,7 @@ impl Search {
             .all(|fact| self.arena.eval_bool(fact, &model, &mut scratch))
     }
 
-    /// Inputs with which the open parts of a predicate give these bytes.
+    /// Returns inputs with which the open parts of a predicate give these bytes.
     fn inputs_for(&mut self, at: usize, bytes: &[u8]) -> Result<Option<Model>, String> {
         let mut map = HashMap::new();
         for (index, byte) in bytes.iter().enumerate() {
@@ -619,12 +619,12 @@ impl Search {
         }
     }
 
-    /// Whether a path takes a message.
+    /// Returns whether a message takes a path.
     pub fn takes(&mut self, path: &[ExprId], bytes: &[u8]) -> Result<bool, String> {
         self.takes_like(path, bytes, &(0..bytes.len()).collect::<Vec<_>>())
     }
 
-    /// Whether a path takes a message that agrees with these bytes at these places.
+    /// Returns whether a path is taken by a message that agrees with these bytes at these places.
     pub fn takes_like(
         &mut self,
         path: &[ExprId],
@@ -640,8 +640,8 @@ impl Search {
         }
     }
 
-    /// Inputs with which a path takes a message, other than the message; those that its condition
-    /// says something about.
+    /// Returns values of the other inputs with which a message takes a path; only inputs that the
+    /// path condition constrains.
     pub fn inputs_with(&mut self, path: &[ExprId], bytes: &[u8]) -> Vec<PathInput> {
         let mut conditions = self.equal(bytes, &(0..bytes.len()).collect::<Vec<_>>());
         conditions.extend(path);
@@ -651,7 +651,7 @@ impl Search {
         PathInput::of(&mut self.arena, &model, path, self.message)
     }
 
-    /// Whether two paths take the same messages; `false` if that is not known.
+    /// Returns whether two paths are taken by the same messages; `false` if that is not known.
     pub fn take_the_same(&mut self, one: &[ExprId], other: &[ExprId]) -> bool {
         let (one, other) = (self.arena.all(one), self.arena.all(other));
         [(one, other), (other, one)]
@@ -672,8 +672,8 @@ impl Search {
         conditions
     }
 
-    /// A message of a client that agrees with these bytes at these places, if there is one. This
-    /// asks about the client's own terms: nothing is eliminated.
+    /// Returns a client message that agrees with these bytes at these places, if there is one. Uses
+    /// the client's original terms, without elimination.
     pub fn produced(&mut self, bytes: &[u8], places: &[usize]) -> Result<Option<Produced>, String> {
         let mut unknown = None;
         for at in 0..self.predicates.len() {
@@ -704,7 +704,7 @@ impl Search {
         }
     }
 
-    /// The places of bytes of a message that are not masked.
+    /// Returns the offsets of the bytes of a message that are not masked.
     pub fn unmasked(&self, message: &[u8]) -> Vec<usize> {
         let masked = masked(&self.layout.place(message), message.len() as u32);
         let places = masked.iter().enumerate();
@@ -714,15 +714,15 @@ impl Search {
             .collect()
     }
 
-    /// Conditions as text, with the bytes of the message by their names.
+    /// Returns conditions as text, with bytes of the message by name.
     pub fn text(&self, conditions: &[ExprId]) -> Vec<String> {
         let all = conditions.iter();
         all.map(|condition| self.arena.display(*condition).to_string())
             .collect()
     }
 
-    /// What the server would have to check: for each predicate that the path does not contradict,
-    /// what it says beyond the path's own condition.
+    /// Returns what the server would have to check: for each predicate that the path does not
+    /// contradict, the conditions that the path condition does not imply.
     pub fn missing(&mut self, path: &[ExprId]) -> Vec<Missing> {
         let alive = self.alive(path);
         let mut all = Vec::new();
@@ -745,8 +745,8 @@ impl Search {
         all
     }
 
-    /// What no message of a path's class may satisfy: what the predicates send
-    /// that the path does not contradict.
+    /// Returns, as text, the predicates that the path does not contradict. No message of the path's
+    /// class satisfies one of them.
     pub fn sent_text(&mut self, path: &[ExprId]) -> Vec<String> {
         let alive = self.alive(path);
         let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! Explores what a server accepts: listens to the search of a server that receives an unconstrained
-//! message, prunes paths without Trojan messages, and decides the paths that accept.
+//! Explores what a server accepts: listens to the exploration of a server that receives an
+//! unconstrained message, prunes paths without Trojan messages, and decides the paths that accept.
 
 use everett_engine::{Explorer, Keep, Listener, SourceFrame, StateView, Trace, WorldFinding};
 use everett_expr::{ArrayInfo, ExprId, Node};
@@ -13,82 +13,83 @@ use crate::pattern::Pattern;
 use crate::predicate::StoredPath;
 use crate::search::{Answer, Search};
 
-/// What marks in the code are exposed as: the state and its keys.
+/// The exposed state whose keys are the marks in the code.
 pub const MARKS: &str = "trojans";
 /// The key of a mark that accepts.
 pub const ACCEPT: &str = "accept";
 /// The key of a mark that rejects.
 pub const REJECT: &str = "reject";
 
-/// When a path accepts the message. A path that ends in a finding accepts it always.
+/// When a server path accepts the message. A path that ends in a finding always accepts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AcceptRule {
-    /// It answers the sender.
+    /// The server answers the sender.
     Reply,
-    /// It answers the sender with something that matches.
+    /// The server answers the sender with a reply that matches.
     ReplyMatches(Pattern),
-    /// It answers the sender with something that does not match.
+    /// The server answers the sender with a reply that does not match.
     ReplyOther(Pattern),
-    /// It makes one of these system calls.
+    /// The server makes one of these system calls.
     Calls(Vec<String>),
-    /// It says so: it exposes [`ACCEPT`] of [`MARKS`].
+    /// The server exposes [`ACCEPT`] of [`MARKS`].
     Marks,
 }
 
 /// Why a path accepts the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// It answers.
+    /// The server answers.
     Reply,
-    /// It makes this system call.
+    /// The server makes this system call.
     Call(String),
-    /// It says so.
+    /// The server exposes the mark.
     Mark,
-    /// It ends in this finding.
+    /// The path ends in this finding.
     Crash(String),
 }
 
-/// Who takes part, and what accepts.
+/// The hosts of the analysis, and the rule of acceptance.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The server.
     pub server: HostIndex,
-    /// Its clients, one of which sends the message.
+    /// The clients, one of which sends the message.
     pub clients: Vec<HostIndex>,
     /// The port that the message comes from.
     pub sender_port: u16,
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub length: u32,
-    /// What accepts.
+    /// When a path accepts.
     pub accept: AcceptRule,
 }
 
 impl ServerOptions {
-    /// The packet that is the message, if the server has received it.
+    /// Returns the packet of the message, if the server has received it.
     pub(crate) fn received<'p>(&self, view: &'p StateView<'_, '_>) -> Option<&'p Packet> {
         let mut received = view.received();
         received.find(|packet| packet.from.port() == self.sender_port)
     }
 
-    /// The server has received the message.
+    /// Returns whether the server has received the message.
     pub(crate) fn has_message(&self, view: &StateView<'_, '_>) -> bool {
         view.host() == self.server && self.received(view).is_some()
     }
 
-    /// The server answers the sender.
+    /// Returns whether the packet is an answer of the server to the sender.
     pub(crate) fn is_reply(&self, sender: &StateView<'_, '_>, packet: &Packet) -> bool {
         packet.payload().is_some()
             && packet.to.port() == self.sender_port
             && self.has_message(sender)
     }
 
-    /// The server asks another host, which is no client, and may wait for its answer.
+    /// Returns whether the server sends to a host that is not a client, for whose answer it may
+    /// wait.
     pub(crate) fn asks(&self, sender: &StateView<'_, '_>, to: &[HostIndex]) -> bool {
         let is_other = |host: &HostIndex| *host != self.server && !self.clients.contains(host);
         self.has_message(sender) && to.iter().any(is_other)
     }
 
-    /// The input that the message is, in the terms of the engine.
+    /// Returns the engine's input that holds the message.
     pub(crate) fn message(&self, view: &mut StateView<'_, '_>) -> ArrayInfo {
         let payload = self.received(view).and_then(Packet::payload).cloned();
         let first = payload.filter(|payload| !payload.is_empty());
@@ -105,13 +106,13 @@ impl ServerOptions {
     }
 }
 
-/// How a server ended.
+/// How a server path ended.
 pub(crate) enum End {
-    /// In a finding, which is this.
+    /// In this finding.
     Finding(String),
-    /// In something that is no fault of the program.
+    /// In a problem that is not a fault of the program.
     Problem(String),
-    /// As it should.
+    /// Normally.
     Usual,
 }
 
@@ -128,45 +129,45 @@ impl End {
     }
 }
 
-/// A path that accepts messages.
+/// A server path that accepts messages.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    /// The condition of the path.
+    /// The path condition.
     pub path: StoredPath,
     /// Why it accepts.
     pub why: Why,
-    /// Where, innermost first.
+    /// The stack at acceptance, innermost frame first.
     pub stack: Vec<SourceFrame>,
     /// The server's trace.
     pub trace: Trace,
-    /// Whether there is a Trojan message on it.
+    /// Whether the path has Trojan messages.
     pub answer: Answer,
 }
 
-/// What was seen of a server.
+/// A listener that collects the accepting paths of a server.
 pub struct Server<'s> {
     options: ServerOptions,
     search: &'s mut Search,
-    /// Paths that accept and have Trojan messages, or may have.
+    /// Paths that accept and have Trojan messages, or may have some.
     pub accepted: Vec<Accepted>,
-    /// How many paths accepted, with those without Trojan messages that were not pruned before.
+    /// The number of accepting paths, including paths without Trojan messages that were not pruned.
     pub accepting: u64,
-    /// How many paths rejected.
+    /// The number of rejecting paths.
     pub rejecting: u64,
     /// States that were pruned because no Trojan message reaches them.
     pub pruned: u64,
-    /// The message was received.
+    /// Whether the server received the message.
     pub has_received: bool,
-    /// Why something could not be decided.
+    /// Reasons why the search could not decide something.
     pub problems: Vec<String>,
-    /// Addresses of hosts that are no clients, to which the server sent something.
+    /// Addresses of hosts other than clients to which the server sent something.
     elsewhere: BTreeSet<SocketAddr>,
     /// Called for each path that accepts a Trojan message.
     on_found: Option<&'s mut dyn FnMut(&Accepted)>,
 }
 
 impl<'s> Server<'s> {
-    /// Nothing was seen yet.
+    /// Creates a listener that has seen nothing yet.
     pub fn new(
         options: ServerOptions,
         search: &'s mut Search,
@@ -225,7 +226,7 @@ impl<'s> Server<'s> {
         }
     }
 
-    /// A path accepts, under a further condition.
+    /// Records that a path accepts, under a further condition.
     fn accept(&mut self, view: &mut StateView<'_, '_>, why: Why, further: Option<ExprId>) {
         self.accepting += 1;
         let mut conditions: Vec<ExprId> = view.path_condition().iter().collect();
@@ -252,7 +253,7 @@ impl<'s> Server<'s> {
         self.accepted.push(accepted);
     }
 
-    /// The server answers the sender.
+    /// Handles an answer of the server to the sender.
     fn replies(&mut self, view: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
         let (pattern, wanted) = match &self.options.accept {
             AcceptRule::Reply => {
@@ -348,7 +349,7 @@ impl Listener for Server<'_> {
     }
 
     fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
-        // It may wait for a host that it asks before it answers.
+        // The server may wait for another host before it answers.
         let asks_others = state
             .sent()
             .any(|packet| self.elsewhere.contains(&packet.to));
@@ -373,8 +374,8 @@ impl Listener for Server<'_> {
     }
 }
 
-/// A finding is one of the program: not a limit of the search, and nothing
-/// that only an assumption excludes.
+/// Returns whether a finding is a fault of the program: not a limit of the search, and not
+/// something that only an assumption excludes.
 fn is_of_program(kind: BugKind) -> bool {
     !kind.is_tool_limit() && !matches!(kind, BugKind::Hang | BugKind::InvalidAssumption)
 }

@@ -1,5 +1,5 @@
-//! Random clients and servers over messages of two bytes, compared with all 65,536 messages and
-//! with what z3 answers to the quantified question.
+//! Random clients and servers over messages of two bytes. Compares the answers of the search with
+//! an enumeration of all 65,536 messages and with z3's answers to the quantified question.
 
 use everett_expr::{Arena, ArrayId, ArrayInfo, ExprId};
 use everett_solver::SolverConfig;
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A term of 16 bits over two bytes.
+/// A 16-bit term over two bytes.
 #[derive(Clone, Debug)]
 enum Term {
     Byte(u32),
@@ -108,7 +108,7 @@ impl Condition {
     }
 }
 
-/// A client's path: a message of two bytes from two bytes of input.
+/// A client path: a message of two bytes computed from two bytes of input.
 #[derive(Clone, Debug)]
 struct Client {
     message: Term,
@@ -189,12 +189,12 @@ fn client() -> impl Strategy<Value = Client> {
     })
 }
 
-/// What is masked of a message of two bytes.
+/// Which parts of a message of two bytes are masked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Mask {
     Nothing,
     Second,
-    /// The byte behind a field of which the first byte says how long it is.
+    /// The second byte, if it follows a field whose length is the first byte.
     Behind,
 }
 
@@ -211,7 +211,7 @@ impl Mask {
         Layout { fields }
     }
 
-    /// Whether the second byte is masked where the first one is this.
+    /// Returns whether the second byte is masked for this value of the first one.
     fn is_masked(self, first: usize) -> bool {
         match self {
             Mask::Nothing => false,
@@ -231,7 +231,7 @@ fn search(clients: &[Client], mask: Mask, options: SearchOptions) -> Search {
     Search::new(2, &mask.layout(), &sent, solver, options).expect("a search")
 }
 
-/// The condition of a server's path in the arena of a search.
+/// Returns the condition of a server path in the arena of a search.
 fn path(search: &mut Search, conditions: &[Condition]) -> Vec<ExprId> {
     let mut arena = Arena::new();
     let array = arena.array(3, "sender:message", 2);
@@ -243,7 +243,7 @@ fn path(search: &mut Search, conditions: &[Condition]) -> Vec<ExprId> {
     search.path(&arena, &info, &conditions).expect("terms")
 }
 
-/// All messages that no client sends, as far as the mask tells them apart.
+/// Returns which messages no client sends, compared in unmasked bytes.
 fn unsent(clients: &[Client], mask: Mask) -> Vec<bool> {
     let mut unsent = vec![true; 1 << 16];
     for client in clients {
@@ -277,7 +277,7 @@ fn all_options() -> Vec<SearchOptions> {
 
 fn compare(clients: &[Client], server: &[Condition], mask: Mask) -> Result<(), TestCaseError> {
     let clients: Vec<Client> = clients.to_vec();
-    // A path whose condition cannot hold does not exist.
+    // A path with an unsatisfiable condition does not exist.
     let exists = |client: &Client| (0..=u16::MAX).any(|input| client.message(input).is_some());
     let clients: Vec<Client> = clients.into_iter().filter(exists).collect();
     let unsent = unsent(&clients, mask);
@@ -336,7 +336,7 @@ proptest! {
 
 #[test]
 fn a_double_is_even() {
-    // The paper's negation of `m = 2x and x > 0` misses the odd ones.
+    // The paper's negation of `m = 2x and x > 0` misses the odd messages.
     let client = Client {
         message: Term::Times(Box::new(Term::Both), 2),
         conditions: vec![Condition::Signed(Term::Constant(0), Term::Both)],
@@ -368,7 +368,7 @@ fn a_double_is_even() {
 }
 
 impl Term {
-    /// As SMT-LIB, over the bytes of a variable.
+    /// Returns SMT-LIB text over the bytes of a variable.
     fn smt(&self, of: &str) -> String {
         let pair = |name: &str, a: &Term, b: &Term| format!("({name} {} {})", a.smt(of), b.smt(of));
         match self {
@@ -399,7 +399,7 @@ impl Condition {
 }
 
 impl Client {
-    /// That it sends a message `m` with its second byte masked or not.
+    /// Returns SMT-LIB text that says that the client sends a message `m`, under a mask.
     fn smt(&self, mask: Mask) -> String {
         let swapped = |of: &str| format!("(concat ((_ extract 7 0) {of}) ((_ extract 15 8) {of}))");
         let sent = self.message.smt("x");
@@ -421,8 +421,8 @@ impl Client {
     }
 }
 
-/// What z3 answers, with a bound on its work: whether there is a Trojan message; with a message,
-/// whether it is one.
+/// Asks z3, with a bound on its work, whether there is a Trojan message; with a message, whether it
+/// is one.
 fn asked(z3: &Path, question: (&[Client], &[Condition], Mask), message: Option<u16>) -> String {
     let (clients, server, mask) = question;
     let mut script = "(set-logic BV)\n(declare-const m (_ BitVec 16))\n".to_owned();
@@ -454,7 +454,7 @@ fn asked(z3: &Path, question: (&[Client], &[Condition], Mask), message: Option<u
     answer
 }
 
-/// Compares the answer about a server's path with that of z3. Returns whether z3 had one.
+/// Compares the answer about a server path with z3's. Returns whether z3 had one.
 fn agrees(z3: &Path, clients: &[Client], server: &[Condition], mask: Mask) -> bool {
     let exists = |client: &&Client| (0..=u16::MAX).any(|input| client.message(input).is_some());
     let clients: Vec<Client> = clients.iter().filter(exists).cloned().collect();
@@ -483,7 +483,7 @@ fn agrees(z3: &Path, clients: &[Client], server: &[Condition], mask: Mask) -> bo
 #[test]
 fn z3_with_quantifiers_agrees() {
     let z3 = everett_toolchain::ensure_z3(None, &|_| ()).expect("z3");
-    // Cases that z3 decides, so that the comparison is one: a double, and a sum of two bytes.
+    // Cases that z3 decides, so that something is compared: a double, and a sum of two bytes.
     let double = Client {
         message: Term::Times(Box::new(Term::Both), 2),
         conditions: vec![Condition::Signed(Term::Constant(0), Term::Both)],
@@ -506,7 +506,7 @@ fn z3_with_quantifiers_agrees() {
     };
     let clients = prop::collection::vec(client(), 1..3);
     let server = prop::collection::vec(condition(), 0..3);
-    // Always the same cases: some take z3 long, whatever the bound on its work.
+    // The cases are always the same: some take z3 long, whatever the bound on its work.
     let drawn = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, drawn);
     let decided = std::cell::Cell::new(0);
