@@ -1,5 +1,5 @@
-//! What the server does with Trojan messages after it has accepted them: findings, and whether
-//! messages of clients lead to them, too.
+//! Follows the server after it has accepted Trojan messages: which findings they reach, and whether
+//! client messages reach them too.
 
 use everett_engine::{Explorer, ExplorerConfig, Start};
 use everett_net::HostIndex;
@@ -17,13 +17,13 @@ pub(super) struct Found {
     pub(super) reached: Reached,
     pub(super) sender: HostIndex,
     pub(super) length: u32,
-    /// No message of a client of this length leads to it.
+    /// Whether no client message of this length leads to it; `None` if that is not known.
     only: Option<bool>,
-    /// It is in the summary.
+    /// Whether the summary already contains it.
     is_noted: bool,
 }
 
-/// Senders from which the server accepts all classes of a length.
+/// Returns the senders from which the server accepts all classes of a length.
 pub(super) fn senders(classes: &[Class], length: u32) -> BTreeSet<HostIndex> {
     let classes = classes.iter().filter(|class| class.length == length);
     classes
@@ -31,7 +31,7 @@ pub(super) fn senders(classes: &[Class], length: u32) -> BTreeSet<HostIndex> {
         .collect()
 }
 
-/// Findings at the same place are the same.
+/// Returns whether two findings are the same: they are if they are at the same place.
 fn is_same(one: &Reached, two: &Reached) -> bool {
     one.what == two.what && place(&one.stack) == place(&two.stack)
 }
@@ -71,7 +71,8 @@ impl Analysis<'_> {
         if reached.is_empty() {
             return Ok(Vec::new());
         }
-        // Paths without Trojan messages may lead there, too: clients are followed on their own.
+        // Paths without Trojan messages may lead there too, so client messages are followed
+        // separately.
         let (sent, is_complete) = follow(Followed::Sent, search)?;
         let found = reached.into_iter().map(|reached| {
             let only = match sent.iter().any(|sent| is_same(sent, &reached)) {
@@ -90,7 +91,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Notes findings of one length in the summary; those that are known already are dropped.
+/// Adds findings of one length to the summary, except known ones.
 pub(super) fn note(
     analysis: &Analysis<'_>,
     search: &mut Search,
@@ -153,7 +154,7 @@ fn entry(
     TrojanFinding {
         number,
         dir: match crash {
-            // The message is accepted because of the finding.
+            // The server accepts the message because of the finding.
             Some(class) => format!("trojans/{class:04}"),
             None => format!("findings/{number:04}"),
         },

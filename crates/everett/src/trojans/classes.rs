@@ -1,5 +1,5 @@
-//! Describes classes of Trojan messages for people: fields, the nearest
-//! message of a client, groups, hints.
+//! Describes classes of Trojan messages for people: fields, the nearest client message, groups,
+//! hints.
 
 use everett_engine::{SourceFrame, principal};
 use everett_report::counted;
@@ -12,7 +12,7 @@ use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
 use crate::error::Result;
 
-/// Adds the classes that are not described yet; those of one length.
+/// Describes the new classes, which have the same length, and adds them to the summary.
 pub(super) fn describe(
     analysis: &Analysis<'_>,
     search: &mut Search,
@@ -49,8 +49,8 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Where the user's own code accepts: the innermost frame outside of the C library and of Everett's
-/// headers. Calls that the compiler has merged have no line.
+/// Returns the place where the user's own code accepts: the innermost frame outside of the C
+/// library and of Everett's headers. Calls that the compiler has merged have no line.
 pub(super) fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
     const NOT_OWN: [&str; 2] = ["/musl/", "/everett.h"];
     let is_own = |frame: &&SourceFrame| {
@@ -62,8 +62,8 @@ pub(super) fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
     with_line.or(own().next()).or(principal(stack))
 }
 
-/// Adds a class, unless another one accepts the same messages for the
-/// same reason at the same place.
+/// Adds a class, unless another one accepts the same messages for the same reason at the same
+/// place.
 pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class) {
     let terms = |search: &mut Search, class: &Class| {
         let mut terms = search.stored(&class.accepted.path).unwrap_or_default();
@@ -84,7 +84,7 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
         let is_other_sender = other.senders != class.senders;
         theirs == own
             || (one.answer == two.answer && search.text(&theirs) == text)
-            // Terms may have another form in another exploration.
+            // Terms of another exploration may have another form.
             || (is_other_sender && search.take_the_same(&theirs, &own))
     });
     let Some(same) = same else {
@@ -101,7 +101,7 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -148,7 +148,7 @@ fn entry(
     }
 }
 
-/// The fields of a message.
+/// Returns the fields of a message.
 fn fields(layout: &Layout, message: &[u8]) -> Vec<TrojanField> {
     let placed = layout.place(message).into_iter();
     let named = placed.map(|field| TrojanField {
@@ -161,8 +161,8 @@ fn fields(layout: &Layout, message: &[u8]) -> Vec<TrojanField> {
     named.collect()
 }
 
-/// Names for bytes: `message[5]` becomes `address[1]`, or `cmd` for a field of one byte. Fields whose
-/// place depends on others are not the same bytes in all messages.
+/// Replaces bytes by names of fields: `message[5]` becomes `address[1]`, or `cmd` for a field of
+/// one byte. Only for fields with a fixed place: others are not the same bytes in all messages.
 fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
     let fixed = layout.fixed(length as u32);
     let mut out = String::new();
@@ -191,7 +191,8 @@ fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
     out
 }
 
-/// What holds of all messages of a class: the path's condition, and that no client sends them.
+/// Returns the constraint of a class: the path condition, and the negation of the client
+/// predicates.
 fn constraint(
     search: &mut Search,
     layout: &Layout,
@@ -209,7 +210,7 @@ fn constraint(
     parts.join(" and ")
 }
 
-/// What the server would have to check.
+/// Returns what the server would have to check.
 fn hint(
     search: &mut Search,
     layout: &Layout,
@@ -235,8 +236,8 @@ fn hint(
     }
 }
 
-/// The nearest message of a client: it differs in one field, in two, or in more. Also returns all
-/// fields that a client's message can differ in alone.
+/// Returns the nearest client message: it differs in one field, in two, or in more. Also returns
+/// all fields that a client message can differ in alone.
 fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Nearest>, Vec<String>) {
     let fields = unmasked_parts(&layout.place(message), message.len() as u32);
     let (mut first, mut alone) = (None, Vec::new());
@@ -260,7 +261,7 @@ fn nearest(search: &mut Search, layout: &Layout, message: &[u8]) -> (Option<Near
     (found.or_else(|| fewest(search, &fields, message)), alone)
 }
 
-/// A message of a client from which no field can be left out that differs.
+/// Returns a client message whose set of differing fields is minimal.
 fn fewest(search: &mut Search, fields: &[Range], message: &[u8]) -> Option<Nearest> {
     let mut left_out: Vec<usize> = (0..fields.len()).collect();
     let mut found = without(search, fields, &left_out, message)?;
@@ -275,13 +276,13 @@ fn fewest(search: &mut Search, fields: &[Range], message: &[u8]) -> Option<Neare
     Some(found)
 }
 
-/// Fields up to which pairs of them are tried.
+/// Maximum number of fields for which pairs are tried.
 const MOST_PAIRED: usize = 16;
 
 /// A field and its bytes.
 type Range = (String, std::ops::Range<usize>);
 
-/// A message of a client that agrees with another one but in these fields.
+/// Returns a client message that agrees with another message except in these fields.
 fn without(
     search: &mut Search,
     fields: &[Range],
@@ -307,8 +308,8 @@ fn without(
     })
 }
 
-/// The group of a message: a length that does not fit its string as it does in what clients send, or
-/// the fields in which it differs from that.
+/// Returns the group of a message: a length that does not fit its string as in client messages, or
+/// the fields in which the message differs from the nearest one.
 fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[String]) -> String {
     let usual = nearest.map(|nearest| unhex(&nearest.message));
     for of in layout.fields.iter().filter(|of| of.repeat.is_none()) {
@@ -318,7 +319,7 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
         let usual = usual
             .as_ref()
             .and_then(|usual| self::excess(layout, of, usual));
-        // A length may count the NUL or a header, too.
+        // A length may also count the NUL or a header.
         let usual = usual.map_or(excess.min(0), |(_, usual)| usual);
         match excess.cmp(&usual) {
             Ordering::Greater => return format!("{field} > length of {}", of.name),
@@ -333,7 +334,8 @@ fn group(layout: &Layout, message: &[u8], nearest: Option<&Nearest>, alone: &[St
     }
 }
 
-/// The field that says the length of another one, and by how much it says more than that has.
+/// Returns the field that contains the length of another one, and by how much it exceeds the real
+/// length.
 fn excess(layout: &Layout, of: &Field, message: &[u8]) -> Option<(String, i128)> {
     let placed = layout.place(message);
     let says = |field: &&Placed<'_>| {
@@ -350,15 +352,15 @@ fn excess(layout: &Layout, of: &Field, message: &[u8]) -> Option<(String, i128)>
     Some((field.name.clone(), i128::from(said) - real as i128))
 }
 
-/// The bytes of hexadecimal digits.
+/// Returns the bytes of hexadecimal digits.
 fn unhex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.filter_map(byte).collect()
 }
 
-/// The names of parts of a message for a group: bytes of no field are one part, wherever they lie,
-/// and so are repeated fields.
+/// Returns the parts of a message for the name of a group. All bytes outside of fields are one
+/// part, and so are all occurrences of a repeated field.
 fn parts(layout: &Layout, names: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
@@ -373,7 +375,7 @@ fn parts(layout: &Layout, names: &[String]) -> Vec<String> {
     all
 }
 
-/// The name of a repeated field, whichever one it is: `option.kind` for `option[1].kind`.
+/// Returns the name of a repeated field without indices: `option.kind` for `option[1].kind`.
 fn without_numbers(name: &str) -> String {
     let mut plain = String::new();
     for part in name.split('[') {

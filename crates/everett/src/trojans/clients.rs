@@ -1,4 +1,4 @@
-//! Explores clients. One that a limit has cut off can go on where it stopped.
+//! Explores clients. The exploration of a client that a limit has cut off can continue.
 
 use everett_engine::{Explorer, ExplorerConfig, Limits, Start};
 use everett_net::{HostIndex, StartTime};
@@ -11,19 +11,19 @@ use super::summary::ClientFigures;
 use super::{Analysis, Origin, incomplete, quiet};
 use crate::error::{Result, bail};
 
-/// A client may send the same message so often before it is cut off.
+/// How often a client may send the same message before it is cut off.
 const MOST_REPEATS: usize = 16;
 
-/// The order of paths where not all of them may be explored.
+/// The search strategy if a limit may end the exploration.
 const ORDER: &str = "random-path";
 
-/// What clients send.
+/// The messages of all clients.
 pub(super) struct Sent {
     pub(super) predicates: Vec<Encoded>,
     pub(super) figures: Vec<ClientFigures>,
-    /// Where the unknown message comes from: each client.
+    /// The possible senders of the unconstrained message: one for each client.
     pub(super) origins: Vec<Origin>,
-    /// A limit that can be raised has cut a client off.
+    /// Whether a limit that can be raised has cut a client off.
     pub(super) is_limited: bool,
 }
 
@@ -32,29 +32,29 @@ pub(super) struct Client<'i> {
     host: HostIndex,
     explorer: Explorer<'i>,
     heard: Clients,
-    /// What it sends besides, as states show that were explored for a class.
+    /// Further messages, found in states that were explored for a class.
     pinned: BTreeSet<Encoded>,
-    /// Limits were raised so many times.
+    /// The factor by which limits were raised.
     factor: u64,
-    /// Why it was not explored to its end, if it was not.
+    /// Why the exploration is incomplete, if it is.
     cut_off: Option<String>,
     depends_on: Vec<String>,
 }
 
 impl Client<'_> {
-    /// A limit that can be raised has cut it off.
+    /// Returns whether a limit that can be raised has cut it off.
     pub(super) fn is_limited(&self) -> bool {
         let names = ["max-paths", "max-forks", "max-depth"];
         let cut_off = self.cut_off.as_deref().unwrap_or_default();
         names.iter().any(|name| cut_off.ends_with(name))
     }
 
-    /// States were dropped that would be needed to go on.
+    /// Returns whether states were dropped that a continuation would need.
     fn has_lost_states(&self) -> bool {
         self.explorer.limits_hit().contains(&"max-depth")
     }
 
-    /// All messages that it sends.
+    /// Returns all messages that the client sends.
     pub(super) fn sent(&self) -> BTreeSet<Encoded> {
         self.heard.sent.union(&self.pinned).cloned().collect()
     }
@@ -74,11 +74,11 @@ impl Client<'_> {
     }
 }
 
-/// How clients are explored, and the images of all programs.
+/// The configuration of client explorations, and the images of all programs.
 pub(super) type Prepared<'i> = (ExplorerConfig, &'i [Image]);
 
 impl Analysis<'_> {
-    /// What is listened to in a client.
+    /// Creates the listener of a client.
     fn listener(&self, client: HostIndex) -> Clients {
         Clients::new(ClientOptions {
             client,
@@ -87,14 +87,14 @@ impl Analysis<'_> {
             port: self.setup.port,
             is_stream: self.setup.is_stream,
             number: self.setup.number,
-            // In a later state of the server, clients have heard from it.
+            // In a later state of the server, clients have already heard from it.
             ever: self.setup.ever || self.setup.state_ns.is_some(),
             is_alone: self.scenario.hosts.len() == self.setup.clients.len() + 1,
             most_repeats: MOST_REPEATS,
         })
     }
 
-    /// The search of one client, with the server but without the other clients.
+    /// Creates the exploration of one client, with the server but without the other clients.
     fn explorer<'i>(
         &self,
         client: HostIndex,
@@ -104,25 +104,26 @@ impl Analysis<'_> {
     ) -> Result<Explorer<'i>> {
         let mut config = quiet(config);
         for other in self.setup.clients.iter().filter(|other| **other != client) {
-            // It never starts.
+            // The other client never starts.
             config.hosts[other.index()].start = StartTime::At(u64::MAX);
         }
-        // What it draws, when it runs and what memory held before are no choices of ours: a client
-        // sends what it sends with any of them.
+        // Random draws, scheduling times and uninitialised memory are not the analyst's choice: a
+        // client message counts with any of their values.
         let host = &mut config.hosts[client.index()].config;
         host.options.symbolic_draws = true;
         environment.apply(host);
         config.vm.symbolic_memory = !config.vm.check_uninitialised;
         let is_limited = config.limits.max_forks.is_some() || config.limits.max_paths.is_some();
         if is_limited && config.search.is_empty() {
-            // By their clocks, all paths go on together, and none may get as far as to send.
+            // Ordered by their clocks, all paths advance together, and perhaps none gets far enough
+            // to send.
             config.search = vec![ORDER.to_owned()];
         }
         Ok(Explorer::new(images, config, Start::Beginning)?)
     }
 
-    /// Explores until nothing is left or a limit is reached. Returns why not all was explored, if it
-    /// was not.
+    /// Explores until nothing is left or a limit is reached. Returns why the exploration is
+    /// incomplete, if it is.
     fn heard(&self, explorer: &mut Explorer<'_>, listener: &mut Clients) -> Option<String> {
         let stopped = explorer.run(&self.session.stop, listener);
         let cut_off = incomplete(explorer, stopped);
@@ -130,8 +131,8 @@ impl Analysis<'_> {
         cut_off.or_else(|| listener.is_cut.then(repeats))
     }
 
-    /// Explores one client with these values of its environment. Also returns why it was not
-    /// explored to its end, if it was not.
+    /// Explores one client with these values of its environment. Also returns why the exploration
+    /// is incomplete, if it is.
     pub(super) fn client(
         &self,
         client: HostIndex,
@@ -168,7 +169,7 @@ impl Analysis<'_> {
     fn explore(&self, client: &mut Client<'_>, world: &Prepared<'_>) -> Result<()> {
         client.cut_off = self.heard(&mut client.explorer, &mut client.heard);
         client.depends_on.clear();
-        // Otherwise nothing is certain anyway.
+        // If the client was cut off, the result is uncertain anyway.
         if client.cut_off.is_none() {
             match self.depends_on(client.host, &client.heard.sent, &world.0, world.1)? {
                 Ok(names) => client.depends_on = names,
@@ -178,8 +179,8 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Explores a client that was cut off further, with limits so many times those of the
-    /// scenario: where it has stopped, or from its beginning if states were dropped.
+    /// Continues the exploration of a client that was cut off, with the scenario's limits times a
+    /// factor. Starts from the beginning if states were dropped.
     pub(super) fn explore_further<'i>(
         &self,
         client: &mut Client<'i>,
@@ -199,8 +200,8 @@ impl Analysis<'_> {
         self.explore(client, &world)
     }
 
-    /// Explores the states of a client in which its inputs can be so. What it sends there counts;
-    /// what it does not send there, other states may.
+    /// Explores the states of a client in which one of the pins is possible. Messages found there
+    /// count. The absence of a message there proves nothing, because other states may send it.
     pub(super) fn explore_pinned<'i>(
         &self,
         client: &mut Client<'i>,
@@ -217,7 +218,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// What all clients send.
+    /// Returns what all clients send.
     pub(super) fn sent(&self, clients: &[Client<'_>]) -> Sent {
         let all = || clients.iter();
         Sent {
@@ -228,7 +229,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a client has sent nothing so far. An error if that is all that will be known.
+    /// Returns whether a client has sent nothing so far. In the last round, that is an error.
     pub(super) fn is_silent(&self, sent: &Sent, is_last: bool) -> Result<bool> {
         let mut silent = sent.figures.iter();
         let silent = silent.find(|figures| figures.messages == 0);
@@ -245,7 +246,7 @@ impl Analysis<'_> {
     }
 }
 
-/// The same with limits on the work of the search that are so many times higher.
+/// Returns the configuration with the limits on the work of the search multiplied.
 fn raised<'i>((config, images): &Prepared<'i>, factor: u64) -> Prepared<'i> {
     let mut config = config.clone();
     raise(&mut config.limits, factor);

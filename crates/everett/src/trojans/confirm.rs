@@ -82,7 +82,7 @@ impl Prepared {
         })
     }
 
-    /// What the native programs do with a trace.
+    /// Returns what the native programs do with a trace.
     fn confirmed(&self, trace: &WorldTrace) -> String {
         match self.native.confirm(trace) {
             (Verdict::Confirmed, Some(build)) => match build.name() {
@@ -93,7 +93,7 @@ impl Prepared {
         }
     }
 
-    /// Which functions are not executed natively, as the end of a sentence.
+    /// Returns which functions are not executed natively, as the end of a sentence.
     fn replaced(&self) -> String {
         let hosts = self.native.hosts.iter();
         let functions = hosts.flat_map(|host| host.config.replaced.iter().flatten());
@@ -193,8 +193,8 @@ pub(super) fn findings(
     Ok(())
 }
 
-/// Writes the files of a message: it, its trace, and what a run would have written, so that
-/// `everett test` works on the folder. What has happened must not happen any more later.
+/// Writes the files of a message: the message, its trace, and the files of a run, so that `everett
+/// test` works on the folder. The test passes once the finding or acceptance no longer happens.
 fn write(
     analysis: &Analysis<'_>,
     prepared: &Prepared,
@@ -216,8 +216,8 @@ fn write(
     Ok(())
 }
 
-/// The trace of a message: the sender's input, the choices of the server, and what the path of the
-/// server says about inputs of all hosts.
+/// Builds the trace of a message: the sender's input, the choices of the server, and the values of
+/// other inputs that the server path requires.
 fn trace(
     analysis: &Analysis<'_>,
     (sender, message): (Option<HostIndex>, &[u8]),

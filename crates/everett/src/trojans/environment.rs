@@ -1,6 +1,6 @@
 //! Checks whether the messages of a client depend on environment values that are concrete during
-//! the exploration: process ids, `AT_RANDOM`, monotonic clocks, ephemeral ports. The client is
-//! explored again with other values, and must send the same messages.
+//! the exploration: process ids, `AT_RANDOM`, monotonic clocks, ephemeral ports. Explores the
+//! client again with other values, and compares the messages.
 
 use everett_engine::ExplorerConfig;
 use everett_linux::HostConfig;
@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use super::Analysis;
 use crate::error::{Error, Result};
 
-/// An environment value that is concrete during the exploration, and
-/// how to give a host another one.
+/// An environment value that is concrete during the exploration, and how to change it for a host.
 struct EnvironmentValue {
     name: &'static str,
     change: fn(&mut HostConfig),
@@ -23,7 +22,7 @@ struct EnvironmentValue {
 const ALL: [EnvironmentValue; 4] = [
     EnvironmentValue {
         name: "process ids",
-        // None of its bytes is one of the usual id.
+        // Each byte differs from the one of the default id.
         change: |host| host.options.first_pid = 2_113_047,
     },
     EnvironmentValue {
@@ -40,7 +39,7 @@ const ALL: [EnvironmentValue; 4] = [
     },
 ];
 
-/// The values that differ from the usual ones, as bits.
+/// The set of values that differ from the defaults, as bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Environment(u32);
 
@@ -57,8 +56,8 @@ impl Environment {
 }
 
 impl Analysis<'_> {
-    /// The environment values on which the unmasked bytes of a client's messages depend, or why
-    /// this is unknown: the client was cut off with other values.
+    /// Returns the environment values on which the unmasked bytes of a client's messages depend, or
+    /// why this is unknown: the client was cut off with other values.
     pub(super) fn depends_on(
         &self,
         client: HostIndex,

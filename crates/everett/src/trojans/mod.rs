@@ -1,6 +1,6 @@
-//! `trojans` and `contains`: messages that a server accepts and no client sends. Owns the
-//! phases of the analysis, from a scenario with `[trojans]` to its summary. The crate `trojans`
-//! decides what is a Trojan message.
+//! `trojans` and `contains`: the search for messages that a server accepts and no client sends.
+//! Owns the phases of the analysis, from a scenario with `[trojans]` to its summary. The crate
+//! `trojans` decides what is a Trojan message.
 
 mod afterwards;
 mod classes;
@@ -43,37 +43,38 @@ pub use summary::{
     TrojanField, TrojanFinding, TrojanGroup, TrojanPhases, TrojansSummary,
 };
 
-/// What is analysed.
+/// The specification of an analysis.
 #[derive(Clone, Debug)]
 pub struct TrojansSpec {
     /// The scenario, with its settings, limits and folder for results.
     pub run: RunSpec,
     /// Optimisations of the search.
     pub search: SearchOptions,
-    /// Send no message to the native server.
+    /// Whether to skip sending messages to the native server.
     pub no_confirm: bool,
-    /// Forks for which the server is followed after it has accepted messages of a length.
+    /// Maximum number of forks when following the server after it has accepted messages of a
+    /// length.
     pub afterwards: u64,
-    /// How often clients that limits have cut off are explored further, with higher limits, as long
-    /// as there are classes that they may refute.
+    /// How often clients that limits have cut off are explored further, with higher limits, while
+    /// there are classes that they may refute.
     pub refute: u32,
-    /// How often native clients are run with random inputs, all together.
+    /// The number of native runs with random inputs, over all clients.
     pub native_runs: u64,
 }
 
-/// How often native clients are run with random inputs, unless the caller says otherwise.
-/// A run takes about as long as the confirmation of a class.
+/// The default of [`TrojansSpec::native_runs`]. A run takes about as long as the confirmation of a
+/// class.
 pub const NATIVE_RUNS: u64 = 50;
 
-/// How often clients are explored further, unless the caller says otherwise.
+/// The default of [`TrojansSpec::refute`].
 pub const REFUTE: u32 = 3;
 
-/// Forks for which the server is followed after it has accepted messages, unless the caller says
-/// otherwise. What it does with a request can be far more than what it does to accept it.
+/// The default of [`TrojansSpec::afterwards`]. Processing a request can be far more work than
+/// accepting it.
 pub const AFTERWARDS: u64 = 300;
 
 impl TrojansSpec {
-    /// The analysis of a scenario, with everything as usual.
+    /// Creates the specification for a scenario, with all defaults.
     pub fn new(run: RunSpec) -> TrojansSpec {
         TrojansSpec {
             run,
@@ -95,32 +96,32 @@ pub struct TrojansResult {
     pub summary: TrojansSummary,
 }
 
-/// The port that the message comes from, unless all clients use one of their own.
+/// The source port of the message, unless all clients use one of their own.
 const SENDER_PORT: u16 = 40_961;
-/// The first port that clients get without asking for one.
+/// The first ephemeral port.
 const FIRST_EPHEMERAL: u16 = 32_768;
-/// Where its length stands among the arguments of the sender.
+/// The index of the message's length among the arguments of the sender.
 const LENGTH_ARGUMENT: usize = 4;
 
-/// What the server accepts.
+/// The result of exploring the server.
 struct Accepts {
     classes: Vec<Class>,
-    /// Findings that messages of the classes lead to.
+    /// Findings that messages of the classes reach.
     reached: Vec<afterwards::Found>,
     summary: TrojansSummary,
 }
 
-/// A client as the sender of the unknown message.
+/// A client whose place the sender of the unconstrained message takes.
 #[derive(Clone, Debug)]
 struct Origin {
     client: HostIndex,
     /// The address of the server.
     address: IpAddr,
-    /// The port that messages come from.
+    /// The source port of messages.
     port: u16,
-    /// The client ends its streams behind the message.
+    /// Whether the client closes its streams after the message.
     closes: bool,
-    /// Bytes that the server sends before the message.
+    /// The number of bytes that the server sends before the message.
     greeting: usize,
 }
 
@@ -142,7 +143,7 @@ impl Origin {
     }
 }
 
-/// What is analysed, and what surrounds it.
+/// The inputs and context of an analysis.
 pub(crate) struct Analysis<'a> {
     spec: &'a TrojansSpec,
     session: &'a Session,
@@ -151,19 +152,20 @@ pub(crate) struct Analysis<'a> {
     layout: Layout,
 }
 
-/// A path of the server with Trojan messages, or with what may be ones.
+/// A class: a server path that has Trojan messages, or may have some.
 pub(crate) struct Class {
     pub(crate) length: u32,
     pub(crate) accepted: Accepted,
     /// The clients whose messages it accepts.
     pub(crate) senders: Vec<HostIndex>,
-    /// Other paths that accept the same, in other states of the world or from other senders.
+    /// Other paths that accept the same messages, in other states of the world or from other
+    /// senders.
     pub(crate) also: Vec<StoredPath>,
-    /// Seconds with the server before it was found.
+    /// Seconds of server exploration before it was found.
     pub(crate) found_after: f64,
 }
 
-/// Looks for messages that a server accepts and no client sends.
+/// Searches for messages that a server accepts and no client sends.
 pub fn trojans(
     spec: &TrojansSpec,
     session: &Session,
@@ -197,8 +199,8 @@ pub fn trojans(
     analysis.run(observer)
 }
 
-/// Where the scenario names a C struct, the fields are its members: in the server's
-/// program, or in that of a client.
+/// If the scenario names a C struct, sets the fields to its members, from the debug information of
+/// the server or of a client.
 fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
     let Some(of) = &setup.fields_of else {
         return Ok(());
@@ -224,7 +226,7 @@ fn resolve_fields(setup: &mut Trojans, scenario: &Scenario) -> Result<()> {
     })
 }
 
-/// The fields of a message.
+/// Returns the fields of a message.
 fn layout(setup: &Trojans) -> Layout {
     fn count(count: &FieldCount) -> Count {
         match count {
@@ -257,7 +259,7 @@ fn layout(setup: &Trojans) -> Layout {
     }
 }
 
-/// Why a search among messages could not be set up.
+/// Returns the error for a search that could not be set up.
 pub(crate) fn not_set_up(error: SearchError) -> Error {
     Error::Invalid(error.to_string())
 }
@@ -311,8 +313,8 @@ impl Analysis<'_> {
         })
     }
 
-    /// What the server accepts that was not sent. In the last round, classes are told as they are
-    /// found, and the server is followed afterwards.
+    /// Returns what the server accepts that no client sends. In the last round, reports classes as
+    /// they are found, and follows the server afterwards.
     fn accepts(&self, sent: &Sent, is_last: bool, observer: &mut dyn Observer) -> Result<Accepts> {
         let mut worlds = Vec::new();
         for origin in &sent.origins {
@@ -389,11 +391,11 @@ impl Analysis<'_> {
         Search::new(length, &self.layout, sent, solver.clone(), options).map_err(not_set_up)
     }
 
-    /// The run in which the sender takes the place of a client.
+    /// Returns the run in which the sender takes the place of a client.
     fn with_sender(&self, sent: &Origin) -> Result<RunSpec> {
         let notices = &self.session.notices;
         let program = everett_toolchain::sender(&|text| notices.tell(text))?;
-        // As a clock of the sender's host shows it.
+        // The time as a clock of the sender's host shows it.
         let uptime_ns = HostOptions::default().uptime_ns;
         let at_ns = self
             .setup
@@ -428,7 +430,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// When the native server has accepted the message.
+    /// Returns the rule by which the native server accepts the message.
     fn accepted_by(&self, port: u16) -> AcceptedBy {
         let rule = match self.setup.accept.clone() {
             Accept::Reply => AcceptedRule::Answer,
@@ -513,7 +515,7 @@ impl Analysis<'_> {
     }
 }
 
-/// The same run with a message of another length.
+/// Changes the length of the message in a run.
 fn set_length(config: &mut ExplorerConfig, run: &RunSpec, client: HostIndex, length: u32) {
     let Some(sender) = &run.sender else {
         return;
@@ -528,7 +530,7 @@ fn set_length(config: &mut ExplorerConfig, run: &RunSpec, client: HostIndex, len
     }
 }
 
-/// The configuration of a search that writes nothing. States keep what
+/// Returns the configuration of an exploration that writes no files. States keep the packets that
 /// they sent, so they are not spilled.
 fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
     ExplorerConfig {
@@ -540,7 +542,7 @@ fn quiet(config: &ExplorerConfig) -> ExplorerConfig {
     }
 }
 
-/// Why a search did not explore everything, if it did not.
+/// Returns why an exploration is incomplete, if it is.
 fn incomplete(explorer: &Explorer<'_>, stopped: Stopped) -> Option<String> {
     if stopped != Stopped::Finished {
         return Some(stopped.name().to_owned());

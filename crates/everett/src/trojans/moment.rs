@@ -1,5 +1,5 @@
-//! Finds out when worlds get to the state of the server that is analysed, where the scenario says by
-//! what has happened, not by a time.
+//! Finds the time at which worlds reach the server state under analysis, if the scenario gives an
+//! event instead of a time.
 
 use everett_engine::{Explorer, Start};
 use everett_scenario::StateEvent;
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::explore::prepare;
 
 impl Analysis<'_> {
-    /// Sets the time at which the message is sent to that of the event of the scenario, if it has
-    /// one. All worlds that get there must do so at the same time.
+    /// Sets the time of the message to that of the scenario's event, if it has one. All worlds that
+    /// reach the event must do so at the same time.
     pub(super) fn resolve_state(&mut self) -> Result<()> {
         let Some((event, place)) = self.setup.state_event.clone() else {
             return Ok(());

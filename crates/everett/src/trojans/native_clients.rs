@@ -1,5 +1,5 @@
-//! Runs the native clients with random inputs, and looks among what they send for messages that no
-//! client sends as the analysis says.
+//! Runs the native clients with random inputs, and checks their messages against the analysis: a
+//! message that no client sends according to it is a contradiction.
 
 use everett_engine::{Trace, TraceInput};
 use everett_linux::{PacketKind, split_mix};
@@ -20,16 +20,16 @@ use crate::native::run_begun;
 use crate::native_world::NativeWorld;
 use crate::spec::{BuildSpec, RunSpec, Sender};
 
-/// Clients may send for ever; these many nanoseconds of virtual time are enough to see what.
+/// Maximum virtual time of a run in nanoseconds; clients may send forever.
 const MOST_NS: u64 = 60_000_000_000;
 
-/// So many inputs are kept with which a client sent something.
+/// Maximum number of kept inputs with which a client sent something.
 const MOST_SPEAKING: usize = 64;
 
-/// Different messages, each with a client that has sent it.
+/// Distinct messages, each with a client that has sent it.
 type Sent = BTreeMap<Vec<u8>, HostIndex>;
 
-/// Runs all clients, and notes in the summary what contradicts it.
+/// Runs all clients, and adds contradictions to the summary.
 pub(super) fn run(
     analysis: &Analysis<'_>,
     predicates: &[Encoded],
@@ -95,7 +95,7 @@ fn run_client(
         if session.stop.load(Ordering::Relaxed) {
             break;
         }
-        // Inputs that the client constrains itself are drawn until they are as it wants them.
+        // In every second run, inputs that the client constrains are drawn until they satisfy it.
         let is_free = seed % 2 == 0;
         let seen = run_begun(&world, seed, if is_free { &none } else { &begun })?;
         summary.native_runs.runs += 1;
@@ -122,8 +122,8 @@ fn run_client(
     Ok(())
 }
 
-/// Inputs for the next run: those of this run with other bytes, or ones with which the client sent
-/// something, changed in one byte.
+/// Returns the inputs for the next run: those of this run with other bytes, or ones with which the
+/// client sent something, changed in one byte.
 fn next_inputs(inputs: &[TraceInput], speaking: &[Vec<TraceInput>], seed: u64) -> Vec<TraceInput> {
     let mut state = seed;
     let mut below = |count: usize| (split_mix(&mut state) % count.max(1) as u64) as usize;
@@ -141,7 +141,7 @@ fn next_inputs(inputs: &[TraceInput], speaking: &[Vec<TraceInput>], seed: u64) -
     changed
 }
 
-/// An input with random bytes. Few programs take uniform ones for anything, so these are text of any
+/// Returns an input with random bytes. Few programs accept uniform bytes, so these are text of any
 /// length, or small numbers.
 fn drawn(input: &TraceInput, seed: u64) -> TraceInput {
     let mut state = seed;
@@ -165,13 +165,13 @@ fn drawn(input: &TraceInput, seed: u64) -> TraceInput {
     }
 }
 
-/// The messages of a client of streams that count: what it has written to a connection when it waits
-/// for others or ends the stream.
+/// Returns the messages of a stream client that count: what it has written to a connection when it
+/// waits for others or closes the stream.
 fn bursts(analysis: &Analysis<'_>, client: &str, seen: &WorldRun) -> Vec<Vec<u8>> {
     let (setup, server) = (&analysis.setup, analysis.name(analysis.setup.server));
     let waits = seen.waits.get(client).map_or(&[][..], |waits| waits);
     let mut all: Vec<Vec<u8>> = Vec::new();
-    // What it has written since it last waited.
+    // What it has written since its last wait.
     let mut now: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
     let mut end = |now: &mut Vec<(SocketAddr, Vec<u8>)>| {
         all.extend(now.drain(..).map(|(_, bytes)| bytes));
@@ -203,7 +203,7 @@ fn bursts(analysis: &Analysis<'_>, client: &str, seen: &WorldRun) -> Vec<Vec<u8>
     }
     let number = match setup.ever || setup.state_ns.is_some() {
         true => setup.number,
-        // Later, the server is in another state.
+        // Later messages find the server in another state.
         false => setup.number.or(Some(1)),
     };
     let counted = (1..).zip(all);
@@ -211,7 +211,7 @@ fn bursts(analysis: &Analysis<'_>, client: &str, seen: &WorldRun) -> Vec<Vec<u8>
     counted.map(|(_, bytes)| bytes).collect()
 }
 
-/// The datagrams of a client that count.
+/// Returns the datagrams of a client that count.
 fn datagrams(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec<Vec<u8>> {
     let (client, server) = (analysis.name(client), analysis.name(analysis.setup.server));
     let setup = &analysis.setup;
@@ -220,7 +220,7 @@ fn datagrams(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec
         let is_from_port = packet.is_some_and(|packet| packet.from.port() == setup.port);
         is_from_port && message.from == server && message.to == client
     });
-    // Later, the server is in another state.
+    // Later datagrams find the server in another state.
     let heard_ns = answers.filter_map(|answer| answer.arrived_ns.first()).min();
     let counts_later = setup.ever || setup.number.is_some() || setup.state_ns.is_some();
     let sent = all.iter().filter(|message| {
@@ -236,7 +236,8 @@ fn datagrams(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec
     sent.map(|(_, payload)| payload.bytes().to_vec()).collect()
 }
 
-/// Notes a message that no client sends, as the analysis says, and the classes that it is in.
+/// Records a message that no client sends according to the analysis, and the classes that contain
+/// it.
 fn check(
     analysis: &Analysis<'_>,
     predicates: &[Encoded],
@@ -251,7 +252,7 @@ fn check(
     }
     let mut search = analysis.search(length, predicates, &SolverConfig::default())?;
     let places = search.unmasked(message);
-    // Where the solver does not know, nothing is contradicted.
+    // If the solver has no answer, there is no contradiction.
     if !matches!(search.produced(message, &places), Ok(None)) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! Compares what clients send with what the server accepts. Where limits have cut clients off, the
-//! classes may be refuted by what they send beyond: first, clients are explored with their inputs
-//! pinned to what may give a message of a class, then, all states that were left go on.
+//! Compares what clients send with what the server accepts. If limits have cut clients off, their
+//! further messages may refute classes. First, clients are explored with their inputs pinned to
+//! what may give a message of a class; then, the exploration of all remaining states continues.
 
 use everett_solver::SolverConfig;
 use everett_trojans::{Answer, Negation, Pin};
@@ -14,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::explore::prepare;
 
-/// Inputs are pinned so often each time: what is found shows how more bytes are made.
+/// Rounds of pinning for each raise of the limits: new messages show how further bytes are
+/// computed.
 const MOST_PINNED: u32 = 4;
 
-/// Limits are so much higher each time.
+/// The factor by which limits rise each time.
 const RAISED_BY: u64 = 4;
 
 impl Analysis<'_> {
@@ -74,7 +75,7 @@ impl Analysis<'_> {
         phases.server += both - phases.afterwards;
         phases.found = std::mem::take(&mut summary.phases.found);
         summary.phases = phases;
-        // Whatever clients send beyond, there is nothing that it could refute.
+        // Nothing is left that further client messages could refute.
         let has_no_others = summary.trojans.is_empty()
             && summary.undecided.is_empty()
             && summary.lengths.iter().all(|of| of.explored);
@@ -86,7 +87,8 @@ impl Analysis<'_> {
         self.session.stop.load(Ordering::SeqCst)
     }
 
-    /// Explores clients further until each has sent something. Returns how often limits were raised.
+    /// Explores clients further until each has sent something. Returns how often limits were
+    /// raised.
     fn until_heard<'i>(&self, clients: &mut [Client<'i>], world: &Prepared<'i>) -> Result<u32> {
         let mut round = 0;
         loop {
@@ -102,7 +104,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The classes that have messages which are not sent, or may have some.
+    /// Returns the classes with messages that are not sent, or may have some.
     fn open(&self, classes: Vec<Class>, sent: &Sent) -> Result<Vec<Class>> {
         let mut open = Vec::new();
         let mut of_length = None;
@@ -125,7 +127,7 @@ impl Analysis<'_> {
         Ok(open)
     }
 
-    /// Explores clients that were cut off with inputs that may give messages of the classes.
+    /// Explores clients that were cut off with pinned inputs.
     fn pin<'i>(
         &self,
         clients: &mut [Client<'i>],
@@ -142,7 +144,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Inputs of a client that may give messages of the classes.
+    /// Returns the pins of a client for the classes.
     fn pins(&self, client: &Client<'_>, classes: &[Class]) -> Result<Vec<Pin>> {
         let (mut pins, sent) = (BTreeSet::new(), client.sent());
         for class in classes {

@@ -1,5 +1,5 @@
-//! `trojans.json`: the result of an analysis, kept so that `contains` can later
-//! decide whether a message is a Trojan.
+//! `trojans.json`: the stored result of an analysis, from which `contains` later decides whether a
+//! message is a Trojan message.
 
 use everett_report::Folder;
 use everett_report::counted;
@@ -13,36 +13,36 @@ use super::summary::{LengthFigures, TrojansSummary};
 use super::{Analysis, Class, not_set_up};
 use crate::error::{Context, Error, Result, bail};
 
-/// The file.
+/// The name of the file.
 const FILE: &str = "trojans.json";
 
-/// What an analysis keeps.
+/// The stored result.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     layout: Layout,
-    /// All clients were explored to their ends.
+    /// Whether all clients were explored completely.
     is_certain: bool,
-    /// Lengths that were analysed, and whether the server was explored to its end on them.
+    /// The analysed lengths, and whether the server was explored completely on them.
     lengths: Vec<(u32, bool)>,
     sent: Vec<Encoded>,
     /// Paths with Trojan messages.
     trojans: Vec<StoredPath>,
-    /// Paths of which that is not known.
+    /// Paths that may have Trojan messages.
     undecided: Vec<StoredPath>,
 }
 
-/// Whether a message is a Trojan.
+/// Whether a message is a Trojan message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Contains {
-    /// It is: the server accepts it and no client sends it.
+    /// Yes: the server accepts it and no client sends it.
     Yes,
-    /// It is not.
+    /// No.
     No,
-    /// The analysis does not tell.
+    /// The stored result does not decide it.
     Undecided,
 }
 
-/// Writes what later questions need.
+/// Writes the result for later questions.
 pub(super) fn write(
     analysis: &Analysis<'_>,
     folder: &Folder,
@@ -69,7 +69,7 @@ pub(super) fn write(
     Ok(folder.write(FILE, &serde_json::to_vec(&stored)?)?)
 }
 
-/// Each length, and whether the server was explored to its end on it for each sender.
+/// Returns each length, and whether the server was explored completely on it for each sender.
 fn explored<'a>(figures: impl Iterator<Item = &'a LengthFigures>) -> Vec<(u32, bool)> {
     let mut lengths: BTreeMap<u32, bool> = BTreeMap::new();
     for one in figures {
@@ -78,7 +78,7 @@ fn explored<'a>(figures: impl Iterator<Item = &'a LengthFigures>) -> Vec<(u32, b
     lengths.into_iter().collect()
 }
 
-/// Whether a message is one of the Trojan messages that an analysis has found.
+/// Decides whether a message is one of the Trojan messages that an analysis has found.
 pub fn contains(folder: &Path, message: &[u8]) -> Result<Contains> {
     let file = folder.join(FILE);
     let text = everett_report::read_file(&file).with_context(|| {

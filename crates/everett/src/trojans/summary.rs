@@ -4,61 +4,60 @@ use everett_trojans::Kept;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What was seen of a client.
+/// The figures of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClientFigures {
     /// Its name.
     pub name: String,
-    /// Paths that sent a message, each message counted.
+    /// The number of messages over all paths.
     pub messages: u64,
-    /// Different ones, as terms over the inputs.
+    /// The number of distinct messages, as terms over the inputs.
     pub predicates: usize,
-    /// All of its paths were explored.
+    /// Whether all of its paths were explored.
     pub explored: bool,
-    /// Why not, otherwise.
+    /// Why not, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
-    /// It was explored further with limits so many times higher, because classes were found while
-    /// clients were cut off.
+    /// The factor of the limits with which it was explored further, because there were classes
+    /// while clients were cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raised: Option<u64>,
-    /// So many of the different messages were found only with its inputs pinned to what may give
+    /// How many of the distinct messages were found only with inputs pinned to what may give
     /// messages of a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<usize>,
-    /// Values that it does not choose, of which one each was tried, and
-    /// which what it sends depends on.
+    /// Environment values of which only one was tried, and on which its messages depend.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
 }
 
 impl ClientFigures {
-    /// All that it can send is known.
+    /// Returns whether all messages that it can send are known.
     pub(super) fn is_known(&self) -> bool {
         self.explored && self.depends_on.is_empty()
     }
 }
 
-/// What was seen of the server with messages of one length.
+/// The figures of the server with messages of one length.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LengthFigures {
     /// The length.
     pub length: u32,
     /// The client that the message comes from.
     pub sender: String,
-    /// Different things that clients send in messages of this length.
+    /// The number of distinct client predicates of this length.
     pub predicates: usize,
-    /// Those among them whose inputs could not be eliminated.
+    /// How many of them have inputs that could not be eliminated.
     pub open: usize,
-    /// Paths that accept.
+    /// The number of accepting paths.
     pub accepting: u64,
-    /// Paths that reject.
+    /// The number of rejecting paths.
     pub rejecting: u64,
-    /// States that were pruned because no Trojan message reaches them.
+    /// The number of states that were pruned because no Trojan message reaches them.
     pub pruned: u64,
-    /// All other paths were explored.
+    /// Whether all other paths were explored.
     pub explored: bool,
-    /// Why not, otherwise.
+    /// Why not, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
 }
@@ -66,48 +65,48 @@ pub struct LengthFigures {
 /// Seconds that each phase took.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TrojanPhases {
-    /// Exploring the clients.
+    /// The exploration of the clients.
     pub clients: f64,
-    /// Exploring the server and comparing.
+    /// The exploration of the server and the comparison.
     pub server: f64,
-    /// Exploring what the server does with messages after it has accepted them.
+    /// The exploration of the server after it has accepted messages.
     #[serde(default)]
     pub afterwards: f64,
-    /// Running the native clients with random inputs.
+    /// The runs of native clients with random inputs.
     #[serde(default)]
     pub native_runs: f64,
-    /// Sending messages to the native server.
+    /// The confirmation with the native server.
     pub confirmation: f64,
-    /// After how many seconds with the server each class was found.
+    /// For each class, the seconds of server exploration before it was found.
     #[serde(default)]
     pub found: Vec<f64>,
 }
 
-/// How many kinds of client messages paths of the server still had to be compared with.
+/// How many client predicates server paths still had to be compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeptFigures {
-    /// How many conditions the paths have.
+    /// The number of conditions of the paths.
     pub conditions: usize,
-    /// How many paths, also those that were not at their end.
+    /// The number of paths, including unfinished ones.
     pub paths: u64,
-    /// Kinds of messages of all of these paths together.
+    /// The sum of the predicates of these paths.
     pub predicates: u64,
-    /// The most of one path.
+    /// The maximum of one path.
     pub most: usize,
 }
 
-/// What random runs of the native clients showed.
+/// The result of random runs of the native clients.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NativeRuns {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// How many messages were sent in them that count.
+    /// The number of messages that count.
     pub messages: u64,
-    /// How many different ones.
+    /// The number of distinct messages.
     pub different: usize,
-    /// Messages that no client sends, as the analysis says.
+    /// Messages that no client sends according to the analysis.
     pub contradictions: Vec<Contradiction>,
-    /// Why there were not as many runs as wanted.
+    /// Why there were fewer runs than requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -115,7 +114,7 @@ pub struct NativeRuns {
 /// A message that a native client has sent although the analysis says that none does.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Contradiction {
-    /// The client.
+    /// The name of the client.
     pub client: String,
     /// The message, in hexadecimal digits.
     pub message: String,
@@ -126,22 +125,22 @@ pub struct Contradiction {
 /// A field of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TrojanField {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub offset: usize,
     /// Its bytes, in hexadecimal digits.
     pub bytes: String,
-    /// Its value as a number, if it is short enough.
+    /// The value as a number, if it fits one.
     pub value: Option<u64>,
-    /// Clients may differ in it.
+    /// Whether the comparison with client messages ignores it.
     pub masked: bool,
 }
 
-/// The message of a client that is nearest to an example.
+/// The client message that is nearest to an example.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Nearest {
-    /// The client.
+    /// The name of the client.
     pub client: String,
     /// The message, in hexadecimal digits.
     pub message: String,
@@ -152,35 +151,35 @@ pub struct Nearest {
 /// A class of messages that the server accepts and no client sends.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TrojanEntry {
-    /// Its number, from 1.
+    /// The number of the class, from 1.
     pub number: usize,
-    /// Its folder, relative to that of the results.
+    /// The folder, relative to that of the results.
     pub dir: String,
-    /// Bytes of the message.
+    /// The length of the messages in bytes.
     pub length: u32,
-    /// The clients from which the server accepts it.
+    /// The clients from which the server accepts the messages.
     pub senders: Vec<String>,
-    /// A message, in hexadecimal digits.
+    /// An example message, in hexadecimal digits.
     pub example: String,
-    /// What holds of all messages of the class.
+    /// The constraint that all messages of the class satisfy.
     pub constraint: String,
     /// The fields of the example.
     pub fields: Vec<TrojanField>,
-    /// How it was shown that no client sends it: `exact` or `refined`.
+    /// How the search showed that no client sends it: `exact` or `refined`.
     pub how: String,
-    /// All paths of the clients were explored.
+    /// Whether all paths of the clients were explored.
     pub certain: bool,
-    /// What sending the example to the native server showed.
+    /// The result of sending the example to the native server.
     pub confirmed: String,
     /// Why the path accepts: `reply`, `call NAME`, `mark`, or a finding.
     pub why: String,
-    /// Where the server accepts it.
+    /// The source file in which the server accepts.
     pub file: String,
-    /// The line there.
+    /// The line in the file.
     pub line: u32,
-    /// The function there.
+    /// The function.
     pub function: String,
-    /// The group that it belongs to.
+    /// The group of the class.
     pub group: String,
     /// The nearest message that a client sends.
     pub nearest: Option<Nearest>,
@@ -188,41 +187,41 @@ pub struct TrojanEntry {
     pub fix_hint: String,
 }
 
-/// A finding that messages of classes lead to, also after the server has accepted them.
+/// A finding that messages of classes reach, possibly after the server has accepted them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TrojanFinding {
-    /// Its number, from 1.
+    /// The number of the finding, from 1.
     pub number: usize,
-    /// Its folder, relative to that of the results.
+    /// The folder, relative to that of the results.
     pub dir: String,
-    /// What it is.
+    /// The description.
     pub what: String,
-    /// Where it happens.
+    /// The source file of the finding.
     pub file: String,
-    /// The line there.
+    /// The line in the file.
     pub line: u32,
-    /// The function there.
+    /// The function.
     pub function: String,
-    /// A message that leads to it, in hexadecimal digits.
+    /// An example message that reaches it, in hexadecimal digits.
     pub example: String,
-    /// The client that the example comes from.
+    /// The client that sends the example.
     pub sender: String,
-    /// The numbers of the classes that the example belongs to.
+    /// The numbers of the classes that contain the example.
     pub trojans: Vec<usize>,
-    /// It happens after the server has accepted the message.
+    /// Whether it happens after the server has accepted the message.
     pub afterwards: bool,
-    /// No message of a client leads to it; `None` if that is not known.
+    /// Whether no client message leads to it; `None` if that is not known.
     pub only: Option<bool>,
-    /// What sending the example to the native server showed.
+    /// The result of sending the example to the native server.
     pub confirmed: String,
 }
 
-/// Classes that differ from what clients send in the same way.
+/// Classes that differ from client messages in the same way.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TrojanGroup {
-    /// In which way.
+    /// The difference.
     pub name: String,
-    /// How many classes.
+    /// The number of classes.
     pub classes: usize,
     /// The numbers of the classes.
     pub trojans: Vec<usize>,
@@ -231,41 +230,40 @@ pub struct TrojanGroup {
 /// The summary of an analysis.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TrojansSummary {
-    /// Clients and server were explored to their ends, and nothing is undecided:
-    /// there are no other Trojan messages.
+    /// Whether clients and server were explored completely, and nothing is undecided: there are no
+    /// other Trojan messages.
     pub complete: bool,
-    /// The server.
+    /// The name of the server.
     pub server: String,
-    /// The clients.
+    /// The figures of the clients.
     pub clients: Vec<ClientFigures>,
-    /// The server, by the length of messages.
+    /// The figures of the server, by the length of messages.
     pub lengths: Vec<LengthFigures>,
-    /// Kinds of client messages that paths of the server had to be compared with, by the number of
-    /// conditions of the path.
+    /// Client predicates that server paths had to be compared with, by the number of conditions of
+    /// the path.
     #[serde(default)]
     pub kept: Vec<KeptFigures>,
     /// Seconds of each phase.
     pub phases: TrojanPhases,
-    /// What random runs of the native clients showed.
+    /// The result of random runs of the native clients.
     #[serde(default)]
     pub native_runs: NativeRuns,
     /// The classes.
     pub trojans: Vec<TrojanEntry>,
-    /// The classes in groups.
+    /// The groups of classes.
     pub groups: Vec<TrojanGroup>,
-    /// Findings that messages of the classes lead to.
+    /// Findings that messages of the classes reach.
     #[serde(default)]
     pub findings: Vec<TrojanFinding>,
-    /// Why not all that the server does after it has accepted a message was explored, if it was
-    /// not.
+    /// Why the exploration of the server after acceptance is incomplete, if it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub afterwards_cut_off: Vec<String>,
-    /// Accepting paths of which it is not known whether they have Trojan messages, and why.
+    /// Accepting paths that may have Trojan messages, and why that is undecided.
     pub undecided: Vec<String>,
 }
 
 impl TrojansSummary {
-    /// All that clients can send is known.
+    /// Returns whether all messages that clients can send are known.
     pub(super) fn is_certain(&self) -> bool {
         let is_refuted = !self.native_runs.contradictions.is_empty();
         !is_refuted && self.clients.iter().all(ClientFigures::is_known)

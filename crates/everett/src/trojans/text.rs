@@ -1,10 +1,11 @@
-//! The summary of a search for Trojan messages as text for people.
+//! The summary of an analysis as text for people.
 
 use super::summary::{TrojanEntry, TrojanFinding, TrojansSummary};
 use everett_report::counted;
 
 impl TrojansSummary {
-    /// The summary as text for people; with hints what the server should check, if asked for.
+    /// Returns the summary as text for people; with hints what the server should check, if
+    /// requested.
     pub fn text(&self, with_hints: bool) -> String {
         let mut lines = Vec::new();
         for client in &self.clients {
@@ -66,7 +67,7 @@ impl TrojansSummary {
 }
 
 impl TrojansSummary {
-    /// What random runs of the native clients showed.
+    /// Returns lines about the random runs of the native clients.
     fn native_lines(&self) -> Vec<String> {
         let native = &self.native_runs;
         let mut lines = Vec::new();
@@ -163,7 +164,7 @@ fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
     lines
 }
 
-/// Hexadecimal digits for a line; the summary has all of them.
+/// Shortens hexadecimal digits for a line; the summary has all of them.
 fn short(digits: &str) -> String {
     const MOST: usize = 64;
     match digits.get(..MOST) {
