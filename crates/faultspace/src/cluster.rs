@@ -1,8 +1,8 @@
-//! Redundancy clusters: failures whose stacks at the injection point are nearly the same.
+//! Redundancy clusters: failures whose stacks at the injection point are nearly equal.
 
 use std::collections::BTreeMap;
 
-/// The edit distance of two stacks, in frames (Levenshtein).
+/// Returns the edit distance of two stacks, in frames (Levenshtein).
 pub fn distance(one: &[String], two: &[String]) -> usize {
     let mut row: Vec<usize> = (0..=two.len()).collect();
     for (at, frame) in one.iter().enumerate() {
@@ -17,7 +17,7 @@ pub fn distance(one: &[String], two: &[String]) -> usize {
     row[two.len()]
 }
 
-/// How similar stacks are: 1 if they are the same, 0 if they have nothing in common.
+/// Returns the similarity of two stacks: 1 if they are equal, 0 if they have nothing in common.
 pub fn similarity(one: &[String], two: &[String]) -> f64 {
     let longest = one.len().max(two.len());
     match longest {
@@ -26,18 +26,18 @@ pub fn similarity(one: &[String], two: &[String]) -> f64 {
     }
 }
 
-/// The stacks so far, each once.
+/// The distinct stacks so far, and their clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     distinct: Vec<Vec<String>>,
     known: BTreeMap<Vec<String>, usize>,
-    /// Cluster of each distinct stack, by union of those that are near.
+    /// The union-find parent of each distinct stack; similar stacks are merged.
     parent: Vec<usize>,
 }
 
 impl Stacks {
-    /// Adds a stack. Returns its number among the distinct ones, and its greatest similarity to
-    /// those before: 1 if it was there. A stack without frames resembles nothing.
+    /// Adds a stack. Returns its number among the distinct ones, and its maximum similarity to
+    /// earlier ones: 1 if it is known. A stack without frames is similar to nothing.
     pub fn add(&mut self, stack: &[String], threshold: f64) -> (usize, f64) {
         if let Some(at) = self.known.get(stack) {
             let is_known = !stack.is_empty();
@@ -59,7 +59,7 @@ impl Stacks {
         (number, most)
     }
 
-    /// The first stack of the cluster of a stack.
+    /// Returns the first stack of the cluster that contains a stack.
     pub fn root(&self, mut number: usize) -> usize {
         while self.parent[number] != number {
             number = self.parent[number];

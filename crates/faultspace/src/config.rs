@@ -1,5 +1,5 @@
-//! Reads the file that describes a search (`SEARCH.toml`), and owns all defaults.
-//! Errors point at line and column.
+//! Reads the file that describes a search (`SEARCH.toml`), and owns all defaults. Errors have line
+//! and column.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use crate::settings::{Command, Explore, Guided, Impact, Limits, Proxy, SearchCon
 use crate::space::Space;
 use crate::{injector, search};
 
-/// A file of a search that was read.
+/// A parsed search file.
 pub struct SearchFile {
-    /// What it says.
+    /// The settings of the search.
     pub config: SearchConfig,
-    /// Its space.
+    /// The fault space.
     pub space: Space,
 }
 
@@ -150,7 +150,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A world has a scenario, all other systems have commands.
+    /// Checks that a world has a scenario, and that all other systems have commands.
     fn expect_system(
         &self,
         config: &SearchConfig,
@@ -215,7 +215,7 @@ impl Reader<'_> {
                 error,
             },
             true => {
-                // The place in this file: where the text begins, behind its quotes.
+                // The position in this file: the text begins after its quotes.
                 let value = table.get_ref().get("space").map(|value| value.span());
                 let begin = value.map_or(0, |span| span.start);
                 let rest = &self.text[begin..];
@@ -382,7 +382,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A table, or a file that has it: `"malloc" = 0.4` or `"errno EIO" = 0.1`.
+    /// Reads a table, or a file that contains it: `"malloc" = 0.4` or `"errno EIO" = 0.1`.
     fn relevance(&self, value: &Spanned<'_>, folder: &Path) -> Result<BTreeMap<String, f64>> {
         if let DeValue::String(file) = value.get_ref() {
             let path = folder.join(file.as_ref());

@@ -14,9 +14,9 @@ pub enum Error {
     /// The description of a fault space is wrong.
     #[error("{file}:{error}")]
     Space {
-        /// The file that it is in.
+        /// The file with the description.
         file: String,
-        /// What is wrong, with line and column.
+        /// The error, with line and column.
         error: SpaceError,
     },
     /// The file that describes a search is wrong.
@@ -24,24 +24,24 @@ pub enum Error {
     Config {
         /// The file.
         file: String,
-        /// Line of the mistake, from 1.
+        /// The line of the error, from 1.
         line: usize,
-        /// Column of the mistake, from 1.
+        /// The column of the error, from 1.
         column: usize,
-        /// What is wrong.
+        /// The description of the error.
         message: String,
     },
     /// A file cannot be read or written.
     #[error("{what} {}", path.display())]
     File {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// The request contradicts itself, or cannot be served.
+    /// The request is contradictory, or cannot be served.
     #[error("{0}")]
     Usage(String),
     /// A command of the user fails without any fault.
@@ -67,7 +67,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A file that cannot be read.
+    /// Returns a function that makes an error for a file that cannot be read.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::File {
             what: "cannot read",
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// A file that cannot be written.
+    /// Returns a function that makes an error for a file that cannot be written.
     pub(crate) fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::File {
             what: "cannot write",

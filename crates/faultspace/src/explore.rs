@@ -1,5 +1,5 @@
-//! Exploration behind a fault search: worlds whose faults are those of a scenario, with symbolic
-//! inputs. What the search showed for one input, this shows for all.
+//! Symbolic exploration after a fault search: explores the world with the faults of a scenario and
+//! symbolic inputs. The search shows a failure for one input; the exploration covers all inputs.
 
 use everett::Session;
 use everett_report::Folder;
@@ -11,11 +11,11 @@ use crate::settings::Explore;
 use crate::space::Space;
 use crate::system::System;
 
-/// The folder of the explorations in the folder of results.
+/// The subfolder of the explorations.
 const FOLDER: &str = "explored";
 
-/// The scenarios to begin at: the failure that stands for each cluster, worst first; then the first
-/// scenario of each other injection point; then all others whose faults happened.
+/// Returns the scenarios to explore: the representative failure of each cluster, worst first; then
+/// the first scenario of each other injection point; then all others whose faults happened.
 pub(crate) fn chosen(results: &[ScenarioResult], most: usize) -> Vec<&ScenarioResult> {
     let (failing, mut passing): (Vec<&ScenarioResult>, Vec<&ScenarioResult>) = results
         .iter()
@@ -31,7 +31,7 @@ pub(crate) fn chosen(results: &[ScenarioResult], most: usize) -> Vec<&ScenarioRe
     all.take(most).collect()
 }
 
-/// Explores worlds with the faults of some scenarios.
+/// Explores the world with the faults of each chosen scenario.
 pub(crate) fn explore(
     system: &System,
     space: &Space,
@@ -47,7 +47,7 @@ pub(crate) fn explore(
         let place = format!("{FOLDER}/{}", result.name);
         let out = folder.path().join(&place);
         if out.exists() {
-            // An earlier exploration of it; a search that goes on explores again.
+            // A continued search explores again.
             std::fs::remove_dir_all(&out).map_err(crate::Error::writing(&out))?;
         }
         let scenario = space.scenario(&space.point(result.position));

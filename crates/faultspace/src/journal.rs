@@ -1,6 +1,6 @@
-//! The journal of a search: all results that it learned, in order, so that a stopped
-//! search can be continued. The course of a search is a function of its seed and of these
-//! results, so nothing else is needed.
+//! The journal of a search: all results that it learned, in order, so that a stopped search can
+//! continue. The course of a search is a function of its seed and of these results, so nothing else
+//! is needed.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -10,10 +10,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::results::{Isolation, Outcome};
 
-/// What a scenario showed.
+/// The result of a scenario.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The position of the scenario.
+    /// The position of the scenario in the space.
     pub position: u64,
     /// How it ended.
     pub outcome: Outcome,
@@ -21,11 +21,11 @@ pub(crate) struct Entry {
     pub repeatable: f64,
     /// The impact.
     pub impact: f64,
-    /// What makes it up.
+    /// The contributions to the impact.
     pub why: Vec<String>,
-    /// Lines that no run before covered.
+    /// Lines that no earlier run covered.
     pub new_lines: Vec<String>,
-    /// Whether the fault has happened, if that is known.
+    /// Whether the fault happened, if that is known.
     pub injected: Option<bool>,
     /// The stack at the injection point.
     pub stack: Vec<String>,
@@ -33,17 +33,17 @@ pub(crate) struct Entry {
     pub fails_without: Option<String>,
     /// Whether cleanup failed.
     pub cleanup_failed: bool,
-    /// How it was kept apart.
+    /// How it was isolated.
     pub isolation: Isolation,
-    /// Time of the test.
+    /// The duration of the test.
     #[serde(default)]
     pub seconds: f64,
 }
 
-/// What a journal is about: a search that goes on must be the same.
+/// The identity of a journal: only the same search can continue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// Everything that determines the course.
+    /// The name of the search algorithm.
     pub search: String,
     /// The seed.
     pub seed: u64,
@@ -54,12 +54,12 @@ pub(crate) struct Head {
 /// A journal.
 pub(crate) struct Journal {
     file: File,
-    /// What was learned before, in order.
+    /// The results learned earlier, in order.
     pub known: Vec<Entry>,
 }
 
 impl Journal {
-    /// Opens the journal of a folder, or begins it.
+    /// Opens the journal of a folder, or creates it.
     pub(crate) fn open(folder: &Path, head: &Head) -> Result<Journal> {
         let path = folder.join("journal.jsonl");
         let mut known = Vec::new();
@@ -68,7 +68,7 @@ impl Journal {
             let mut reader = BufReader::new(file);
             let mut line = String::new();
             let mut is_first = true;
-            // The last line of a search that was killed may be incomplete: it is made again.
+            // The last line may be incomplete if the search was killed. Its scenario runs again.
             while reader.read_line(&mut line).map_err(Error::reading(&path))? > 0
                 && line.ends_with('\n')
             {
@@ -110,7 +110,7 @@ impl Journal {
         self.file.write_all(&line).map_err(Error::writing(path))
     }
 
-    /// Adds what was learned.
+    /// Appends a result.
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<()> {
         self.line(entry, Path::new("journal.jsonl"))
     }

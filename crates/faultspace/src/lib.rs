@@ -1,14 +1,14 @@
-//! Fault spaces: describes the faults that can hit a system, and searches them
-//! for those that hurt most (AFEX).
+//! Fault spaces: describes the faults that can hit a system, and searches for those with the
+//! highest impact (AFEX).
 //!
 //! A [`Space`] is a union of products of axes; a [`Scenario`] is one of its points. A search
-//! ([`search`]) proposes scenarios, an injector ([`injector`]) makes each happen in a run of the
-//! system under test, sensors measure its impact ([`impact`]), and the search learns from that.
-//! [`run`] does all of it and writes a folder of results.
+//! ([`search`]) proposes scenarios, an injector ([`injector`]) injects the faults of each in a run
+//! of the system under test, sensors measure the impact ([`impact`]), and the search learns from
+//! it. [`run`] drives all of this and writes a folder of results.
 //!
 //! Architecture invariant: the core (space, search, impact, clusters) knows no process and no
-//! clock, so that a search is a function of its seed and of the results that it was told. Real
-//! programs run in a manager process of their own ([`manager`]), which may die without harm to the
+//! clock, so that a search is a function of its seed and of the results that it was given. Real
+//! programs run in a separate manager process ([`manager`]), which may die without harm to the
 //! search. The crate prints nothing.
 
 #![deny(missing_docs)]

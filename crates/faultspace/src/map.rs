@@ -1,5 +1,5 @@
-//! Pictures and reports of a search: the map of the space, curves over the
-//! runs, JUnit and a table as text.
+//! Pictures and reports of a search: the map of the space, curves over the runs, JUnit, and a table
+//! as text.
 
 use everett_report::counted;
 use everett_report::{Curve, Folder, Outcome as TestOutcome, Panel, TestCase, junit, plot};
@@ -11,7 +11,7 @@ use crate::results::{Curves, FaultSummary, Outcome};
 use crate::settings::SearchConfig;
 use crate::space::Space;
 
-/// The most cells on a side of the map.
+/// Maximum number of cells on a side of the map.
 const MAX_SIDE: u64 = 200;
 const CELL: u64 = 12;
 const MARGIN: u64 = 150;
@@ -40,7 +40,7 @@ fn cases(summary: &FaultSummary, seconds: &[f64]) -> Vec<TestCase> {
         TestCase {
             name: result.scenario.clone(),
             class: result.name.clone(),
-            // Names are numbers of scenarios, from 1.
+            // Names are the numbers of scenarios, from 1.
             seconds: result
                 .name
                 .parse::<usize>()
@@ -60,7 +60,7 @@ fn cases(summary: &FaultSummary, seconds: &[f64]) -> Vec<TestCase> {
     summary.results.iter().map(case).collect()
 }
 
-/// The failures as text, worst first.
+/// Returns the failures as text, worst first.
 fn table(summary: &FaultSummary) -> String {
     let mut text = format!(
         "{} of {} scenarios, {} in {} ({} search, seed {}, injector {})\n\n\
@@ -108,7 +108,7 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// The map of the first subspace: its two longest axes, and the greatest impact at each place.
+/// Draws the map of the first subspace: its two longest axes, and the maximum impact at each place.
 fn map(space: &Space, summary: &FaultSummary) -> String {
     let axes = &space.subspaces()[0].axes;
     let mut order: Vec<usize> = (0..axes.len())
@@ -140,7 +140,7 @@ fn map(space: &Space, summary: &FaultSummary) -> String {
          font-size=\"9\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     for ((x, y), impact) in &worst {
-        // Gray without impact, darker with more; what was not run stays white.
+        // Gray without impact, darker with more impact; scenarios that were not run stay white.
         let shade = 220.0 - 220.0 * impact / most;
         let _ = writeln!(
             svg,

@@ -5,12 +5,12 @@
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// The generator of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,24 +19,24 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        // The bias of a multiplication is below 2^-32 for all spaces that can be searched.
+        // The bias of the multiplication is below 2^-32 for all spaces that can be searched.
         ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from 0 (included) to 1 (excluded).
+    /// Returns a number from 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number of the normal distribution with mean 0 and deviation 1.
+    /// Returns a number of the normal distribution with mean 0 and deviation 1.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// An index, with probabilities proportional to weights. `None` if they sum to 0.
+    /// Returns an index, with probabilities proportional to weights. `None` if they sum to 0.
     pub fn weighted(&mut self, weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
         let total: f64 = weights.clone().sum();
         if total.is_nan() || total <= 0.0 {

@@ -1,4 +1,4 @@
-//! Profiles tests: runs them once, counts which functions or system calls their programs make, and
+//! Profiles tests: runs them once, counts which functions or system calls their programs call, and
 //! writes the space of faults that can hit them.
 
 use everett::Possible;
@@ -18,15 +18,15 @@ use crate::worlds;
 /// What to profile.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileSpec {
-    /// The tests: a command each.
+    /// The tests: one command each.
     pub tests: Vec<String>,
-    /// Count system calls instead of libc functions.
+    /// Whether to count system calls instead of libc functions.
     pub system_calls: bool,
-    /// Only these programs.
+    /// If not empty, only these programs count.
     pub programs: Vec<String>,
-    /// The most calls of a function in the space.
+    /// Maximum number of calls of a function in the space.
     pub most_calls: u64,
-    /// The folder that tests start in.
+    /// The working folder of the tests.
     pub folder: PathBuf,
     /// The command that starts a manager.
     pub manager: Vec<OsString>,
@@ -38,11 +38,11 @@ pub struct ProfileResult {
     pub space: String,
     /// How many scenarios it has.
     pub size: u64,
-    /// The most calls that a process makes of each function.
+    /// The maximum number of calls that one process makes of each function.
     pub calls: BTreeMap<String, u64>,
 }
 
-/// Runs tests and makes the space of their faults.
+/// Runs tests and builds the space of their faults.
 pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     let is_world = |test: &&String| test.ends_with(".toml") && !test.contains(char::is_whitespace);
     if let Some(test) = spec.tests.iter().find(is_world) {
@@ -102,7 +102,7 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     Ok(ProfileResult { space, size, calls })
 }
 
-/// The space of what can go wrong in a world: how often each host makes a call that can fail, and
+/// Builds the space of the faults of a world: how often each host makes a call that can fail, and
 /// how often a fault of the scenario can happen to it.
 fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
     let counts = worlds::possible(scenario)?;
@@ -110,7 +110,7 @@ fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
         let why = "nothing can go wrong: the hosts make no call that can fail, and the scenario has no fault";
         return Err(Error::Setup(why.to_owned()));
     }
-    // Failures of a call that are possible equally often are one subspace.
+    // Failures of a call with the same number of occurrences form one subspace.
     let mut subspaces: BTreeMap<(String, String, &str, u64), Vec<String>> = BTreeMap::new();
     let mut calls = BTreeMap::new();
     for (possible, count) in counts {
@@ -149,7 +149,7 @@ fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
     Ok(ProfileResult { space, size, calls })
 }
 
-/// A word of a space.
+/// Returns text as a word of the space language.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
     match text.chars().all(is_plain) {
@@ -158,7 +158,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// For each test the most calls that one process makes of each function.
+/// Returns, for each test, the maximum number of calls that one process makes of each function.
 fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMap<String, u64>>> {
     let injector = if spec.system_calls {
         "ptrace"
@@ -208,14 +208,14 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
     Ok(all)
 }
 
-/// A function with its errnos and what it returns.
+/// A function with its errnos and return values on failure.
 struct Failing {
     name: &'static str,
     errnos: Vec<&'static str>,
     retval: i64,
 }
 
-/// All functions that can be failed, in the order of families.
+/// Returns all functions that can be failed, ordered by family.
 fn failing(system_calls: bool) -> Vec<Failing> {
     if system_calls {
         let rows = everett_linux::rows().filter(|row| row.number < 1024 && !row.errnos.is_empty());
@@ -234,8 +234,8 @@ fn failing(system_calls: bool) -> Vec<Failing> {
     rows.collect()
 }
 
-/// The description of the space: a subspace for each set of functions with
-/// the same errnos and return value.
+/// Returns the description of the space: one subspace for each set of functions with the same
+/// errnos and return value.
 fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
     let mut text =
         String::from("# Made by `everett faults profile`. What is never called is left out.\n");

@@ -1,5 +1,5 @@
-//! The folder of a scenario: its text, the output of its commands, and a
-//! script that reproduces a failure.
+//! The folder of a scenario: its text, the output of its commands, and a script that reproduces a
+//! failure.
 
 use everett_report::Folder;
 use std::fmt::Write;
@@ -51,12 +51,12 @@ pub(crate) fn write_result(folder: &Folder, result: &ScenarioResult) -> Result<(
 
 fn make_executable(path: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
-    // A script that is not executable can be run by `sh`.
+    // If this fails, `sh` can still run the script.
     let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
 }
 
-/// The script of a failure: a replay in isolation. Who asks for it (`--plain`) gets one that needs
-/// nothing of Everett, where a shell can inject the fault and see the failure.
+/// Returns the script of a failure, which replays it in isolation. With `--plain`, the script does
+/// not need Everett, if a shell can inject the fault and see the failure.
 fn script(
     folder: &Folder,
     config: &SearchConfig,
@@ -94,7 +94,7 @@ fn script(
     text
 }
 
-/// A script that needs a shell, and a C compiler for `preload`.
+/// Writes a script that needs a shell, and a C compiler for `preload`.
 fn write_plain(
     text: &mut String,
     folder: &Folder,

@@ -1,4 +1,4 @@
-//! Replays a scenario of a search and says whether it ends as it did.
+//! Replays a scenario of a search and reports whether it ends as recorded.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,29 @@ use crate::settings::SearchConfig;
 use crate::space::Scenario;
 use crate::system::System;
 
-/// Which scenario to replay.
+/// The scenario to replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplaySpec {
-    /// Its folder: `DIR/scenarios/NAME`, or `DIR/NAME`.
+    /// The folder of the scenario: `DIR/scenarios/NAME`, or `DIR/NAME`.
     pub folder: PathBuf,
-    /// How often.
+    /// The number of replays.
     pub times: u32,
     /// The command that starts a manager.
     pub manager: Vec<OsString>,
 }
 
-/// A replay.
+/// The result of a replay.
 pub struct ReplayResult {
-    /// What was recorded.
+    /// The recorded result.
     pub recorded: ScenarioResult,
-    /// What each run shows.
+    /// The measurements of each run.
     pub shown: Vec<Measured>,
     /// The last run.
     pub seen: Option<Seen>,
 }
 
 impl ReplayResult {
-    /// Whether all runs ended as the recorded one.
+    /// Returns whether all runs ended as recorded.
     pub fn is_same(&self) -> bool {
         self.shown
             .iter()
@@ -50,7 +50,7 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     })
 }
 
-/// The folder of results that a scenario is in, and the folder of the scenario.
+/// Returns the folder of results that contains a scenario, and the folder of the scenario.
 fn places(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let absolute = |path: &Path| path.canonicalize().map_err(Error::reading(path));
     let named = match (folder.parent(), folder.file_name()) {
@@ -76,7 +76,7 @@ pub fn replay(spec: &ReplaySpec) -> Result<ReplayResult> {
     let work = std::env::temp_dir().join(format!("everett-faults-{}", std::process::id()));
     std::fs::create_dir_all(&work).map_err(Error::writing(&work))?;
     for file in ["preload.c", "preload.so"] {
-        // The library of the search saves building it; without it, it is built.
+        // Copy the library of the search to save time; if that fails, it is built.
         let _ = std::fs::copy(results.join(file), work.join(file));
     }
     let outcome = replay_in(&config, &scenario, recorded, spec, &work);

@@ -1,16 +1,16 @@
-//! The results of a search as files.
+//! The results of a search, as written to files.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a test was kept apart from the machine.
+/// How a test was isolated from the machine.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// In namespaces of its own: it sees no other process, and what it writes is gone.
+    /// In its own namespaces: it sees no other processes, and its writes are discarded.
     #[default]
     Namespaces,
-    /// On a copy of its folder; its processes are traced and ended.
+    /// On a copy of its folder; its processes are traced and killed at the end.
     Processes,
     /// Under the kernel model: nothing of the machine is reachable.
     Model,
@@ -23,17 +23,17 @@ pub enum Outcome {
     /// As without the fault.
     #[default]
     Passed,
-    /// With another exit code.
+    /// With another exit code, or with a violated invariant or expectation of a world.
     Failed,
     /// A process crashed.
     Crashed,
-    /// It did not end in its time.
+    /// It exceeded the time limit.
     Hung,
-    /// It took more processes or output than it may.
+    /// It exceeded another limit, such as those of processes, output or memory.
     Limit,
     /// Its output or its files differ.
     Differs,
-    /// Its impact is as high as that of a failure.
+    /// Its impact reaches the threshold of a failure.
     Harmful,
     /// It could not be started.
     StartFailed,
@@ -42,7 +42,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it is a failure of the system under test.
+    /// Returns whether it is a failure of the system under test.
     pub fn is_failure(self) -> bool {
         !matches!(self, Outcome::Passed | Outcome::Error)
     }
@@ -67,51 +67,52 @@ impl fmt::Display for Outcome {
 /// The result of a scenario.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ScenarioResult {
-    /// Its name: the folder below `scenarios/`.
+    /// The name: the folder below `scenarios/`.
     pub name: String,
-    /// Its text.
+    /// The text of the scenario.
     pub scenario: String,
-    /// Its position in the space.
+    /// The position in the space.
     pub position: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it shows, as one number.
+    /// The impact.
     pub impact: f64,
-    /// Its fitness when the search learned it.
+    /// The fitness when the search learned it.
     pub fitness: f64,
-    /// 1 over the variance of the impact over all repetitions; `null` if there is no variance.
+    /// The inverse of the variance of the impact over all repetitions; `null` if there is no
+    /// variance.
     pub precision: Option<f64>,
-    /// How it repeats: `always the same`, `varies`, or `not repeated`.
+    /// How the impact repeats: `always the same`, `varies`, or `not repeated`.
     pub repeats: String,
-    /// How likely its faults are.
+    /// The probability of its faults.
     pub relevance: f64,
-    /// Number of its cluster; `null` if it is no failure.
+    /// The number of its cluster; `null` if it is not a failure.
     pub cluster: Option<usize>,
-    /// It stands for its cluster.
+    /// Whether it represents its cluster.
     pub is_representative: bool,
-    /// The fault has happened; `null` where nobody can tell.
+    /// Whether the fault happened; `null` if that is not known.
     pub injected: Option<bool>,
-    /// What makes up the impact.
+    /// The contributions to the impact.
     pub why: Vec<String>,
-    /// The stack at the injection point, innermost first.
+    /// The stack at the injection point, innermost frame first.
     pub stack: Vec<String>,
 }
 
-/// What the exploration of a scenario came to.
+/// The result of the symbolic exploration of a scenario.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Explored {
     /// The name of the scenario.
     pub name: String,
-    /// Its text.
+    /// The text of the scenario.
     pub scenario: String,
-    /// The folder of the run, below the folder of results: `everett replay` and `everett resume`
-    /// know it.
+    /// The folder of the run, below the folder of results. `everett replay` and `everett resume`
+    /// accept it.
     pub folder: String,
-    /// Worlds, or parts of them that end in a finding.
+    /// The number of paths: worlds, or parts of them that end in a finding.
     pub paths: u64,
     /// Whether all worlds with these faults were explored.
     pub complete: bool,
-    /// Limits that were reached.
+    /// The limits that were reached.
     pub limits_hit: Vec<String>,
     /// What was found.
     pub findings: Vec<ExploredFinding>,
@@ -120,66 +121,67 @@ pub struct Explored {
 /// A finding of an exploration.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ExploredFinding {
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// What is wrong.
+    /// The description.
     pub message: String,
     /// The host.
     pub host: String,
-    /// The place in the source.
+    /// The source file.
     pub file: String,
-    /// The line there.
+    /// The line.
     pub line: u32,
-    /// Whether it happens natively, too: `confirmed`, or why not; `null` where that was not tried.
+    /// Whether it also happens natively: `confirmed`, or why not; `null` if that was not tried.
     pub confirmed: Option<String>,
 }
 
 /// The contents of `summary.json`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FaultSummary {
-    /// Scenarios of the space.
+    /// The number of scenarios of the space.
     pub scenarios_total: u64,
-    /// Scenarios that were run.
+    /// The number of scenarios that were run.
     pub scenarios_run: u64,
-    /// Failures among them.
+    /// The number of failures among them.
     pub failures: u64,
-    /// Scenarios in which a process crashed.
+    /// The number of scenarios in which a process crashed.
     pub crashes: u64,
-    /// Scenarios that did not end in their time.
+    /// The number of scenarios that exceeded the time limit.
     pub hangs: u64,
-    /// Scenarios that Everett could not run.
+    /// The number of scenarios that Everett could not run.
     pub errors: u64,
-    /// Clusters of failures.
+    /// The number of clusters of failures.
     pub clusters: u64,
-    /// The search.
+    /// The search algorithm.
     pub search: String,
     /// Its seed.
     pub seed: u64,
     /// The injector.
     pub injector: String,
-    /// How tests were kept apart from the machine.
+    /// How tests were isolated from the machine.
     pub isolation: Isolation,
-    /// Scenarios whose faults happened; `null` where nobody can tell.
+    /// The number of scenarios whose faults happened; `null` if that is not known.
     pub scenarios_injected: Option<u64>,
-    /// What the user should know before he trusts the result.
+    /// What users should know before they trust the result.
     pub warnings: Vec<String>,
     /// Whether all scenarios were run.
     pub is_complete: bool,
-    /// Whether somebody interrupted it.
+    /// Whether the search was interrupted.
     pub is_interrupted: bool,
-    /// Tests that fail without any fault, and whose scenarios say nothing therefore.
+    /// Tests that fail without any fault, so that their scenarios are not meaningful.
     pub failing_without_faults: Vec<String>,
-    /// Tests whose cleanup failed.
+    /// The number of tests whose cleanup failed.
     pub cleanup_failures: u64,
-    /// Lines that all runs covered, where coverage is measured; without faults and with them.
+    /// The number of lines that runs covered, without faults and with them, if coverage is
+    /// measured.
     pub lines_covered: Option<[u64; 2]>,
-    /// What the search has learned about each axis.
+    /// The learned sensitivity of each axis.
     pub sensitivity: std::collections::BTreeMap<String, f64>,
-    /// Runs beside those of scenarios: without faults, and repetitions.
+    /// The number of other runs: without faults, and repetitions.
     pub other_runs: u64,
-    /// Jobs at a time.
+    /// The number of parallel jobs.
     pub jobs: usize,
-    /// Time of all runs.
+    /// The duration of all runs.
     pub wall_seconds: f64,
     /// Explorations of scenarios with symbolic inputs.
     #[serde(default)]
@@ -189,28 +191,29 @@ pub struct FaultSummary {
 }
 
 impl FaultSummary {
-    /// Whether explorations found something.
+    /// Returns whether explorations found something.
     pub fn has_findings(&self) -> bool {
         self.explored
             .iter()
             .any(|explored| !explored.findings.is_empty())
     }
 
-    /// Whether there were faults to inject, and none of them happened: such a search says nothing.
+    /// Returns whether there were faults to inject, and none of them happened: such a search says
+    /// nothing.
     pub fn is_without_injection(&self) -> bool {
         self.scenarios_injected == Some(0)
     }
 }
 
-/// What curves show, after each scenario.
+/// The curves of a search, with a value after each scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curves {
-    /// Failures so far.
+    /// The number of failures so far.
     pub failures: Vec<f64>,
-    /// Impact of each scenario.
+    /// The impact of each scenario.
     pub impact: Vec<f64>,
-    /// Time of the test of each scenario.
+    /// The duration of the test of each scenario.
     pub seconds: Vec<f64>,
-    /// Sensitivity of each axis.
+    /// The sensitivity of each axis.
     pub sensitivity: Vec<Vec<f64>>,
 }

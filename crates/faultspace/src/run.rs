@@ -31,35 +31,35 @@ use crate::system::{MOST_VALUES, System};
 pub struct RunSpec {
     /// The file that describes it.
     pub file: PathBuf,
-    /// The folder of results; by default the next number below everett-out/. A folder with
-    /// results of the same search goes on.
+    /// The folder of results; by default the next number below everett-out/. If it has results of
+    /// the same search, that search continues.
     pub out: Option<PathBuf>,
-    /// The most scenarios; by default what the file says, or all.
+    /// Maximum number of scenarios; by default as in the file, or all.
     pub runs: Option<u64>,
-    /// The seed; by default what the file says, or 0.
+    /// The seed; by default as in the file, or 0.
     pub seed: Option<u64>,
-    /// The search; by default what the file says, or guided.
+    /// The search algorithm; by default as in the file, or guided.
     pub search: Option<String>,
-    /// Tests at a time; 0 is one for each processor.
+    /// The number of parallel tests; 0 for one per processor.
     pub jobs: usize,
-    /// Scenarios to explore with symbolic inputs; by default what the file says, or none.
+    /// The number of scenarios to explore with symbolic inputs; by default as in the file, or none.
     pub explore: Option<usize>,
     /// The command that starts a manager ([`crate::manager::manage`]).
     pub manager: Vec<OsString>,
-    /// Its stop flag stops the search; what was found is written.
+    /// The session. Its stop flag stops the search, which still writes its results.
     pub session: Session,
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Debug)]
 pub struct Progress<'p> {
-    /// Scenarios that were run.
+    /// The number of scenarios that were run.
     pub run: u64,
-    /// Scenarios that can be run at most.
+    /// The maximum number of scenarios that can be run.
     pub most: u64,
-    /// Failures so far.
+    /// The number of failures so far.
     pub failures: u64,
-    /// The scenario that was learned last.
+    /// The result that was learned last.
     pub last: &'p ScenarioResult,
 }
 
@@ -67,7 +67,7 @@ pub struct Progress<'p> {
 pub struct RunResult {
     /// The folder of results.
     pub folder: PathBuf,
-    /// What it came to.
+    /// The summary.
     pub summary: FaultSummary,
 }
 
@@ -103,7 +103,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     };
     let system = System::new(&config, &spec.manager, folder.path())?;
     check(&system, &space)?;
-    // First of all: a folder of another search is left as it is.
+    // This comes first, so that the folder of another search stays untouched.
     let journal = Journal::open(folder.path(), &head(&config))?;
     folder.write(
         "search.json",
@@ -139,7 +139,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     )?;
     let _ = std::fs::remove_dir_all(folder.path().join("scratch"));
     for unused in ["tests", "findings"] {
-        // Folders that runs of other kinds have; what is not empty stays.
+        // Folders that other kinds of runs need; non-empty ones stay.
         let _ = std::fs::remove_dir(folder.path().join(unused));
     }
     Ok(RunResult {
@@ -148,10 +148,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     })
 }
 
-/// What a search that was refused leaves behind.
+/// The files that a rejected search leaves behind.
 const REMAINS: &[&str] = &["preload.c", "preload.so", "scratch", "tests", "findings"];
 
-/// Refuses a folder that has files of somebody else: results would be among them.
+/// Rejects a folder with other files, so that results do not mix with them.
 fn refuse_foreign(path: &Path) -> Result<()> {
     if path.join("journal.jsonl").exists() {
         return Ok(());
@@ -177,12 +177,12 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks the first and the last scenario of each subspace before anything is
-/// run, and that the system starts.
+/// Checks each value of each axis, and that the test succeeds without faults, before any scenario
+/// runs.
 fn check(system: &System, space: &Space) -> Result<()> {
     for (subspace, own) in space.subspaces().iter().enumerate() {
         for axis in 0..own.axes.len() {
-            // Mistakes are in single values, so each value is looked at once.
+            // Errors are in single values, so it suffices to check each value once.
             for index in 0..own.axes[axis].values.len().min(MOST_VALUES) {
                 let mut indices = vec![0; own.axes.len()];
                 indices[axis] = index;
@@ -209,10 +209,10 @@ fn check(system: &System, space: &Space) -> Result<()> {
     Ok(())
 }
 
-/// What determines the course of a search, beside its results.
+/// Returns what determines the course of a search, besides its results.
 fn head(config: &SearchConfig) -> Head {
     let mut same = config.clone();
-    // A search that goes on may go on for longer.
+    // These settings may change when a search continues.
     same.stop = Default::default();
     same.repetitions = 0;
     same.explore = Default::default();
@@ -235,7 +235,7 @@ struct Explorer<'s> {
     covered: BTreeSet<String>,
     covered_without: u64,
     results: Vec<ScenarioResult>,
-    /// Number of the stack of each result, and its impact without new lines.
+    /// For each result, the number of its stack, and its impact without new lines.
     numbers: Vec<(usize, f64)>,
     failures: u64,
     crashes: u64,
@@ -244,13 +244,13 @@ struct Explorer<'s> {
     cleanup_failures: u64,
     isolation: Isolation,
     is_interrupted: bool,
-    /// Scenarios that were run now, not before.
+    /// The number of scenarios run by this process, not taken from the journal.
     run_now: u64,
     curves: Curves,
 }
 
-/// What a job is asked, and what it answers: the number of a scenario, and what was
-/// seen with and without its faults.
+/// A question to a job: the number of a scenario, and the scenario. The answer is what was observed
+/// with and without its faults.
 type Question = (u64, Scenario);
 type Observed = Result<(Seen, Arc<Seen>)>;
 type Answer = (u64, Observed);
@@ -260,7 +260,7 @@ fn ask(system: &System, scenario: &Scenario) -> Observed {
     Ok((system.run(scenario)?, without))
 }
 
-/// Answers questions until there are no more.
+/// The loop of a job: answers questions until there are no more.
 fn work(system: &System, questions: &Mutex<Receiver<Question>>, answers: &Sender<Answer>) {
     loop {
         let question = questions
@@ -309,9 +309,9 @@ impl<'s> Explorer<'s> {
         }
     }
 
-    /// Searches until all is run or something says stop. A fixed window of scenarios
-    /// is in flight, and results are learned in the order of issue: so the course does
-    /// not depend on the number of jobs.
+    /// Searches until all scenarios are run or a stop condition holds. A fixed window of scenarios
+    /// is in flight, and results are learned in the order of issue. So the course does not depend
+    /// on the number of jobs.
     fn search(
         &mut self,
         system: &System,
@@ -320,7 +320,7 @@ impl<'s> Explorer<'s> {
     ) -> Result<()> {
         let begun = Instant::now();
         let known = self.journal.known.len() as u64;
-        // Results that are there already are never dropped.
+        // Results of the journal are never dropped.
         let most = self.config.stop.runs.unwrap_or(u64::MAX).max(known);
         let most = most.min(self.space.size());
         let (questions, asked) = channel();
@@ -375,8 +375,7 @@ impl<'s> Explorer<'s> {
                     break Ok(());
                 }
             };
-            // Jobs that wait for questions end; those in flight are
-            // awaited, and what they say is dropped.
+            // Waiting jobs end. The results of scenarios in flight are awaited and discarded.
             drop(questions);
             if let Ok(asked) = asked.lock() {
                 while asked.try_recv().is_ok() {}
@@ -411,7 +410,7 @@ impl<'s> Explorer<'s> {
         self.is_interrupted || self.config.stop.time.is_some_and(is_late)
     }
 
-    /// Whether a target of the search is reached.
+    /// Returns whether a target of the search is reached.
     fn has_reached_target(&self) -> bool {
         let stop = &self.config.stop;
         let is_reached =
@@ -426,7 +425,7 @@ impl<'s> Explorer<'s> {
             || stop.clusters.is_some_and(|most| clusters() >= most)
     }
 
-    /// Learns what a scenario showed before the search was stopped.
+    /// Learns a result from the journal.
     fn again(&mut self, entry: Entry, point: &Point) -> Result<()> {
         if entry.position != self.space.position(point) {
             return Err(Error::Usage(format!(
@@ -438,7 +437,7 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
-    /// Learns what a scenario shows now.
+    /// Learns a new result.
     fn fresh(&mut self, system: &System, point: &Point, seen: Observed) -> Result<()> {
         self.run_now += 1;
         let scenario = self.space.scenario(point);
@@ -450,7 +449,7 @@ impl<'s> Explorer<'s> {
                 self.covered_without += (self.covered.len() - before) as u64;
                 self.entry(position, &scenario, seen, without)
             }
-            // A manager that dies costs its test only; everything else is an error of the search.
+            // A manager that dies costs only its test; all other errors end the search.
             Err(Error::Manager(why)) => Entry {
                 position,
                 outcome: Outcome::Error,
@@ -471,7 +470,7 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
-    /// What a run shows.
+    /// Returns the result of a run.
     fn entry(&self, position: u64, scenario: &Scenario, seen: &Seen, without: &Seen) -> Entry {
         let mut measured = measure(&self.config.impact, seen, Some(without), &self.covered);
         let failing = Some(without).filter(|without| !without.test.is_success());
@@ -486,11 +485,11 @@ impl<'s> Explorer<'s> {
             };
         }
         let can_tell = self.config.injector != "script";
-        // Where the injection has no stack, failures differ by that of the crash.
+        // If the injection has no stack, the stack of the crash distinguishes failures.
         let is_telling =
             |one: &&crate::manager::Injected| !one.stack.is_empty() || seen.crashes.is_empty();
         let stack = seen.injected.first().filter(is_telling).map(|one| {
-            // The function itself is the innermost frame.
+            // The failing function itself is the innermost frame.
             let frames = one.stack.iter().cloned();
             std::iter::once(one.function.clone())
                 .chain(frames)
@@ -517,7 +516,7 @@ impl<'s> Explorer<'s> {
         }
     }
 
-    /// Learns a result: its cluster, its fitness, and what the search makes of it.
+    /// Learns a result: assigns its cluster, and gives its fitness to the search.
     fn learn(&mut self, entry: Entry, point: &Point) {
         let scenario = self.space.scenario(point);
         let relevance = relevance(&self.config.relevance, &scenario);
@@ -525,7 +524,7 @@ impl<'s> Explorer<'s> {
         let has_stack = !entry.stack.is_empty();
         let key = match has_stack || !entry.outcome.is_failure() {
             true => entry.stack.clone(),
-            // Without a stack, failures are told apart by what they show.
+            // Without a stack, outcome and contributions to the impact distinguish failures.
             false => vec![entry.outcome.to_string(), entry.why.join(", ")],
         };
         let (number, similarity) = self.stacks.add(&key, settings.cluster);
@@ -565,7 +564,7 @@ impl<'s> Explorer<'s> {
         });
     }
 
-    /// The clusters of failures: the results of each, by their first stack and how they end.
+    /// Returns the clusters of failures: the results of each, by first stack and outcome.
     fn clusters(&self) -> BTreeMap<(usize, Outcome), Vec<usize>> {
         let mut clusters: BTreeMap<(usize, Outcome), Vec<usize>> = BTreeMap::new();
         for (at, (result, (number, _))) in self.results.iter().zip(&self.numbers).enumerate() {
@@ -579,7 +578,7 @@ impl<'s> Explorer<'s> {
         clusters
     }
 
-    /// Runs failures again, for their precision.
+    /// Repeats failures, to measure their precision.
     fn repeat(&mut self, system: &System, jobs: usize) -> Result<()> {
         let times = self.config.repetitions.saturating_sub(1);
         let is_failure = |at: &usize| self.results[*at].outcome.is_failure();
@@ -644,7 +643,7 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
-    /// Writes what is known about failures at the end only: their cluster, and how they repeat.
+    /// Writes what is known about failures only at the end: their cluster, and how they repeat.
     fn write_results(&self) -> Result<()> {
         for result in self.results.iter().filter(|one| one.outcome.is_failure()) {
             regression::write_result(self.folder, result)?;
@@ -652,8 +651,8 @@ impl<'s> Explorer<'s> {
         Ok(())
     }
 
-    /// How many scenarios had their faults; `None` where nobody can
-    /// tell, or none had a fault to inject.
+    /// Returns the number of scenarios whose faults happened; `None` if that is not known, or if no
+    /// scenario had a fault to inject.
     fn injected(&self, system: &System) -> Option<u64> {
         let is_due = |result: &&ScenarioResult| {
             let scenario = self.space.scenario(&self.space.point(result.position));
@@ -665,11 +664,11 @@ impl<'s> Explorer<'s> {
         Some(due.filter(|result| result.injected == Some(true)).count() as u64)
     }
 
-    /// What the search came to.
+    /// Returns the summary of the search.
     fn summary(&mut self, system: &System) -> FaultSummary {
         let clusters = self.clusters();
         for (number, members) in (1..).zip(clusters.values()) {
-            // The worst stands for its cluster, and of equal ones the first.
+            // The worst result represents its cluster; the first one of equally bad results.
             let worst = members.iter().copied().reduce(|one, two| {
                 if self.results[two].impact > self.results[one].impact {
                     two
@@ -726,7 +725,7 @@ impl<'s> Explorer<'s> {
     }
 }
 
-/// Why a search in which no fault ever happened says nothing.
+/// Returns why a search in which no fault ever happened is not meaningful.
 fn never_injected(config: &SearchConfig) -> String {
     let who = match config.programs.as_slice() {
         [] => "a program that is not a shell".to_owned(),

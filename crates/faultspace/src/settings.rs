@@ -1,4 +1,4 @@
-//! The settings of a search: plain data with defaults. Must not know how they are read.
+//! The settings of a search: plain data with defaults. Must not know how settings are read.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,32 +16,32 @@ pub enum Command {
     Words(Vec<String>),
 }
 
-/// Weights of what a run can show, and how to see it.
+/// Weights of the observations that make up the impact, and how to observe them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Impact {
-    /// The test ends with an exit code other than without faults.
+    /// The test ends with another exit code than without faults.
     pub exit: f64,
-    /// A process is ended by a signal.
+    /// A signal ends a process.
     pub signal: f64,
     /// The test does not end.
     pub hang: f64,
-    /// Each line that no run before has covered.
+    /// Each line that no earlier run has covered.
     pub coverage: f64,
-    /// The standard output differs from that without faults.
+    /// The standard output differs from the run without faults.
     pub output: f64,
-    /// Files differ from those without faults.
+    /// Files differ from the run without faults.
     pub files: f64,
-    /// By how much a latency that the test prints is higher, and a
-    /// throughput lower: 1 for twice as much.
+    /// The relative increase of a latency that the test prints, or decrease of a throughput: 1 for
+    /// a factor of two.
     pub latency: f64,
     /// The output matches `log_pattern`.
     pub log: f64,
-    /// In a world, an invariant or an expectation does not hold.
+    /// An invariant or expectation of a world does not hold.
     #[serde(default)]
     pub invariant: f64,
-    /// Runs of this impact count as failures, however they end.
+    /// The impact from which a run counts as a failure, however it ends.
     pub failure: Option<f64>,
-    /// A pattern for lines of output and error output.
+    /// The pattern for lines of standard output and error output.
     pub log_pattern: Option<String>,
     /// A command that prints the impact, instead of the weighted sum.
     pub script: Option<Command>,
@@ -72,16 +72,16 @@ impl Default for Impact {
 /// When the search stops.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Stop {
-    /// After so many scenarios.
+    /// After this number of scenarios.
     pub runs: Option<u64>,
-    /// After so many failures.
+    /// After this number of failures.
     pub failures: Option<u64>,
-    /// After so many crashes.
+    /// After this number of crashes.
     pub crashes: Option<u64>,
-    /// After so many hangs.
+    /// After this number of hangs.
     #[serde(default)]
     pub hangs: Option<u64>,
-    /// After so many clusters of failures.
+    /// After this number of clusters of failures.
     pub clusters: Option<u64>,
     /// After a failure of this impact.
     pub impact: Option<f64>,
@@ -92,23 +92,23 @@ pub struct Stop {
 /// Settings of the guided searches.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Guided {
-    /// Random scenarios at the begin.
+    /// The number of random scenarios at the beginning.
     pub initial: u64,
-    /// The most tests in the queue of those that have offspring.
+    /// Maximum length of the queue of tests that have offspring.
     pub queue: usize,
-    /// So many mutations of an axis make its sensitivity.
+    /// The number of last mutations of an axis that determine its sensitivity.
     pub history: usize,
-    /// The least share of mutations that an axis has; 0 is Algorithm 1 as printed.
+    /// The minimum share of mutations of an axis; 0 is Algorithm 1 as printed.
     pub least_share: f64,
-    /// The deviation of mutations, as a share of the number of values.
+    /// The standard deviation of mutations, as a share of the number of values.
     pub sigma: f64,
-    /// By this a test's fitness is multiplied with each result.
+    /// The factor by which a test's fitness shrinks with each result.
     pub ageing: f64,
     /// Tests whose fitness has fallen to this share retire.
     pub retire: f64,
-    /// Fitness is less where the stack at the injection point resembles an earlier one.
+    /// Whether a stack similar to an earlier one lowers the fitness.
     pub feedback: bool,
-    /// Stacks whose edit distance is at most this share of their length are in one cluster.
+    /// Stacks whose edit distance is at most this share of their length belong to one cluster.
     pub cluster: f64,
 }
 
@@ -128,20 +128,20 @@ impl Default for Guided {
     }
 }
 
-/// What a run of the system under test may take.
+/// The limits of a run of the system under test.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Limits {
-    /// Time of the test.
+    /// The time limit of the test.
     pub timeout: Duration,
-    /// Time of each of the other commands.
+    /// The time limit of each other command.
     pub setup_timeout: Duration,
-    /// Bytes of output that are kept, of each stream.
+    /// The number of bytes of output that are kept, for each stream.
     pub output: u64,
-    /// Bytes of files.
+    /// Maximum number of bytes in files.
     pub disk: u64,
-    /// Processes and threads at a time.
+    /// Maximum number of simultaneous processes and threads.
     pub processes: u64,
-    /// Bytes of memory of all processes together.
+    /// Maximum number of bytes of memory of all processes together.
     #[serde(default = "default_memory")]
     pub memory: u64,
 }
@@ -163,16 +163,16 @@ impl Default for Limits {
     }
 }
 
-/// Exploration of the worst scenarios with symbolic inputs, after the search.
+/// The symbolic exploration of the worst scenarios, after the search.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Explore {
-    /// How many scenarios are explored.
+    /// The number of scenarios to explore.
     pub scenarios: usize,
-    /// Ended paths of each exploration.
+    /// Maximum number of ended paths of each exploration.
     pub paths: u64,
-    /// Forks of each exploration.
+    /// Maximum number of forks of each exploration.
     pub forks: u64,
-    /// Instructions of each path.
+    /// Maximum number of instructions of each path.
     pub instructions: u64,
 }
 
@@ -190,20 +190,20 @@ impl Default for Explore {
 /// A proxy between a client and a server, for injector `corrupt`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Proxy {
-    /// Where the client finds it.
+    /// The address to which the client connects.
     pub listen: SocketAddr,
-    /// Where the server is.
+    /// The address of the server.
     pub to: SocketAddr,
-    /// Datagrams instead of a stream.
+    /// Whether it forwards datagrams instead of streams.
     pub is_udp: bool,
 }
 
-/// What is searched, and how.
+/// All settings of a search.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SearchConfig {
     /// The description of the space.
     pub space: String,
-    /// The file that it is in; empty if it is in the file of the search.
+    /// The file with the description; empty if it is in the search file.
     pub space_file: String,
     /// The name of the injector.
     pub injector: String,
@@ -213,42 +213,42 @@ pub struct SearchConfig {
     /// The proxy of injector `corrupt`.
     #[serde(default)]
     pub proxy: Option<Proxy>,
-    /// Whether tests use the network of the machine instead of one of their own.
+    /// Whether tests use the machine's network instead of a separate one.
     #[serde(default)]
     pub shares_network: bool,
-    /// Only processes that execute these programs are hit; all but shells if empty.
+    /// The programs to inject into; all except shells if empty.
     pub programs: Vec<String>,
-    /// Before each test.
+    /// The command before each test.
     pub start: Option<Command>,
-    /// The test.
+    /// The test command.
     pub test: Option<Command>,
-    /// After each test.
+    /// The command after each test.
     pub cleanup: Option<Command>,
-    /// Further environment of the commands.
+    /// Additional environment variables of the commands.
     pub env: Vec<(String, String)>,
-    /// The folder of the file.
+    /// The folder of the search file.
     pub folder: PathBuf,
-    /// Folders that the commands may write to for good.
+    /// Folders in which writes of the commands persist.
     pub writable: Vec<PathBuf>,
-    /// The name of the search.
+    /// The name of the search algorithm.
     pub search: String,
     /// The seed.
     pub seed: u64,
-    /// Scenarios in flight at a time, whatever the number of jobs.
+    /// The number of scenarios in flight, whatever the number of jobs.
     pub window: usize,
-    /// How often failures are run in all, for their precision.
+    /// How often failures are run in total, to measure their precision.
     pub repetitions: u32,
-    /// Weights of what is measured.
+    /// The weights of the impact.
     pub impact: Impact,
     /// When it stops.
     pub stop: Stop,
-    /// Settings of guided searches.
+    /// The settings of guided searches.
     pub guided: Guided,
     /// Limits of a run.
     pub limits: Limits,
-    /// What is explored afterwards.
+    /// The exploration after the search.
     #[serde(default)]
     pub explore: Explore,
-    /// How likely faults are: `NAME VALUE` of an attribute, and its probability.
+    /// The probabilities of faults: `NAME VALUE` of an attribute, and its probability.
     pub relevance: BTreeMap<String, f64>,
 }

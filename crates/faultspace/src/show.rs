@@ -13,43 +13,43 @@ use crate::space::{Point, Space};
 /// An axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AxisShown {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many values it has.
+    /// The number of values.
     pub values: u64,
     /// The first and the last value.
     pub ends: [String; 2],
 }
 
-/// The density along an axis: the mean impact on lines through scenarios with
-/// impact, over the mean impact of all.
+/// The relative linear density along an axis: the mean impact on lines through scenarios with
+/// impact, divided by the mean impact of all scenarios.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AxisDensity {
-    /// The axis.
+    /// The name of the axis.
     pub name: String,
-    /// The density over the whole space; above 1 it pays to go along the axis.
+    /// The density over the whole space; above 1, it pays to search along the axis.
     pub whole: Option<f64>,
-    /// The density in the vicinities of scenarios with impact.
+    /// The density in the vicinity of scenarios with impact.
     pub vicinity: Option<f64>,
 }
 
-/// What is shown.
+/// The description of a space.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shown {
-    /// Scenarios.
+    /// The number of scenarios.
     pub size: u64,
-    /// Positions, including those of holes and repetitions.
+    /// The number of positions, including holes and repetitions.
     pub positions: u64,
-    /// For each subspace its subtypes, its axes and the number of its holes.
+    /// For each subspace, its subtypes, its axes and the number of its holes.
     pub subspaces: Vec<(Vec<String>, Vec<AxisShown>, usize)>,
     /// Densities, if there are results.
     pub densities: Vec<AxisDensity>,
-    /// Results that the densities are made of.
+    /// The number of results behind the densities.
     pub results: usize,
 }
 
-/// Shows a space: a file of a space, a file of a search, or the folder of results.
-/// `distance` is that of vicinities.
+/// Describes a space, given its file, a search file, or a folder of results. `distance` is the
+/// radius of vicinities.
 pub fn show(path: &Path, distance: u64) -> Result<Shown> {
     let (space, results) = match path {
         folder if folder.is_dir() => {
@@ -102,15 +102,15 @@ fn parse(text: &str, file: &str) -> Result<Space> {
     })
 }
 
-/// The distance of two points: increments and decrements of indices
-/// that lead from one to the other.
+/// Returns the distance of two points: the number of increments and decrements of indices that lead
+/// from one to the other.
 fn apart(one: &Point, two: &Point) -> Option<u64> {
     let is_same = one.subspace == two.subspace;
     let pairs = one.indices.iter().zip(&two.indices);
     is_same.then(|| pairs.map(|(one, two)| one.abs_diff(*two)).sum())
 }
 
-/// Whether two points differ on no other axis.
+/// Returns whether two points differ at most on this axis.
 fn on_line(one: &Point, two: &Point, axis: usize) -> bool {
     let mut pairs = one.indices.iter().zip(&two.indices).enumerate();
     one.subspace == two.subspace && pairs.all(|(at, (one, two))| at == axis || one == two)
@@ -125,7 +125,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// The densities along all axes, from the scenarios that were run.
+/// Returns the densities along all axes, from the scenarios that were run.
 fn densities(space: &Space, results: &[(Point, f64)], distance: u64) -> Vec<AxisDensity> {
     let Some(all) = mean(results.iter().map(|one| one.1)).filter(|all| *all > 0.0) else {
         return Vec::new();
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn density_is_high_along_a_ridge() {
         let space = Space::parse("a : [0,9] b : [0,9];").unwrap();
-        // All of row 3: impact 1; the rest none.
+        // All of row 3 has impact 1; the rest has none.
         let results: Vec<(Point, f64)> = (0..100)
             .map(|at| space.point(at))
             .map(|point| (point.clone(), f64::from(u8::from(point.indices[0] == 3))))

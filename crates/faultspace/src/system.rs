@@ -1,4 +1,4 @@
-//! The system under test: runs its scenarios, and the same tests without faults.
+//! The system under test: runs scenarios, and the same tests without faults.
 
 use everett::{Session, Summary};
 use everett_report::Folder;
@@ -21,37 +21,38 @@ use crate::settings::{Command, Explore, SearchConfig};
 use crate::space::{Fault, Point, Scenario, Space, Value};
 use crate::worlds::Worlds;
 
-/// Values of an axis that are looked at before a search: mistakes are in single values.
+/// Maximum number of values of an axis that are checked before a search; errors are in single
+/// values.
 pub(crate) const MOST_VALUES: u64 = 1000;
 
-/// What a manager may take beside the times of its commands.
+/// The time that a manager may take beyond the time limits of its commands.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A test without faults: made once, by whoever needs it first.
+/// A test without faults: run once, by the first job that needs it.
 type Without = Arc<OnceLock<std::result::Result<Arc<Seen>, String>>>;
 
-/// A system under test that commands start.
+/// The system under test: commands, or a world.
 pub(crate) struct System {
     config: SearchConfig,
     row: &'static InjectorRow,
     means: Means,
-    /// Names of all axes of the space, each with the number of its fault.
+    /// The names of all axes of the space, each with the index of its fault.
     names: Vec<(usize, String)>,
     /// The command that starts a manager.
     manager: Vec<OsString>,
-    /// A folder for the scratch folders of tests.
+    /// The parent of the scratch folders of tests.
     scratch: PathBuf,
     number: AtomicU64,
     without: Mutex<BTreeMap<String, Without>>,
-    /// The world, if it is one.
+    /// The world, if the system is one.
     worlds: Option<Worlds>,
-    /// Runs so far.
+    /// The number of runs so far.
     pub runs: AtomicU64,
 }
 
 impl System {
-    /// The system that a file describes. Its library is built in `folder`, where
-    /// tests have scratch folders, too.
+    /// Creates the system that a file describes. Its library is built in `folder`, which also
+    /// contains the scratch folders of tests.
     pub(crate) fn new(
         config: &SearchConfig,
         manager: &[OsString],
@@ -92,7 +93,7 @@ impl System {
         })
     }
 
-    /// Checks that the injector understands a scenario.
+    /// Returns the injection of a scenario; an error if the injector does not understand it.
     pub(crate) fn plan(&self, scenario: &Scenario) -> Result<Injection> {
         let planned = self.row.injector.plan(scenario, &self.means);
         let wrong = |why: String| {
@@ -107,7 +108,7 @@ impl System {
         Ok(planned)
     }
 
-    /// For a world: writes what the traces of its failures need to be replayed.
+    /// For a world: writes what a replay of its traces needs.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         self.worlds
             .as_ref()
@@ -127,7 +128,7 @@ impl System {
         }
     }
 
-    /// For a world: explores it with the faults of a scenario, and with symbolic inputs.
+    /// For a world: explores it with the faults of a scenario and symbolic inputs.
     pub(crate) fn explore(
         &self,
         scenario: &Scenario,
@@ -149,12 +150,12 @@ impl System {
         self.execute(&self.job(scenario, injection))
     }
 
-    /// Whether the commands get the scenario in their arguments.
+    /// Returns whether the commands get the scenario in their arguments.
     pub(crate) fn passes_scenario(&self) -> bool {
         self.row.injector.passes_scenario()
     }
 
-    /// The test of a scenario without its faults.
+    /// Returns the run of the scenario's test without faults.
     pub(crate) fn without_faults(&self, scenario: &Scenario) -> Result<Arc<Seen>> {
         let test = self.without(scenario);
         let lock = {
@@ -177,8 +178,8 @@ impl System {
         }
     }
 
-    /// A scenario without the attributes of its faults: the test alone. What a script makes of an
-    /// attribute is not known; only `test` is certainly about the test.
+    /// Returns a scenario without the attributes of its faults: the test alone. The meaning of
+    /// attributes is unknown for scripts; only `test` certainly describes the test.
     pub(crate) fn without(&self, scenario: &Scenario) -> Scenario {
         let names = self.row.injector.attributes();
         let is_kept = |name: &str| match self.passes_scenario() {
@@ -196,8 +197,8 @@ impl System {
         test
     }
 
-    /// A job without faults: attributes that the test alone does not have are there, but empty, so
-    /// that commands can tell what they mean.
+    /// Creates a job without faults. Attributes that the test alone does not have are present but
+    /// empty, so that commands can distinguish this run.
     fn job_without(&self, test: &Scenario, injection: Injection) -> Job {
         let mut filled = test.clone();
         for (fault, name) in &self.names {
@@ -214,12 +215,12 @@ impl System {
         job
     }
 
-    /// A job for a manager.
+    /// Creates a job for a manager.
     pub(crate) fn job(&self, scenario: &Scenario, injection: Injection) -> Job {
         self.job_of(scenario, scenario, injection)
     }
 
-    /// A job whose commands have the attributes of one scenario, and are told the text of another.
+    /// Creates a job whose commands have the attributes of `scenario`, and the text of `told`.
     fn job_of(&self, scenario: &Scenario, told: &Scenario, injection: Injection) -> Job {
         let config = &self.config;
         let words = |command: &Command| command_words(command, scenario, None);
@@ -243,7 +244,7 @@ impl System {
         }
     }
 
-    /// Lets a manager do a job. If the manager dies, another one tries once more.
+    /// Runs a job in a manager. If the manager dies, another one tries once more.
     pub(crate) fn execute(&self, job: &Job) -> Result<Seen> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         if let (Injection::World(faults), Some(worlds)) = (&job.injection, &self.worlds) {
@@ -260,8 +261,8 @@ impl System {
         std::fs::create_dir_all(&job.scratch)
             .map_err(|error| format!("no scratch folder: {error}"))?;
         let answered = self.answer(job);
-        // What is left there is below a mount that is gone, or was
-        // written by a test without namespaces.
+        // What is left is below an unmounted file system, or was written by a test without
+        // namespaces.
         let _ = std::fs::remove_dir_all(&job.scratch);
         answered
     }
@@ -271,7 +272,7 @@ impl System {
             .manager
             .split_first()
             .ok_or("no command for managers")?;
-        // An interrupt of the terminal is for the explorer, which stops when its tests have ended.
+        // An interrupt from the terminal is for the search, which stops when its tests have ended.
         let child = Process::new(program)
             .args(args)
             .process_group(0)
@@ -283,7 +284,7 @@ impl System {
         let id = child.id();
         let text = json!(job).to_string();
         if let Some(mut stdin) = child.stdin.take() {
-            // A manager that died does not read; its answer says so.
+            // A manager that died does not read; its answer reports that.
             let _ = stdin.write_all(text.as_bytes());
         }
         let (send, receive) = channel();
@@ -291,7 +292,7 @@ impl System {
         let limits = &job.limits;
         let output = receive.recv_timeout(limits.timeout + 3 * limits.setup_timeout + GRACE);
         if output.is_err() {
-            // All of its test dies with it.
+            // All processes of the test die with the manager.
             let _ = nix::sys::signal::kill(
                 nix::unistd::Pid::from_raw(id as i32),
                 nix::sys::signal::Signal::SIGKILL,
@@ -310,7 +311,7 @@ impl System {
     }
 }
 
-/// The calls that the scenarios of a space fail.
+/// Returns the calls that the scenarios of a space fail.
 fn calls_of(row: &InjectorRow, space: &Space) -> BTreeSet<String> {
     let mut calls = BTreeSet::new();
     for (subspace, own) in space.subspaces().iter().enumerate() {
@@ -330,7 +331,7 @@ fn calls_of(row: &InjectorRow, space: &Space) -> BTreeSet<String> {
     calls
 }
 
-/// The words of the test for a scenario, and for one that it gets as arguments.
+/// Returns the words of the test command for a scenario, with another scenario as arguments.
 pub(crate) fn words(
     config: &SearchConfig,
     scenario: &Scenario,
@@ -340,7 +341,7 @@ pub(crate) fn words(
     command_words(config.test.as_ref().unwrap_or(&none), scenario, arguments)
 }
 
-/// The environment of the commands for a scenario, beside that of Everett.
+/// Returns the environment of the commands for a scenario, in addition to Everett's.
 pub(crate) fn variables(
     config: &SearchConfig,
     scenario: &Scenario,
@@ -360,7 +361,7 @@ pub(crate) fn variables(
     env
 }
 
-/// The words of a command for a scenario: `{NAME}` is an attribute's value.
+/// Returns the words of a command for a scenario. `{NAME}` is replaced by an attribute's value.
 fn command_words(
     command: &Command,
     scenario: &Scenario,
@@ -409,7 +410,7 @@ fn filled(text: &str, scenario: &Scenario, form: impl Fn(String) -> String) -> S
     filled + rest
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=,@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

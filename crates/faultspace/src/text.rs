@@ -4,11 +4,11 @@ use crate::results::{Explored, FaultSummary, Isolation};
 use crate::show::Shown;
 use everett_report::counted;
 
-/// Failures that are listed.
+/// Maximum number of listed failures.
 const MOST_SHOWN: usize = 20;
 
 impl FaultSummary {
-    /// The failures, one of each cluster, and the totals.
+    /// Returns the failures, one of each cluster, and the totals.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let failures = self
@@ -56,7 +56,7 @@ impl FaultSummary {
         lines.join("\n")
     }
 
-    /// What the user should know before he trusts the result.
+    /// Returns what users should know before they trust the result.
     pub fn notes(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for warning in &self.warnings {
@@ -87,7 +87,7 @@ impl FaultSummary {
 }
 
 impl Explored {
-    /// What was explored, and what was found.
+    /// Returns lines about the exploration and its findings.
     fn lines(&self) -> Vec<String> {
         let how = match self.complete {
             true => "all".to_owned(),
@@ -112,7 +112,7 @@ impl Explored {
 }
 
 impl Shown {
-    /// The space in lines.
+    /// Returns the description of the space as text.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let holes = self.positions - self.size;

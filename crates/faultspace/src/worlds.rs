@@ -1,5 +1,5 @@
-//! The system under test as a world of native programs under the kernel model: runs it with
-//! planned faults, in this process.
+//! The system under test as a world of native programs under the kernel model. Runs it with planned
+//! faults, in this process.
 
 use everett::{
     ExploreLimits, HostPlans, KeptResults, NativeLimit, PlannedFault, PlannedKind, PlannedLimits,
@@ -17,7 +17,7 @@ use crate::manager::{Crash, Ended, Injected, Output, Seen, digest};
 use crate::results::Isolation;
 use crate::settings::{Explore, Limits, SearchConfig};
 
-/// Worlds that are ready to run: each job takes one, and puts it back.
+/// A pool of worlds that are ready to run: each job takes one, and puts it back.
 pub(crate) struct Worlds {
     scenario: PathBuf,
     /// Calls that may fail.
@@ -25,14 +25,14 @@ pub(crate) struct Worlds {
     limits: PlannedLimits,
     kept: KeptResults,
     most_output: usize,
-    /// Names of the hosts, and of the faults of the scenario.
+    /// The names of the hosts, and of the faults of the scenario.
     hosts: Vec<String>,
     faults: Vec<String>,
     idle: Mutex<Vec<PlannedWorld>>,
 }
 
 impl Worlds {
-    /// The world of a search, in which these calls may fail.
+    /// Creates the world of a search, in which these calls may fail.
     pub(crate) fn new(config: &SearchConfig, calls: BTreeSet<String>) -> Result<Worlds> {
         let scenario = config.folder.join(&config.scenario);
         let limits = limits_of(&config.limits);
@@ -40,7 +40,7 @@ impl Worlds {
             files: config.impact.files > 0.0,
             lines: config.impact.coverage > 0.0,
         };
-        // Mistakes of the scenario are told before the search begins.
+        // Errors in the scenario are reported before the search begins.
         let first = PlannedWorld::of(&scenario, &calls, limits, kept)?;
         Ok(Worlds {
             scenario,
@@ -66,7 +66,7 @@ impl Worlds {
         done
     }
 
-    /// Checks that the hosts and faults of a plan are those of the scenario.
+    /// Checks that the scenario has the hosts and faults of a plan.
     pub(crate) fn check(&self, faults: &[WorldFault]) -> Result<()> {
         for fault in faults {
             if let Some(host) = &fault.host
@@ -88,7 +88,7 @@ impl Worlds {
         Ok(())
     }
 
-    /// Runs it with some faults.
+    /// Runs the world with some faults.
     pub(crate) fn run(&self, faults: &[WorldFault]) -> Result<Seen> {
         let begun = Instant::now();
         let run = self.with(|world| Ok(world.run(&plans(faults))?))?;
@@ -97,7 +97,7 @@ impl Worlds {
         Ok(seen)
     }
 
-    /// Runs it again, and writes the trace of what is wrong.
+    /// Runs the world again, and writes the trace of the failure.
     pub(crate) fn write_trace(
         &self,
         faults: &[WorldFault],
@@ -106,7 +106,8 @@ impl Worlds {
     ) -> Result<()> {
         self.with(|world| {
             let run = world.run(&plans(faults))?;
-            // Where a limit ended it depends on the machine, so a trace would not end there again.
+            // Where a limit ends a run depends on the machine, so a replay of the trace would end
+            // elsewhere.
             if run.limit.is_some() {
                 return Ok(());
             }
@@ -114,7 +115,7 @@ impl Worlds {
         })
     }
 
-    /// Explores it with some faults and symbolic inputs.
+    /// Explores the world with some faults and symbolic inputs.
     pub(crate) fn explore(
         &self,
         faults: &[WorldFault],
@@ -130,7 +131,7 @@ impl Worlds {
         self.with(|world| Ok(world.explore(plans(faults), out, limits, session)?.summary))
     }
 
-    /// Writes what traces need to be replayed.
+    /// Writes what a replay of traces needs.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         self.with(|world| Ok(world.write(folder)?))
     }
@@ -204,7 +205,7 @@ impl Worlds {
     }
 }
 
-/// A text, of which so many bytes are kept.
+/// Returns a text as output, of which this many bytes are kept.
 fn kept(text: &str, most: usize) -> Output {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -233,7 +234,7 @@ fn plans(faults: &[WorldFault]) -> HostPlans {
     faults.iter().map(planned).collect()
 }
 
-/// What can go wrong in the world of a scenario, and how often.
+/// Returns the possible faults in the world of a scenario, and how often each can happen.
 pub(crate) fn possible(scenario: &Path) -> Result<BTreeMap<Possible, u64>> {
     let all = BTreeSet::from(["*".to_owned()]);
     let limits = limits_of(&Limits::default());

@@ -1,5 +1,5 @@
-//! Impact: one number that measures how much a fault hurt in a run.
-//! Relevance: how likely the fault is.
+//! Impact: one number that measures how much the faults of a scenario hurt in a run. Relevance: how
+//! likely the faults are.
 
 mod pattern;
 
@@ -13,26 +13,26 @@ use crate::results::{Isolation, Outcome};
 use crate::settings::Impact;
 use crate::space::{Scenario, Value};
 
-/// The most that a latency or throughput counts.
+/// Maximum contribution of a latency or throughput.
 const MAX_SLOWDOWN: f64 = 1000.0;
 
-/// What a run shows.
+/// The measurements of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measured {
-    /// The impact without new lines, which a repetition has again.
+    /// The impact without new lines, which a repetition reproduces.
     pub repeatable: f64,
     /// The impact.
     pub impact: f64,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
-    /// What makes up the impact, for people.
+    /// The contributions to the impact, for people.
     pub why: Vec<String>,
-    /// Lines that no run before has covered.
+    /// Lines that no earlier run has covered.
     pub new_lines: Vec<String>,
 }
 
-/// Measures a run against the same test without faults, and against the
-/// lines that are covered already.
+/// Measures a run against the same test without faults, and against the lines that are already
+/// covered.
 pub fn measure(
     weights: &Impact,
     seen: &Seen,
@@ -87,7 +87,7 @@ impl Measured {
     }
 }
 
-/// What the end of the test and of its processes shows.
+/// Measures how the test and its processes ended.
 fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut Measured) {
     let usual = without.map_or(&Ended::Exit(0), |without| &without.test);
     let old_crashes = without.map_or(0, |without| without.crashes.len());
@@ -140,7 +140,7 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
     }
 }
 
-/// What differs from the run without faults.
+/// Measures the differences from the run without faults.
 fn of_differences(weights: &Impact, seen: &Seen, without: &Seen, measured: &mut Measured) {
     if weights.output > 0.0 && seen.output[0].digest != without.output[0].digest {
         measured.note(weights.output, "output differs".to_owned());
@@ -190,7 +190,7 @@ impl Measured {
     }
 }
 
-/// A file that is not as without faults.
+/// Returns a file that differs from the run without faults.
 fn differing_file<'f>(
     weights: &Impact,
     files: &'f BTreeMap<String, String>,
@@ -202,7 +202,7 @@ fn differing_file<'f>(
         .find(|name| files.get(*name) != usual.get(*name))
 }
 
-/// Whether a name fits a pattern with `*`.
+/// Returns whether a name matches a pattern with `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -217,7 +217,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The last number that a test prints behind a word: `latency 12.5`, `latency: 12.5` or
+/// Returns the last number that a test prints after a word: `latency 12.5`, `latency: 12.5` or
 /// `latency=12.5`. Lines of a world begin with the names of hosts.
 fn printed(text: &str, word: &str, is_world: bool) -> Option<f64> {
     let number = |line: &str| {
@@ -236,7 +236,7 @@ fn printed(text: &str, word: &str, is_world: bool) -> Option<f64> {
     text.lines().rev().find_map(number)
 }
 
-/// Whether the log of the run matches.
+/// Measures whether the log of the run matches.
 fn of_log(weights: &Impact, seen: &Seen, measured: &mut Measured) {
     let Some(Ok(pattern)) = weights.log_pattern.as_deref().map(Pattern::parse) else {
         return;
@@ -248,9 +248,9 @@ fn of_log(weights: &Impact, seen: &Seen, measured: &mut Measured) {
     }
 }
 
-/// How likely the faults of a scenario are, by a model: the most specific entry
-/// counts (`NAME VALUE`, then the value, then the family of a function, then
-/// `default`). Without an entry it is 1.
+/// Returns the probability of the faults of a scenario under a model. The most specific entry
+/// counts (`NAME VALUE`, then the value, then the family of a function, then `default`). Without an
+/// entry it is 1.
 pub fn relevance(model: &BTreeMap<String, f64>, scenario: &Scenario) -> f64 {
     let default = model.get("default").copied().unwrap_or(1.0);
     let of_fault = |attributes: &[(String, Value)]| {

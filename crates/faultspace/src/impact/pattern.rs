@@ -1,5 +1,5 @@
-//! A small pattern language for logs: that of `grep -E` without
-//! repetition counts and back references.
+//! A small pattern language for logs: that of `grep -E` without repetition counts and back
+//! references.
 
 /// A pattern.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,10 +36,10 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches somewhere in a line.
+    /// Returns whether it matches somewhere in a line.
     pub fn is_in(&self, line: &str) -> bool {
         let line: Vec<char> = line.chars().collect();
-        // Work is bounded, so that no pattern and no line can stop a search.
+        // The work is bounded, so that no pattern and no line can hang a search.
         let mut steps = 1_000_000;
         (0..=line.len()).any(|at| any(&self.0, &line, at, &mut steps, &mut |_| true))
     }

@@ -62,7 +62,7 @@ fn ends_are_weighed() {
         stack: Vec::new(),
     });
     assert_eq!(shown(&weights, &crashed, &usual), (Outcome::Crashed, 25.0));
-    // What crashes without faults, too, is no effect of them.
+    // A crash that also happens without faults is not an effect of them.
     assert_eq!(
         shown(&weights, &crashed, &crashed.clone()),
         (Outcome::Passed, 0.0)
@@ -178,6 +178,6 @@ fn hosts_of_worlds_print_latencies_and_wait() {
     let mut stuck = of_world("client: latency 2\n");
     stuck.stuck.insert("server".to_owned());
     assert_eq!(shown(&weights, &stuck, &usual), (Outcome::Hung, 10.0));
-    // It waits without faults, too.
+    // It also waits without faults.
     assert_eq!(shown(&weights, &stuck, &stuck), (Outcome::Passed, 0.0));
 }

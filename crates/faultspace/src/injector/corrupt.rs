@@ -1,4 +1,5 @@
-//! `corrupt`: changes bytes of messages that pass a local proxy between a client and a server.
+//! `corrupt`: changes bytes of messages that pass through a local proxy between a client and a
+//! server.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// For people.
+    /// Returns the direction as text for people.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Direction::ToServer => "to the server",
@@ -28,21 +29,21 @@ impl Direction {
     }
 }
 
-/// What happens to a byte.
+/// The change of a byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The bits of this mask are inverted.
+    /// Inverts the bits of this mask.
     Invert(u8),
-    /// It is replaced.
+    /// Replaces the byte.
     Set(u8),
-    /// This byte is inserted before it.
+    /// Inserts this byte before it.
     Insert(u8),
-    /// It is removed.
+    /// Removes the byte.
     Remove,
 }
 
-/// A change of messages.
+/// A change of one byte in a range of messages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ByteFault {
     /// The direction of the messages.
@@ -53,12 +54,12 @@ pub struct ByteFault {
     pub last: u64,
     /// The byte of the message, counted from 0.
     pub offset: u64,
-    /// What happens to it.
+    /// The change.
     pub change: Change,
 }
 
 impl ByteFault {
-    /// Whether it changes this byte.
+    /// Returns whether the fault changes this byte.
     pub(crate) fn hits(&self, direction: Direction, message: u64, offset: u64) -> bool {
         self.direction == direction
             && self.first > 0

@@ -1,20 +1,20 @@
-//! The table of libc functions that `preload` can fail: their return
-//! values on failure, and their errnos.
+//! The table of libc functions that `preload` can fail, with their return values on failure and
+//! their errnos.
 
 /// A libc function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// Its family; functions are ordered by it.
+    /// The family; functions are ordered by it.
     pub family: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// Other names under which programs call it.
     pub aliases: &'static [&'static str],
-    /// What it returns when it fails.
+    /// The return value on failure.
     pub retval: i64,
-    /// Errnos with which it fails; none if it says why in its return value.
+    /// The errnos on failure; empty if the return value is the error.
     pub errnos: &'static [&'static str],
-    /// It does its work even if it fails.
+    /// Whether it does its work even if it fails.
     pub is_done: bool,
 }
 
@@ -220,7 +220,7 @@ functions! {
     }
 }
 
-/// The function of a name, which may be one of its aliases.
+/// Returns the function with a name, which may be an alias.
 pub fn named(name: &str) -> Option<&'static Function> {
     FUNCTIONS
         .iter()

@@ -1,5 +1,5 @@
-//! Injectors: how the faults of a scenario are injected. One file
-//! each, and one row in [`INJECTORS`].
+//! Injectors: how the faults of a scenario are injected. Each has one file, and one row in
+//! [`INJECTORS`].
 
 pub(crate) mod corrupt;
 pub mod functions;
@@ -16,10 +16,10 @@ pub use self::corrupt::{ByteFault, Change, Direction};
 use crate::settings::Proxy;
 use crate::space::{Fault, Scenario, Value};
 
-/// A fault of calls: of a libc function or a system call.
+/// A fault of a call to a libc function or of a system call.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CallFault {
-    /// The function.
+    /// The name of the function.
     pub function: String,
     /// The number of the system call, if it is one.
     pub call: Option<u32>,
@@ -29,7 +29,7 @@ pub struct CallFault {
     pub last: u64,
     /// The errno, or 0.
     pub errno: i32,
-    /// What it returns.
+    /// The return value.
     pub retval: i64,
 }
 
@@ -37,12 +37,12 @@ pub struct CallFault {
 const DONE_ALL_THE_SAME: &[&str] = &["close"];
 
 impl CallFault {
-    /// Whether a call fails.
+    /// Returns whether the call with this number fails.
     pub fn hits(&self, number: u64) -> bool {
         self.first > 0 && (self.first..=self.last).contains(&number)
     }
 
-    /// What a system call returns.
+    /// Returns the result of a failing system call.
     pub(crate) fn result(&self) -> i64 {
         match self.errno {
             0 => self.retval,
@@ -50,7 +50,7 @@ impl CallFault {
         }
     }
 
-    /// The call is made, and only its result is another.
+    /// Returns whether the call is still executed, and only its result is replaced.
     pub(crate) fn happens_too(&self) -> bool {
         DONE_ALL_THE_SAME.contains(&self.function.as_str())
     }
@@ -59,50 +59,50 @@ impl CallFault {
 /// A fault in a world.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorldFault {
-    /// The host that it happens to; any if `None`.
+    /// The affected host; any if `None`.
     pub host: Option<String>,
     /// The system call that fails, or `malloc`.
     pub call: Option<String>,
-    /// How it fails, or the name of a fault of the scenario.
+    /// The failure of the call, or the name of a fault of the scenario.
     pub fault: String,
-    /// The first time that it happens, of all that it could; 0 if it never does.
+    /// The first occurrence that is hit, among all possible ones; 0 for none.
     pub first: u64,
-    /// The last time.
+    /// The last occurrence.
     pub last: u64,
 }
 
-/// What a manager injects.
+/// The injection that a manager performs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Injection {
-    /// Nothing: the commands do it themselves, or it is a run without faults.
+    /// None: the commands inject themselves, or it is a run without faults.
     Nothing,
     /// Failures of system calls.
     Calls(Vec<CallFault>),
     /// Faults in a world, which needs no manager.
     World(Vec<WorldFault>),
-    /// Changes of bytes of messages, by a proxy.
+    /// Changes of message bytes, by a proxy.
     Corrupt {
-        /// Where the proxy is.
+        /// The addresses of the proxy.
         proxy: Proxy,
         /// The changes.
         faults: Vec<ByteFault>,
     },
-    /// Nothing, but system calls are counted.
+    /// None, but system calls are counted.
     CountCalls,
-    /// Failures of libc functions, by a library in the programs.
+    /// Failures of libc functions, by a preloaded library.
     Preload {
         /// The library.
         library: PathBuf,
         /// The failures.
         faults: Vec<CallFault>,
-        /// Count calls instead.
+        /// Whether calls are counted instead.
         counts: bool,
     },
 }
 
 impl Injection {
-    /// Whether it has a call to fail.
+    /// Returns whether there is a fault to inject.
     pub(crate) fn has_faults(&self) -> bool {
         match self {
             Injection::Nothing | Injection::CountCalls => false,
@@ -114,7 +114,7 @@ impl Injection {
         }
     }
 
-    /// The same without any fault.
+    /// Returns the same injection without any fault.
     pub(crate) fn without_faults(&self) -> Injection {
         match self {
             Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
@@ -134,7 +134,7 @@ impl Injection {
     }
 }
 
-/// What an injector needs to know beside the scenario.
+/// What an injector needs to know besides the scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Means {
     /// The library of `preload`.
@@ -145,14 +145,14 @@ pub struct Means {
 
 /// An injector.
 pub trait Injector: Sync {
-    /// Checks a scenario and says what is injected.
+    /// Checks a scenario and returns its injection.
     fn plan(&self, scenario: &Scenario, means: &Means) -> Result<Injection, String>;
 
-    /// Attributes that describe the fault. The others are about the test, and
-    /// a run without faults keeps them.
+    /// Returns the attributes that describe the fault. All others describe the test, and a run
+    /// without faults keeps them.
     fn attributes(&self) -> &'static [&'static str];
 
-    /// Whether the commands get the scenario in their arguments.
+    /// Returns whether the commands get the scenario in their arguments.
     fn passes_scenario(&self) -> bool {
         false
     }
@@ -160,11 +160,11 @@ pub trait Injector: Sync {
 
 /// A row of [`INJECTORS`].
 pub struct InjectorRow {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A description of one line.
     pub about: &'static str,
-    /// It.
+    /// The injector.
     pub injector: &'static dyn Injector,
 }
 
@@ -197,12 +197,12 @@ pub const INJECTORS: &[InjectorRow] = &[
     },
 ];
 
-/// The injector of a name.
+/// Returns the injector with a name.
 pub fn named(name: &str) -> Option<&'static InjectorRow> {
     INJECTORS.iter().find(|row| row.name == name)
 }
 
-/// All names, for messages.
+/// Returns all names, for messages.
 pub(crate) fn names() -> String {
     let names: Vec<&str> = INJECTORS.iter().map(|row| row.name).collect();
     names.join(", ")
@@ -220,7 +220,7 @@ const CALL_ATTRIBUTES: &[&str] = &[
     "persistent",
 ];
 
-/// The function that a fault is about.
+/// Returns the function of a fault.
 fn function(fault: &Fault) -> Result<String, String> {
     match fault.any(&["function", "call", "syscall"]) {
         Some(value) => Ok(value.to_string()),
@@ -228,12 +228,12 @@ fn function(fault: &Fault) -> Result<String, String> {
     }
 }
 
-/// The calls that a fault is about: the first, unless it says which; 0 is none.
+/// Returns the first and last call that a fault hits: the first call by default; 0 for none.
 fn numbers(fault: &Fault) -> Result<(u64, u64), String> {
     numbers_of(fault, &["callNumber", "number"])
 }
 
-/// The same by attributes of other names.
+/// Returns the same, from attributes with other names.
 fn numbers_of(fault: &Fault, names: &[&str]) -> Result<(u64, u64), String> {
     let is_persistent = persistent(fault)?;
     let ends = match fault.any(names) {
@@ -253,7 +253,7 @@ fn numbers_of(fault: &Fault, names: &[&str]) -> Result<(u64, u64), String> {
     })
 }
 
-/// Whether all calls from the first one on fail.
+/// Returns whether all calls from the first one on fail.
 fn persistent(fault: &Fault) -> Result<bool, String> {
     match fault.any(&["persistent"]).map(ToString::to_string) {
         None => Ok(false),
@@ -265,7 +265,7 @@ fn persistent(fault: &Fault) -> Result<bool, String> {
     }
 }
 
-/// The errno that a fault has.
+/// Returns the errno of a fault.
 fn errno(fault: &Fault) -> Result<Option<i32>, String> {
     match fault.any(&["errno"]) {
         None => Ok(None),
@@ -280,7 +280,7 @@ fn errno(fault: &Fault) -> Result<Option<i32>, String> {
     }
 }
 
-/// The number of an errno.
+/// Returns the number of an errno.
 pub(crate) fn errno_number(name: &str) -> Option<i32> {
     if matches!(name, "EWOULDBLOCK") {
         return Some(Errno::EAGAIN.0);
@@ -305,7 +305,7 @@ pub(crate) const SHELLS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox", "env", "timeout",
 ];
 
-/// Whether a program is a shell.
+/// Returns whether a program is a shell.
 pub(crate) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }

@@ -6,7 +6,7 @@ use crate::space::{Fault, Scenario};
 /// The injector.
 pub(super) struct Model;
 
-/// What a library function that allocates memory is in the model.
+/// Library functions that allocate memory; the model treats all of them as `malloc`.
 const ALLOCATORS: &[&str] = &["malloc", "calloc", "realloc", "memalign", "strdup"];
 
 const ATTRIBUTES: &[&str] = &[
@@ -106,14 +106,14 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
     })
 }
 
-/// Attributes of which a fault has one at most.
+/// Groups of attributes that exclude each other.
 const ALTERNATIVES: &[&[&str]] = &[
     &["fault", "function", "call", "syscall"],
     &["fault", "errno", "failure"],
     &["number", "callNumber", "packet"],
 ];
 
-/// Refuses a fault that says two things at once: one of them would not count.
+/// Rejects a fault with two attributes of a group, because one of them would be ignored.
 fn check_contradictions(fault: &Fault) -> Result<(), String> {
     for names in ALTERNATIVES {
         let given: Vec<&str> = names

@@ -1,5 +1,5 @@
 //! `preload`: fails libc functions of dynamically linked programs, with a library that is built for
-//! the run and loaded into their processes. Each process counts its calls on its own.
+//! the run and preloaded into their processes. Each process counts its own calls.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
     })
 }
 
-/// The source of the library.
+/// Returns the source of the library.
 pub fn source() -> String {
     let template = include_str!("preload.c");
     let mut functions = String::new();
@@ -74,10 +74,10 @@ pub fn source() -> String {
     format!("#define FUNCTIONS {functions}\n#define SYMBOLS {symbols}\n{template}\n{wrappers}")
 }
 
-/// How the library is compiled; the output and the source follow.
+/// The command that compiles the library; the output and the source follow.
 pub const COMPILER: &[&str] = &["cc", "-shared", "-fPIC", "-O1", "-w", "-fno-builtin", "-o"];
 
-/// Builds the library in a folder, unless it is there.
+/// Builds the library in a folder, unless it exists.
 pub fn build(folder: &Path) -> Result<PathBuf> {
     let (source_file, library) = (folder.join("preload.c"), folder.join("preload.so"));
     let source = source();
@@ -105,7 +105,7 @@ pub fn build(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The variables that tell the library what to do.
+/// Returns the environment variables that configure the library.
 pub fn variables(injection: &Injection, programs: &[String]) -> Vec<(String, String)> {
     let Injection::Preload { faults, .. } = injection else {
         return Vec::new();
@@ -129,7 +129,7 @@ pub fn variables(injection: &Injection, programs: &[String]) -> Vec<(String, Str
     ]
 }
 
-/// Reads what the library said.
+/// Parses the log of the library.
 pub(crate) fn read_log(text: &str, seen: &mut Seen) {
     for line in text.lines() {
         let words: Vec<&str> = line.split('\t').collect();
@@ -148,7 +148,7 @@ pub(crate) fn read_log(text: &str, seen: &mut Seen) {
     }
 }
 
-/// Reads the counts of a process: its program, and how often it called each function.
+/// Parses the counts of a process: its program, and how often it called each function.
 pub(crate) fn read_counts(bytes: &[u8]) -> Option<(String, Vec<(&'static str, u64)>)> {
     let (name, counts) = bytes.split_at_checked(64)?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(64);

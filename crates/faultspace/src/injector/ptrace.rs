@@ -1,5 +1,5 @@
-//! `ptrace`: fails system calls of real programs, whatever their
-//! language and however they are linked.
+//! `ptrace`: fails system calls of real programs, whatever their language and however they are
+//! linked.
 
 use super::{
     CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval,

@@ -1,5 +1,5 @@
-//! `script`: runs the user's own commands, with the scenario in their arguments,
-//! in their environment and as JSON.
+//! `script`: runs the user's own commands, with the scenario in their arguments, in their
+//! environment and as JSON.
 
 use super::{Injection, Injector, Means};
 use crate::space::Scenario;

@@ -1,4 +1,4 @@
-//! Starts a command of a test, stopped, so that it can be traced from its first instruction on.
+//! Starts a command of a test, stopped, so that it can be traced from its first instruction.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
 use nix::unistd::{
@@ -9,24 +9,24 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A command and its surroundings.
+/// A command and its environment.
 pub(super) struct Start<'s> {
     /// The program and its arguments.
     pub words: &'s [String],
     /// The whole environment.
     pub env: &'s [(String, String)],
-    /// The folder.
+    /// The working folder.
     pub folder: &'s Path,
     /// Standard output and error output.
     pub streams: [&'s OwnedFd; 2],
-    /// Numbers of system calls at which the tracer is asked.
+    /// The system calls that trap to the tracer.
     pub traps: &'s [u32],
 }
 
-/// Exit code of a child that could not execute its program.
+/// The exit code of a child that could not execute its program.
 pub(super) const NOT_STARTED: i32 = 127;
 
-/// Starts a command in a session of its own. It stops itself before it executes the program.
+/// Starts a command in its own session. The child stops itself before it executes the program.
 pub(super) fn start(start: &Start<'_>) -> nix::Result<Pid> {
     let text = |word: &String| CString::new(word.replace('\0', "")).unwrap_or_default();
     let words: Vec<CString> = start.words.iter().map(text).collect();
@@ -42,7 +42,7 @@ pub(super) fn start(start: &Start<'_>) -> nix::Result<Pid> {
             let why = execute(start, &words, &env);
             let text = format!("everett: cannot start {}: {why}\n", start.words.join(" "));
             let _ = nix::unistd::write(start.streams[1], text.as_bytes());
-            // SAFETY: ends the child without the handlers of the manager.
+            // SAFETY: ends the child without running the manager's exit handlers.
             unsafe { libc::_exit(NOT_STARTED) }
         }
     }
@@ -70,13 +70,13 @@ fn execute(start: &Start<'_>, words: &[CString], env: &[CString]) -> nix::errno:
     }
 }
 
-/// Lets the kernel ask the tracer before these system calls.
+/// Installs a filter, so that the kernel notifies the tracer before these system calls.
 fn trap(calls: &[u32]) -> nix::Result<()> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let code = |code: u16, k: u32, jt: u8, jf: u8| libc::sock_filter { code, jt, jf, k };
-    // Number of the call; each comparison is followed by its own return.
+    // Load the number of the call; each comparison is followed by its own return.
     let mut filter = vec![code(LOAD, 0, 0, 0)];
     for call in calls {
         filter.push(code(JUMP_EQUAL, *call, 0, 1));

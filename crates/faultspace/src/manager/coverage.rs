@@ -1,11 +1,12 @@
-//! Lines that programs built with `--coverage` executed, by `gcov`.
+//! Line coverage of programs built with `--coverage`, by `gcov`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The variable that says where such programs put their counts, and the folder.
+/// Returns the environment variable that tells such programs where to write their counts, and the
+/// folder.
 pub(super) fn variable(own: &Path) -> (String, String) {
     (
         "GCOV_PREFIX".to_owned(),
@@ -13,7 +14,7 @@ pub(super) fn variable(own: &Path) -> (String, String) {
     )
 }
 
-/// The covered lines, as `FILE:LINE`.
+/// Returns the covered lines, as `FILE:LINE`.
 pub(super) fn lines(own: &Path) -> Vec<String> {
     let prefix = own.join("gcov");
     let mut counts = Vec::new();
@@ -21,7 +22,7 @@ pub(super) fn lines(own: &Path) -> Vec<String> {
     counts.sort();
     let mut lines = BTreeSet::new();
     for file in counts {
-        // Its notes lie where the program was built; gcov wants them beside the counts.
+        // The notes are where the program was built; gcov wants them next to the counts.
         let notes = file.with_extension("gcno");
         let Ok(real) = notes
             .strip_prefix(&prefix)

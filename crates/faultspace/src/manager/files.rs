@@ -9,10 +9,11 @@ use super::digest;
 use super::sandbox::{Place, path_of};
 use crate::results::Isolation;
 
-/// The most files that are looked at.
+/// Maximum number of files that are examined.
 const MAX_FILES: usize = 10_000;
 
-/// Files below the folder of the test, with a digest of their content; removed ones say so.
+/// Returns the files below the folder of the test that were written, with a digest of their
+/// content, or a mark if they were removed.
 pub(super) fn changed(place: &Place) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for (point, layer) in &place.written {
@@ -22,7 +23,7 @@ pub(super) fn changed(place: &Place) -> BTreeMap<String, String> {
                 let Ok(below) = place.folder.strip_prefix(point) else {
                     continue;
                 };
-                // A file system further in has the folder, if one has.
+                // If a nested file system contains the folder, its layer has the files.
                 let is_further = |(other, _): &&(std::path::PathBuf, fs::File)| {
                     other.starts_with(point) && other != point && place.folder.starts_with(other)
                 };

@@ -1,20 +1,20 @@
-//! How much memory a process has.
+//! The memory usage of a process.
 
-/// Bytes in memory, with all pages that it shares with others.
+/// Returns the resident bytes, including all shared pages.
 pub(super) fn resident(process: i32) -> u64 {
     field(process, "status", "VmRSS:")
 }
 
-/// Bytes in memory, where a page that several share counts for each by its part.
+/// Returns the resident bytes, where a shared page counts proportionally.
 pub(super) fn proportional(process: i32) -> u64 {
     match field(process, "smaps_rollup", "Pss:") {
-        // Kernels without it: what it shares is counted for each.
+        // Some kernels have no such file; then shared pages count fully.
         0 => resident(process),
         bytes => bytes,
     }
 }
 
-/// A field in kB of a file of the process; 0 where it has ended.
+/// Returns a field in kB of a file of the process, in bytes; 0 if the process has ended.
 fn field(process: i32, file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name));

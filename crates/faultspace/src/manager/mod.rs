@@ -1,10 +1,9 @@
 //! The manager of a test: a separate process that runs the commands of one scenario, injects its
-//! faults, and measures their impact.
+//! faults, and records what happens.
 //!
-//! The explorer starts a manager for each test and gets one answer from it. The system
-//! under test can harm its manager at most, and a manager that dies costs only its test. If
-//! the machine has namespaces, the commands see no process but their own, and what they
-//! write is discarded after the test.
+//! The search starts a manager for each test and gets one answer from it. The system under test can
+//! harm its manager at most, and a manager that dies costs only its test. If the machine has
+//! namespaces, the commands see no other processes, and their writes are discarded after the test.
 
 mod child;
 mod coverage;
@@ -25,37 +24,37 @@ use std::path::PathBuf;
 use crate::injector::Injection;
 use crate::settings::Limits;
 
-/// What a manager is to do.
+/// The job of a manager.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// The folder that commands start in.
+    /// The working folder of the commands.
     pub folder: PathBuf,
     /// An empty folder for this job only.
     pub scratch: PathBuf,
-    /// Before the test.
+    /// The command before the test.
     pub start: Option<Vec<String>>,
-    /// The test.
+    /// The test command.
     pub test: Vec<String>,
-    /// After the test and before cleanup: prints the impact.
+    /// The command after the test and before cleanup, which prints the impact.
     pub measure: Option<Vec<String>>,
-    /// After the test.
+    /// The command after the test.
     pub cleanup: Option<Vec<String>>,
-    /// The environment of the commands, beside that of the manager.
+    /// The environment of the commands, in addition to the manager's.
     pub env: Vec<(String, String)>,
-    /// What is injected.
+    /// The faults to inject.
     pub injection: Injection,
-    /// The programs that it is injected into; all but shells if empty.
+    /// The programs to inject into; all except shells if empty.
     pub programs: Vec<String>,
-    /// Folders that are written to for good.
+    /// Folders in which writes persist.
     pub writable: Vec<PathBuf>,
-    /// Whether they use the network of the machine instead of one of their own.
+    /// Whether the commands use the machine's network instead of a separate one.
     #[serde(default)]
     pub shares_network: bool,
-    /// What the commands may take.
+    /// The resource limits of the commands.
     pub limits: Limits,
-    /// Collect the lines that programs built with `--coverage` executed.
+    /// Whether to collect the lines that programs built with `--coverage` executed.
     pub sees_coverage: bool,
-    /// Collect the files that were changed.
+    /// Whether to collect the files that were changed.
     pub sees_files: bool,
 }
 
@@ -68,18 +67,18 @@ pub struct Injected {
     pub function: String,
     /// The number of the call.
     pub number: u64,
-    /// The stack there, innermost first.
+    /// The stack at the injection point, innermost frame first.
     pub stack: Vec<String>,
 }
 
-/// A process that a signal ended.
+/// A process that a crash signal ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Crash {
     /// The program.
     pub program: String,
     /// The signal.
     pub signal: i32,
-    /// The stack there, innermost first.
+    /// The stack at the crash, innermost frame first.
     pub stack: Vec<String>,
 }
 
@@ -87,20 +86,20 @@ pub struct Crash {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// By itself, with this code.
+    /// With this exit code.
     Exit(i32),
     /// By a signal.
     Signal(i32),
-    /// Not in its time.
+    /// By the time limit.
     Timeout,
-    /// It took more than it may.
+    /// By another limit.
     Limit(String),
     /// It could not be started.
     NotStarted(String),
 }
 
 impl Ended {
-    /// It ended by itself with code 0.
+    /// Returns whether it exited with code 0.
     pub fn is_success(&self) -> bool {
         *self == Ended::Exit(0)
     }
@@ -118,25 +117,25 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// What commands wrote to a stream.
+/// The output of commands on a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Output {
-    /// Its begin, as text.
+    /// The beginning, as text.
     pub text: String,
-    /// How many bytes there were.
+    /// The total number of bytes.
     pub bytes: u64,
-    /// A digest of the begin that is kept.
+    /// A digest of the beginning that is kept.
     pub digest: u64,
 }
 
-/// What a manager saw.
+/// What a manager observed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Seen {
-    /// How `start` ended, if it is a failure.
+    /// How `start` failed, if it did.
     pub start_failure: Option<String>,
     /// How the test ended.
     pub test: Ended,
-    /// How `cleanup` ended, if it is a failure.
+    /// How `cleanup` failed, if it did.
     pub cleanup_failure: Option<String>,
     /// Standard output and error output of the test.
     pub output: [Output; 2],
@@ -144,19 +143,20 @@ pub struct Seen {
     pub injected: Vec<Injected>,
     /// Processes that crashed.
     pub crashes: Vec<Crash>,
-    /// Files below the folder that were made, changed or removed, with a digest of their content.
+    /// Files below the folder that were created, changed or removed, with a digest of their
+    /// content.
     pub files: BTreeMap<String, String>,
     /// Covered lines.
     pub coverage: Vec<String>,
-    /// What the measuring command printed.
+    /// The output of the measuring command.
     pub measured: Option<String>,
-    /// How the test was kept apart from the machine.
+    /// How the test was isolated from the machine.
     pub isolation: crate::results::Isolation,
-    /// Time of the test.
+    /// The duration of the test.
     pub seconds: f64,
-    /// How often programs called functions, where that is asked for.
+    /// How often programs called functions, if that was requested.
     pub calls: BTreeMap<String, u64>,
-    /// What is wrong in a world beside crashes and hangs: an invariant, an expectation.
+    /// What is wrong in a world besides crashes and hangs: an invariant, an expectation.
     #[serde(default)]
     pub wrong: Option<String>,
     /// Hosts of a world that do not end, and are not expected to wait.
@@ -164,7 +164,7 @@ pub struct Seen {
     pub stuck: BTreeSet<String>,
 }
 
-/// Runs a manager: reads a [`Job`] as JSON, and writes what it saw. Returns the exit code.
+/// Runs a manager: reads a [`Job`] as JSON, and writes its observations. Returns the exit code.
 pub fn manage() -> i32 {
     let job: Job = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(job) => job,
@@ -190,7 +190,7 @@ fn answer(seen: &Result<Seen, String>) -> i32 {
     }
 }
 
-/// A digest of bytes (FNV-1a).
+/// Returns a digest of bytes (FNV-1a).
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)

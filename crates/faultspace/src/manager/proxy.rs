@@ -1,7 +1,8 @@
-//! The proxy of injector `corrupt`: a process beside the commands of a test that passes messages
-//! on between a client and a server, and changes bytes of some.
+//! The proxy of injector `corrupt`: a process next to the commands of a test that forwards messages
+//! between a client and a server, and changes bytes of some.
 //!
-//! A message of a stream is what one side sends before the other side does. A datagram is one.
+//! A message of a stream is what one side sends before the other side sends something. Each
+//! datagram is a message.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -16,17 +17,18 @@ use super::Injected;
 use crate::injector::{ByteFault, Change, Direction};
 use crate::settings::Proxy;
 
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const CHUNK: usize = 16 << 10;
-/// The most bytes of a datagram.
+/// Maximum size of a datagram.
 const DATAGRAM: usize = 64 << 10;
-/// The most connections at a time, and clients of datagrams.
+/// Maximum number of simultaneous connections, and of datagram clients.
 const CONNECTIONS: usize = 256;
-/// How long the server may take to accept a connection.
+/// Time limit for the server to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 const DIRECTIONS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
-/// Starts the proxy as a child. It listens when this returns, and writes its changes to a file.
+/// Starts the proxy as a child. When this returns, the proxy listens. It logs its changes to a
+/// file.
 pub(super) fn start(proxy: &Proxy, faults: &[ByteFault], log: &Path) -> std::io::Result<Pid> {
     let log = File::create(log)?;
     let corrupter = Corrupter {
@@ -57,13 +59,13 @@ fn in_child(serve: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<Pid>
         ForkResult::Child => {
             super::sandbox::end_with_parent();
             let code = i32::from(serve().is_err());
-            // SAFETY: ends the child without the handlers of the manager.
+            // SAFETY: ends the child without running the manager's exit handlers.
             unsafe { libc::_exit(code) }
         }
     }
 }
 
-/// Reads the changes that a proxy has written.
+/// Parses the log of a proxy.
 pub(super) fn read_log(text: &str) -> Vec<Injected> {
     let parsed = text.lines().filter_map(|line| {
         let (direction, number) = line.split_once(' ')?;
@@ -88,13 +90,13 @@ struct Corrupter {
 }
 
 impl Corrupter {
-    /// The number of a message that begins.
+    /// Returns the number of a message that begins.
     fn begin(&mut self, direction: Direction) -> u64 {
         self.messages[direction as usize] += 1;
         self.messages[direction as usize]
     }
 
-    /// The bytes of a message from an offset on, as they are passed on.
+    /// Returns the changed bytes of a message, from an offset on.
     fn change(&mut self, bytes: &[u8], direction: Direction, message: u64, at: u64) -> Vec<u8> {
         let mut changed = Vec::with_capacity(bytes.len());
         for (offset, byte) in (at..).zip(bytes) {
@@ -108,7 +110,7 @@ impl Corrupter {
                     Change::Remove => is_kept = false,
                 }
                 let line = format!("{} {message}\n", direction as usize);
-                // Whoever reads the log sees that a fault is missing.
+                // If the write fails, the reader of the log sees that a fault is missing.
                 let _ = self.log.write_all(line.as_bytes());
             }
             changed.extend(is_kept.then_some(byte));
@@ -120,23 +122,23 @@ impl Corrupter {
 /// One direction of a connection.
 #[derive(Default)]
 struct Flow {
-    /// Bytes that are passed on when the receiver takes them.
+    /// Bytes that wait for the receiver.
     waiting: Vec<u8>,
-    /// The number of the message that passes, and how much of it has.
+    /// The number of the current message, and how many of its bytes have passed.
     message: u64,
     offset: u64,
-    /// The sender sends no more.
+    /// Whether the sender has closed its end.
     has_ended: bool,
-    /// The receiver has been told.
+    /// Whether the proxy has closed the receiver's end.
     is_closed: bool,
 }
 
-/// A connection of a client, and that to the server; its flows by direction.
+/// A connection of a client, and its connection to the server; flows by direction.
 struct Connection {
     /// The sender of each direction: client, server.
     senders: [TcpStream; 2],
     flows: [Flow; 2],
-    /// Who has sent last.
+    /// The direction of the last message.
     last: Option<Direction>,
 }
 
@@ -145,8 +147,7 @@ impl Connection {
         self.flows.iter().all(|flow| flow.is_closed)
     }
 
-    /// Reads what a side has sent, if the last was passed on. Returns `false` if the connection
-    /// is broken.
+    /// Reads from a sender. The flow must be empty. Returns `false` if the connection is broken.
     fn receive(&mut self, direction: Direction, corrupter: &mut Corrupter) -> bool {
         let at = direction as usize;
         let mut chunk = vec![0; CHUNK];
@@ -168,7 +169,7 @@ impl Connection {
         true
     }
 
-    /// Passes on what waits. Returns `false` if the connection is broken.
+    /// Forwards waiting bytes. Returns `false` if the connection is broken.
     fn send(&mut self, direction: Direction) -> bool {
         let at = direction as usize;
         let flow = &mut self.flows[at];
@@ -183,13 +184,13 @@ impl Connection {
         }
         if flow.has_ended && !flow.is_closed {
             flow.is_closed = true;
-            // A receiver that is gone needs not be told.
+            // If the receiver is gone, there is nothing to close.
             let _ = receiver.shutdown(Shutdown::Write);
         }
         true
     }
 
-    /// What a side is waited for: to send, and to receive.
+    /// Returns the events to wait for on a side: that it sends, and that it can receive.
     fn interest(&self, side: usize) -> PollFlags {
         let (own, other) = (&self.flows[side], &self.flows[1 - side]);
         let mut flags = PollFlags::empty();
@@ -240,7 +241,7 @@ impl Streams {
 
     fn accept(&mut self) {
         while let Ok((client, _)) = self.listener.accept() {
-            // The client sees a connection that is closed, as from a server that has died.
+            // The client sees a closed connection, as from a server that has died.
             let Ok(server) = TcpStream::connect_timeout(&self.to, CONNECT) else {
                 continue;
             };
@@ -266,7 +267,7 @@ impl Streams {
         for connection in &self.connections {
             for side in 0..2 {
                 let flags = connection.interest(side);
-                // An end that is waited for by nobody would be told again and again.
+                // Without this test, poll would report a closed end again and again.
                 if !flags.is_empty() {
                     all.push(PollFd::new(connection.senders[side].as_fd(), flags));
                 }
@@ -335,7 +336,7 @@ impl Datagrams {
         }
     }
 
-    /// The socket by which the datagrams of a client reach the server.
+    /// Returns the socket that forwards the datagrams of a client to the server.
     fn server_of(&mut self, client: SocketAddr) -> Option<&UdpSocket> {
         let known = self.clients.iter().position(|(one, _)| *one == client);
         let at = match known {

@@ -1,6 +1,6 @@
-//! Isolates a test from the machine with PID and mount namespaces, if the machine has
-//! them. All writes of the commands go to an in-memory file system overlaid on the real
-//! ones, and are discarded after the test.
+//! Isolates a test from the machine with PID and mount namespaces, if the machine has them. Writes
+//! of the commands go to an in-memory file system overlaid on the real ones, and are discarded
+//! after the test. Only folders that the user declares writable keep them.
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
@@ -14,35 +14,35 @@ use std::path::{Path, PathBuf};
 use super::Job;
 use crate::results::Isolation;
 
-/// Where commands run.
+/// The file systems that commands see.
 pub(super) struct Place {
-    /// How they are kept apart.
+    /// How they are isolated.
     pub isolation: Isolation,
-    /// The folder that they start in.
+    /// The working folder.
     pub folder: PathBuf,
     /// A folder for files of the manager that the commands can reach.
     pub own: PathBuf,
-    /// Folders that have what was written below a path.
+    /// Paths, and the folders with what was written below them.
     pub written: Vec<(PathBuf, File)>,
 }
 
-/// Which process this is now.
+/// The role of this process after the fork.
 pub(super) enum Role {
-    /// The one that runs the commands.
+    /// The process that runs the commands.
     Inside(Place),
-    /// The one that has waited for it, with its exit code.
+    /// The process that has waited for it, with its exit code.
     Outside(i32),
 }
 
-/// Ends this process when its parent dies.
+/// Makes the kernel kill this process when its parent dies.
 pub(super) fn end_with_parent() {
-    // A kernel that refuses only loses the safety net.
+    // If the kernel refuses, only the safety net is lost.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
 
 const NONE: Option<&str> = None;
 
-/// Enters namespaces if there are some, otherwise copies the folder.
+/// Enters namespaces if possible; otherwise copies the folder.
 pub(super) fn enter(job: &Job) -> Result<Role, String> {
     if std::env::var_os("EVERETT_NO_NAMESPACES").is_some() || !unshared(job) {
         return Ok(Role::Inside(copied(job)?));
@@ -65,13 +65,13 @@ pub(super) fn enter(job: &Job) -> Result<Role, String> {
     }
 }
 
-/// Makes namespaces; `false` if the machine refuses. A network of its own, with nothing but a
-/// loopback device, lets tests that run at a time use the same ports.
+/// Creates namespaces; `false` if the machine refuses. A separate network with only a loopback
+/// device lets concurrent tests use the same ports.
 fn unshared(job: &Job) -> bool {
     let spaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
     let with_network = spaces | CloneFlags::CLONE_NEWNET;
     if !job.shares_network && unshared_with(with_network) {
-        // Who needs it sees that it is down.
+        // If this fails, a test that needs the device sees that it is down.
         let _ = raise_loopback();
         return true;
     }
@@ -83,7 +83,7 @@ fn unshared_with(spaces: CloneFlags) -> bool {
     if unshare(spaces | CloneFlags::CLONE_NEWUSER).is_err() {
         return unshare(spaces).is_ok();
     }
-    // The superuser can keep all users, others only themselves.
+    // The superuser can map all users, others only themselves.
     let all = "0 0 4294967295";
     let write = |file: &str, text: &str| fs::write(format!("/proc/self/{file}"), text).is_ok();
     let is_all = user.is_root() && write("uid_map", all) && write("gid_map", all);
@@ -94,16 +94,16 @@ fn unshared_with(spaces: CloneFlags) -> bool {
     }
 }
 
-/// Switches the loopback device on.
+/// Brings the loopback device up.
 fn raise_loopback() -> std::io::Result<()> {
     let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
-    // SAFETY: a request without pointers, of which all bytes may be 0.
+    // SAFETY: the request contains no pointers, and all bytes may be 0.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    // SAFETY: the request lives until the call returns, which reads it only.
+    // SAFETY: the request lives until the call returns, and the call only reads it.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) };
     match done {
         0 => Ok(()),
@@ -139,7 +139,7 @@ fn open(path: &Path) -> Step<File> {
     File::open(path).map_err(failed)
 }
 
-/// File systems without files of users.
+/// File systems without user files.
 const VIRTUAL: &[&str] = &[
     "proc",
     "sysfs",
@@ -165,7 +165,7 @@ const VIRTUAL: &[&str] = &[
     "selinuxfs",
 ];
 
-/// Mount points with files of users, outermost first.
+/// Returns the mount points with user files, outermost first.
 fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -187,7 +187,7 @@ fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Builds the file systems of the test and goes there.
+/// Builds the file systems of the test and enters them.
 fn mounted(job: &Job) -> Step<Place> {
     let top = Path::new("/");
     step(
@@ -209,7 +209,7 @@ fn mounted(job: &Job) -> Step<Place> {
     step("cannot mount memory on", base, fresh)?;
     let root = base.join("root");
     make_folder(&root)?;
-    // The new root must be a mount.
+    // The new root must be a mount point.
     step(
         "cannot mount",
         &root,
@@ -265,8 +265,8 @@ fn mounted(job: &Job) -> Step<Place> {
     })
 }
 
-/// The folders of the root, which are laid over one by one: a user namespace may not copy a mount
-/// that has others below it. Links are made again.
+/// Returns the folders of the root, which are overlaid one by one: a user namespace may not copy a
+/// mount that has others below it. Recreates symbolic links.
 fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
     let mut folders = Vec::new();
     let Ok(entries) = fs::read_dir("/") else {
@@ -278,7 +278,7 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
             continue;
         };
         if kind.is_symlink() {
-            // A link that is missing is missed by whoever needs it.
+            // If this fails, a test that needs the link notices.
             let _ = fs::read_link(&path).and_then(|to| std::os::unix::fs::symlink(to, &target));
         } else if kind.is_dir() {
             make_folder(&target)?;
@@ -292,22 +292,22 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Files up to this size are copied where their folder cannot be laid
-/// over; larger ones are read-only.
+/// Maximum size of files that are copied if their folder cannot be overlaid; larger ones are
+/// read-only.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Memory that is laid over folders.
+/// In-memory layers over folders.
 struct Layers<'l> {
     base: &'l Path,
-    /// The mount points that are laid over on their own.
+    /// The mount points that are overlaid separately.
     points: &'l [PathBuf],
     count: usize,
-    /// Folders, and where what is written to them lies.
+    /// Folders, and the layers that hold what is written to them.
     written: Vec<(PathBuf, File)>,
 }
 
 impl Layers<'_> {
-    /// Lays memory over a folder. What cannot be laid over is at least not written to.
+    /// Overlays a folder. A folder that cannot be overlaid becomes read-only.
     fn add(&mut self, point: &Path, target: &Path) {
         if !point.is_dir() {
             return read_only(point, target);
@@ -324,8 +324,8 @@ impl Layers<'_> {
         }
     }
 
-    /// A user namespace may not copy a mount that has others below it: memory is laid over what
-    /// lies in the folder, one by one, and the folder itself is made of memory.
+    /// Overlays the entries of a folder one by one; the folder itself is in memory. This is for
+    /// mounts with others below them, which a user namespace may not copy.
     fn divide(&mut self, point: &Path, target: &Path) -> Step<()> {
         make_folder(target)?;
         if let Ok(seen) = fs::metadata(point) {
@@ -337,7 +337,7 @@ impl Layers<'_> {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            // What is missing is missed by whoever needs it.
+            // If an entry cannot be created, a test that needs it notices.
             if kind.is_symlink() {
                 let _ = fs::read_link(&path).and_then(|link| std::os::unix::fs::symlink(link, &to));
             } else if kind.is_dir() {
@@ -358,7 +358,7 @@ impl Layers<'_> {
     }
 }
 
-/// Lays memory over a mount point.
+/// Mounts an in-memory overlay over a mount point.
 fn overlay(base: &Path, number: usize, point: &Path, target: &Path) -> Step<(PathBuf, File)> {
     let layer = base.join(format!("layer{number}"));
     let (upper, work) = (layer.join("upper"), layer.join("work"));
@@ -396,7 +396,7 @@ fn overlay(base: &Path, number: usize, point: &Path, target: &Path) -> Step<(Pat
     Ok((point.to_owned(), open(&upper)?))
 }
 
-/// Shows a mount point that cannot be written to.
+/// Mounts a mount point read-only.
 fn read_only(point: &Path, target: &Path) {
     let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
     if mount(Some(point), target, NONE, bind, NONE).is_ok() {
@@ -405,10 +405,10 @@ fn read_only(point: &Path, target: &Path) {
     }
 }
 
-/// The most bytes of a folder that is copied.
+/// Maximum size of a folder that is copied.
 const MAX_COPY: u64 = 64 << 20;
 
-/// Without namespaces: a copy of the folder. Processes are found and ended because they are traced.
+/// Copies the folder, without namespaces. Processes are found and killed because they are traced.
 fn copied(job: &Job) -> Result<Place, String> {
     let _ = nix::sys::prctl::set_child_subreaper(true);
     let folder = job.scratch.join("folder");
@@ -457,7 +457,7 @@ fn copy(from: &Path, to: &Path, but: &Path, left: &mut u64) -> std::io::Result<(
     Ok(())
 }
 
-/// The path of a folder that is open.
+/// Returns the path of an open folder.
 pub(super) fn path_of(folder: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }

@@ -1,6 +1,6 @@
-//! Stacks of threads at an injection point, unwound by `.eh_frame`, which all distributions leave
-//! in their binaries. Frames are the same from run to run: the file, and the function with an
-//! offset or the offset in the file.
+//! Stacks of threads at an injection point, unwound with `.eh_frame`, which all distributions leave
+//! in their binaries. Frames are the same in each run: the file, and the function with an offset or
+//! the offset in the file.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
@@ -13,14 +13,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The most frames.
+/// Maximum number of frames.
 const MAX_FRAMES: usize = 24;
-/// Numbers of registers in DWARF.
+/// Register numbers of DWARF.
 const STACK_POINTER: u16 = 7;
 const RETURN_ADDRESS: u16 = 16;
 const REGISTERS: usize = 17;
 
-/// A piece of a file in memory.
+/// A mapped part of a file.
 struct Mapping {
     begin: u64,
     end: u64,
@@ -50,7 +50,7 @@ fn mappings(pid: i32) -> Vec<Mapping> {
 /// A file with code.
 struct Module {
     name: String,
-    /// Begin in the file, size in it, and address of each segment.
+    /// File offset, size and address of each segment.
     segments: Vec<(u64, u64, u64)>,
     frames: Vec<u8>,
     frames_at: u64,
@@ -90,7 +90,7 @@ impl Module {
         })
     }
 
-    /// The address in the file for a place in it.
+    /// Returns the address for an offset in the file.
     fn address(&self, place: u64) -> Option<u64> {
         let found = self
             .segments
@@ -108,7 +108,7 @@ impl Module {
     }
 }
 
-/// The stack of a thread that is stopped, innermost frame first.
+/// Returns the stack of a stopped thread, innermost frame first.
 pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
     let r = registers;
     let mut values = [
@@ -132,7 +132,7 @@ pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
         else {
             break;
         };
-        // Inside of the namespaces the same path leads to the same file.
+        // Inside the namespaces, the same path leads to the same file.
         let module = modules
             .entry(&mapping.file)
             .or_insert_with(|| Module::read(&mapping.file));
@@ -151,7 +151,7 @@ pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
     frames
 }
 
-/// Goes to the caller. `false` if it is not known.
+/// Unwinds to the caller. Returns `false` if it is not known.
 fn unwind(module: &Module, address: u64, values: &mut [u64; REGISTERS], memory: &File) -> bool {
     let section = EhFrame::new(&module.frames, LittleEndian);
     let bases = BaseAddresses::default()
@@ -183,7 +183,7 @@ fn unwind(module: &Module, address: u64, values: &mut [u64; REGISTERS], memory: 
         let value = match row.register(Register(number)) {
             Some(RegisterRule::Offset(offset)) => word(frame.wrapping_add_signed(offset)),
             Some(RegisterRule::ValOffset(offset)) => Some(frame.wrapping_add_signed(offset)),
-            // The outermost frame says that it has no caller.
+            // The outermost frame declares that it has no caller.
             Some(RegisterRule::Undefined) if number == RETURN_ADDRESS => return false,
             _ => continue,
         };

@@ -9,19 +9,19 @@ use super::{Output, digest};
 
 /// A pipe that a command writes to.
 pub(super) struct Stream {
-    /// The end of the manager.
+    /// The manager's end.
     pub ours: OwnedFd,
-    /// The end of the commands.
+    /// The commands' end.
     pub theirs: OwnedFd,
     kept: Vec<u8>,
     most: usize,
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub bytes: u64,
 }
 
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: usize = 1 << 16;
-/// Pieces that are read before others have their turn.
+/// Number of pieces that are read before other work gets its turn.
 const PIECES: u32 = 16;
 
 impl Stream {
@@ -37,7 +37,7 @@ impl Stream {
         })
     }
 
-    /// Reads what is there. `false` if nothing was.
+    /// Reads what is available. Returns `false` if nothing was.
     pub(super) fn take(&mut self) -> bool {
         let mut piece = [0; PIECE];
         let mut is_any = false;
@@ -57,7 +57,7 @@ impl Stream {
         is_any
     }
 
-    /// What was printed so far; further output counts anew.
+    /// Returns the output so far, and starts over.
     pub(super) fn output(&mut self) -> Output {
         let kept = std::mem::take(&mut self.kept);
         let output = Output {

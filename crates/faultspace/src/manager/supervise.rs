@@ -1,4 +1,4 @@
-//! Runs the commands of a test one after the other, under all limits, and measures.
+//! Runs the commands of a test one after the other, enforces all limits, and records what happens.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,9 +18,9 @@ use super::{Ended, Job, Seen, coverage, files, memory, proxy};
 use crate::injector::Injection;
 use crate::results::Isolation;
 
-/// More output than so many times what is kept ends a test.
+/// A test ends if its output is this many times what is kept.
 const FLOOD: u64 = 64;
-/// Events that are handled before output and limits have their turn.
+/// Number of events that are handled before output and limits get their turn.
 const EVENTS: u32 = 256;
 /// The longest wait for an event.
 const TICK: Duration = Duration::from_millis(25);
@@ -33,11 +33,11 @@ struct Supervisor<'j> {
     child_events: SignalFd,
     env: Vec<(String, String)>,
     traps: Vec<u32>,
-    /// The process that passes messages on.
+    /// The proxy process.
     proxy: Option<Pid>,
 }
 
-/// Where the proxy writes what it has changed.
+/// The file to which the proxy logs its changes.
 const PROXY_LOG: &str = "proxy.log";
 
 /// Runs a job.
@@ -115,7 +115,7 @@ impl<'j> Supervisor<'j> {
         self.env.push((name.to_owned(), value));
     }
 
-    /// Where the library in the programs writes what it did.
+    /// Returns the file to which the preloaded library logs.
     fn log(&self) -> PathBuf {
         self.place.own.join("preload.log")
     }
@@ -211,7 +211,7 @@ impl<'j> Supervisor<'j> {
         Ok(())
     }
 
-    /// What follows the test is no part of the system under test.
+    /// Stops the injection: the commands after the test are not part of the system under test.
     fn stop_injecting(&mut self) {
         self.env
             .retain(|(name, _)| name != "LD_PRELOAD" && !name.starts_with("EVERETT_PRELOAD"));
@@ -270,16 +270,15 @@ impl<'j> Supervisor<'j> {
         }
     }
 
-    /// Whether all processes together have more memory than they may. Pages that
-    /// several share are counted once; as that is slow, it is looked at only where the
-    /// sum of what each has is too much.
+    /// Returns whether all processes together exceed the memory limit. Shared pages count once.
+    /// Because that is slow, it is computed only if the plain sum exceeds the limit.
     fn is_out_of_memory(&self) -> bool {
         let most = self.job.limits.memory;
         let sum = |of: fn(i32) -> u64| self.tracer.processes().map(of).sum::<u64>();
         sum(memory::resident) > most && sum(memory::proportional) > most
     }
 
-    /// Waits until the child has stopped itself, and traces it from there.
+    /// Waits until the child has stopped itself, and then traces it.
     fn attach(&mut self, child: Pid) -> nix::Result<()> {
         loop {
             match waitpid(child, Some(WaitPidFlag::WUNTRACED)) {
@@ -293,9 +292,9 @@ impl<'j> Supervisor<'j> {
         kill(child, Signal::SIGCONT)
     }
 
-    /// Handles events of all processes. Returns how a child has ended, if it has.
+    /// Handles events of all processes. Returns how the child ended, if it did.
     fn events(&mut self, child: Pid) -> Option<Ended> {
-        // Signals that came until now are dealt with below.
+        // Drain the notifications; the loop below handles all events until now.
         while let Ok(Some(_)) = self.child_events.read_signal() {}
         for _ in 0..EVENTS {
             let flags = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
@@ -320,7 +319,7 @@ impl<'j> Supervisor<'j> {
 
     fn exited(&self, code: i32) -> Ended {
         match code {
-            // Shells report signals so.
+            // Shells report signals this way.
             code if code > 128 && is_crash(code - 128) => Ended::Signal(code - 128),
             NOT_STARTED => Ended::Exit(NOT_STARTED),
             code => Ended::Exit(code),
@@ -339,11 +338,12 @@ impl<'j> Supervisor<'j> {
         let _ = poll(&mut all, timeout);
     }
 
-    /// Ends all processes of the test.
+    /// Kills all processes of the test.
     fn end_all(&mut self) {
         loop {
             match self.place.isolation {
-                // As the first process of its namespace it reaches all others, and only them.
+                // Sent by the first process of a namespace, this reaches all other processes in it,
+                // and no others.
                 Isolation::Namespaces => drop(kill(Pid::from_raw(-1), Signal::SIGKILL)),
                 _ => {
                     let own = self.proxy.map(Pid::as_raw);
@@ -364,7 +364,7 @@ impl<'j> Supervisor<'j> {
         if matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..))
             && status.pid() == self.proxy
         {
-            // Its number may belong to another process soon.
+            // The process id may be reused soon.
             self.proxy = None;
         }
         self.tracer.handle(status);

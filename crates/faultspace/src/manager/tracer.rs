@@ -1,5 +1,5 @@
-//! Traces all processes of a test: knows their programs, counts and fails their
-//! system calls, and detects crashes.
+//! Traces all processes of a test with ptrace: knows their programs, counts and fails their system
+//! calls, and detects crashes.
 
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -11,20 +11,19 @@ use std::path::Path;
 use super::{Crash, Injected};
 use crate::injector::{CallFault, is_shell};
 
-/// A process: a program and its own counts of calls.
+/// A process: its program and its own counts of calls.
 #[derive(Clone, Default)]
 struct Process {
-    /// The names under which its program is known: file, name of the process, first argument.
-    /// Empty before it has executed one.
+    /// The names of its program: file, process name, first argument. Empty before its first `exec`.
     names: Vec<String>,
-    /// Calls so far that each fault is about.
+    /// For each fault, the number of matching calls so far.
     counts: Vec<u64>,
 }
 
 /// A thread.
 struct Task {
     process: i32,
-    /// The result of the call that it is in.
+    /// The result that replaces that of the current call.
     result: Option<i64>,
 }
 
@@ -35,23 +34,23 @@ pub(super) struct Tracer {
     programs: Vec<String>,
     tasks: BTreeMap<i32, Task>,
     processes: BTreeMap<i32, Process>,
-    /// Refuses signals to processes that are not traced: there is no namespace that hides them.
+    /// Whether signals to untraced processes are refused, because no namespace hides these.
     pub guards: bool,
     /// Faults that happened.
     pub injected: Vec<Injected>,
     /// Processes that crashed.
     pub crashes: Vec<Crash>,
-    /// Counts calls instead of failing some: by program and call.
+    /// If set, calls are counted by program and call, and none fails.
     pub calls: Option<BTreeMap<String, u64>>,
 }
 
 /// System calls that send signals: `kill`, `tkill`, `tgkill`, `rt_sigqueueinfo`.
 pub(super) const SIGNALLING: [u32; 4] = [62, 200, 234, 129];
 
-/// The most faults that are told of.
+/// Maximum number of reported faults.
 const MAX_REPORTS: usize = 100;
 
-/// Signals by which programs crash, in contrast to those by which others end them.
+/// Signals by which programs crash, in contrast to those by which others kill them.
 const CRASHES: &[Signal] = &[
     Signal::SIGSEGV,
     Signal::SIGABRT,
@@ -62,7 +61,7 @@ const CRASHES: &[Signal] = &[
     Signal::SIGTRAP,
 ];
 
-/// Whether a signal is the crash of a program.
+/// Returns whether a signal is a crash of the program.
 pub(super) fn is_crash(signal: i32) -> bool {
     CRASHES.iter().any(|crash| *crash as i32 == signal)
 }
@@ -76,8 +75,8 @@ impl Tracer {
         }
     }
 
-    /// Begins to trace a child that has stopped itself. It and all that
-    /// it starts die with the manager.
+    /// Begins to trace a child that has stopped itself. The child and its descendants die with the
+    /// manager.
     pub(super) fn seize(&mut self, child: Pid) -> nix::Result<()> {
         let options = Options::PTRACE_O_TRACECLONE
             | Options::PTRACE_O_TRACEFORK
@@ -99,22 +98,22 @@ impl Tracer {
         Ok(())
     }
 
-    /// Injects nothing from now on.
+    /// Stops the injection.
     pub(super) fn stop_injecting(&mut self) {
         self.faults.clear();
     }
 
-    /// Threads that are alive.
+    /// Returns the number of live threads.
     pub(super) fn alive(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Processes that are alive.
+    /// Returns the live processes.
     pub(super) fn processes(&self) -> impl Iterator<Item = i32> + '_ {
         self.processes.keys().copied()
     }
 
-    /// Handles an event, and lets the thread go on.
+    /// Handles an event, and resumes the thread.
     pub(super) fn handle(&mut self, status: WaitStatus) {
         match status {
             WaitStatus::Exited(pid, _) => self.remove(pid, None),
@@ -140,8 +139,8 @@ impl Tracer {
             libc::PTRACE_EVENT_EXEC => self.executed(pid),
             libc::PTRACE_EVENT_SECCOMP => return self.before_call(pid),
             libc::PTRACE_EVENT_STOP if signal != Signal::SIGTRAP => {
-                // A stop of all threads lasts until a signal ends it.
-                // SAFETY: the thread is stopped and ours.
+                // A group stop lasts until a signal ends it.
+                // SAFETY: the thread is stopped and traced by this process.
                 unsafe { libc::ptrace(libc::PTRACE_LISTEN, pid.as_raw(), 0, 0) };
                 return;
             }
@@ -150,7 +149,7 @@ impl Tracer {
         let _ = ptrace::cont(pid, None);
     }
 
-    /// Makes sure that a thread is known: it may stop before its parent says that it was made.
+    /// Registers a thread that is not yet known: it may stop before its parent reports it.
     fn task(&mut self, pid: Pid) {
         if !self.tasks.contains_key(&pid.as_raw()) {
             let parent = status_field(pid.as_raw(), "PPid:").unwrap_or(0);
@@ -175,10 +174,10 @@ impl Tracer {
         });
     }
 
-    /// A process executes another program: it counts from the start.
+    /// Handles `exec`: the process counts from the start.
     fn executed(&mut self, pid: Pid) {
         let process = pid.as_raw();
-        // Its other threads are gone, and the one that is left has the number of the process.
+        // The other threads are gone, and the remaining one has the id of the process.
         self.tasks.retain(|_, task| task.process != process);
         self.tasks.insert(
             process,
@@ -211,7 +210,7 @@ impl Tracer {
         }
     }
 
-    /// Whether faults hit a process.
+    /// Returns whether faults apply to a process.
     fn is_meant(&self, process: &Process) -> bool {
         match self.programs.is_empty() {
             true => process.names.first().is_some_and(|name| !is_shell(name)),
@@ -222,21 +221,21 @@ impl Tracer {
         }
     }
 
-    /// Whether a call sends a signal to processes that are not of this test.
+    /// Returns whether a call sends a signal to processes outside of this test.
     fn is_foreign_signal(&self, registers: &libc::user_regs_struct) -> bool {
         let is_signalling = SIGNALLING
             .iter()
             .any(|call| u64::from(*call) == registers.orig_rax);
         let target = registers.rdi as i32;
         let is_own = |pid: i32| self.processes.contains_key(&pid) || self.tasks.contains_key(&pid);
-        // 0 is the group of the sender, which is of this test.
+        // 0 is the process group of the sender, which belongs to this test.
         self.guards
             && is_signalling
             && target != 0
             && (target == -1 || !is_own(target.saturating_abs()))
     }
 
-    /// A thread is before a system call that a fault is about.
+    /// Handles a thread that is about to make a trapped system call.
     fn before_call(&mut self, pid: Pid) {
         if let Ok(mut registers) = ptrace::getregs(pid)
             && self.is_foreign_signal(&registers)
@@ -251,7 +250,7 @@ impl Tracer {
             && let Some((fault, number)) = self.due(pid, registers.orig_rax)
         {
             let fault = &self.faults[fault];
-            // A program that tries for ever fails for ever: the first faults tell enough.
+            // A program that retries forever fails forever; the first faults are enough.
             if self.injected.len() < MAX_REPORTS {
                 self.injected.push(Injected {
                     program: self.program(pid),
@@ -268,7 +267,7 @@ impl Tracer {
                 let _ = ptrace::syscall(pid, None);
                 return;
             }
-            // No call has this number: the kernel skips it and leaves the result.
+            // No call has this number: the kernel skips it and keeps the result.
             registers.orig_rax = u64::MAX;
             registers.rax = result as u64;
             let _ = ptrace::setregs(pid, registers);
@@ -284,7 +283,7 @@ impl Tracer {
             .unwrap_or_default()
     }
 
-    /// The fault that happens to a call, with the number of the call.
+    /// Returns the fault that hits a call, and the number of the call.
     fn due(&mut self, pid: Pid, call: u64) -> Option<(usize, u64)> {
         let process = self.tasks.get(&pid.as_raw())?.process;
         let is_meant = self.is_meant(self.processes.get(&process)?);
@@ -314,7 +313,7 @@ impl Tracer {
         due
     }
 
-    /// A thread is at the end of a call whose result changes.
+    /// Handles the exit from a call whose result is replaced.
     fn in_call(&mut self, pid: Pid) {
         let task = self.tasks.get_mut(&pid.as_raw());
         if let Some(result) = task.and_then(|task| task.result.take())
@@ -327,14 +326,14 @@ impl Tracer {
     }
 }
 
-/// A number of `/proc/PID/status`.
+/// Returns a number from `/proc/PID/status`.
 fn status_field(pid: i32, name: &str) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().parse().ok()
 }
 
-/// The names of the program that a process executes.
+/// Returns the names of the program that a process executes.
 fn names(pid: i32) -> Vec<String> {
     let last = |path: &Path| {
         path.file_name()

@@ -1,7 +1,7 @@
-//! Everett's own search: it learns the fitness of each value of an axis and of each pair of values
-//! of two axes, and tries the most promising of several candidates. Unlike Algorithm 1, it does
-//! not need an order in which neighbours are similar; it exploits one if there is one, because
-//! half of its candidates are neighbours.
+//! Everett's own search. It learns the fitness of each value of an axis and of each pair of values
+//! of two axes, and proposes the most promising of several candidates. Unlike Algorithm 1 of AFEX,
+//! it does not need an order in which neighbours are similar. It exploits one if there is one,
+//! because half of its mutations go to a neighbour.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::numbers::Numbers;
 use crate::settings::Guided;
 use crate::space::{Point, Space};
 
-/// Candidates of which the best is proposed.
+/// Number of candidates, of which the best is proposed.
 const CANDIDATES: u32 = 24;
-/// One proposal in so many is random.
+/// One in this many proposals is random.
 const RANDOM: u64 = 10;
-/// How many results the expectation before any result counts for.
+/// Weight of the prior expectation, as a number of results.
 const PRIOR: f64 = 2.0;
-/// Good scenarios that candidates are made of.
+/// Number of good scenarios from which candidates are made.
 const KEPT: usize = 64;
 
-/// Results: their number and the sum of their fitness.
+/// Statistics of results: their number and the sum of their fitness.
 #[derive(Copy, Clone, Default)]
 struct Seen {
     count: f64,
@@ -32,13 +32,13 @@ impl Seen {
         self.sum += fitness;
     }
 
-    /// The mean, drawn towards what is expected while there are few results.
+    /// Returns the mean, drawn towards the prior expectation while there are few results.
     fn mean(self, expected: f64) -> f64 {
         (self.sum + PRIOR * expected) / (self.count + PRIOR)
     }
 }
 
-/// A value of an axis: the number of the axis among the names of the space, and that of the value.
+/// A value of an axis: the index of the axis among the names of the space, and that of the value.
 type Cell = (usize, u64);
 
 /// The adaptive search. The maps are only looked up, never iterated.
@@ -68,7 +68,8 @@ impl AdaptiveSearch {
         }
     }
 
-    /// The logarithm of the expected fitness over the mean, with a bonus for what is little known.
+    /// Returns the logarithm of expected fitness over mean fitness, with a bonus for values with
+    /// few results.
     fn promise(&self, space: &Space, point: &Point) -> f64 {
         let mean = self.all.mean(0.0).max(f64::MIN_POSITIVE);
         let cells = cells(space, point);
@@ -90,13 +91,13 @@ impl AdaptiveSearch {
         promise
     }
 
-    /// A candidate: a good scenario with another value on an axis, or any scenario.
+    /// Returns a candidate: a good scenario with another value on an axis, or any scenario.
     fn candidate(&mut self, space: &Space) -> Point {
         let kept = self.best.len() as u64;
         if kept == 0 || self.numbers.below(4) == 0 {
             return space.point(self.numbers.below(space.positions()));
         }
-        // The better ones have more offspring.
+        // Better scenarios have more offspring.
         let at = self.numbers.below(kept).min(self.numbers.below(kept)) as usize;
         let mut point = self.best[at].1.clone();
         let axes = space.axes(&point);
@@ -116,7 +117,8 @@ impl AdaptiveSearch {
 
 fn cells(space: &Space, point: &Point) -> Vec<Cell> {
     let indices = point.indices.iter().enumerate();
-    // A value of an axis may have other numbers in other subspaces; it is learned apart there.
+    // A value may have different indices in different subspaces, so each subspace learns
+    // separately.
     let part = (point.subspace as u64) << 48;
     let cell = |(axis, index): (usize, &u64)| (space.name_of(point.subspace, axis), part ^ index);
     indices.map(cell).collect()

@@ -3,7 +3,7 @@
 use super::Search;
 use crate::space::{Point, Space};
 
-/// All scenarios in the order of the space.
+/// A search that proposes all scenarios in the order of the space.
 #[derive(Default)]
 pub(super) struct ExhaustiveSearch {
     position: u64,

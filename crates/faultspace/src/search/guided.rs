@@ -7,29 +7,29 @@ use crate::numbers::Numbers;
 use crate::settings::Guided;
 use crate::space::{Point, Space};
 
-/// Offspring that may be old before a random scenario is taken instead.
+/// Number of tries to find new offspring before a random scenario is taken instead.
 const TRIES: u32 = 64;
 
 /// A test that can have offspring.
 struct Parent {
     point: Point,
-    /// Its fitness, which decreases with age.
+    /// The fitness, which decreases with age.
     fitness: f64,
-    /// Below this it retires.
+    /// The test retires when its fitness falls below this value.
     retires_at: f64,
 }
 
-/// The guided search. Pending tests are those that were proposed and not learned yet; the
-/// history is all that was proposed.
+/// The guided search. Pending tests are proposed but not yet learned; the history is all proposed
+/// tests.
 pub(super) struct GuidedSearch {
     settings: Guided,
     numbers: Numbers,
     issued: Issued,
     /// Q_priority of Algorithm 1.
     priority: Vec<Parent>,
-    /// The axis that was mutated, of pending tests.
+    /// The axis that was mutated, for each pending test.
     pending: HashMap<u64, usize>,
-    /// For each axis the fitness of the last tests in which it was mutated.
+    /// For each axis, the fitness of the last tests in which it was mutated.
     gains: Vec<VecDeque<f64>>,
 }
 
@@ -45,7 +45,7 @@ impl GuidedSearch {
         }
     }
 
-    /// Lines 1 to 14: a mutation of a test of high fitness that was not proposed before.
+    /// Lines 1 to 14: mutates a test of high fitness into one that was not proposed before.
     fn offspring(&mut self, space: &Space) -> Option<(Point, usize)> {
         let shares = self.shares();
         for _ in 0..TRIES {
@@ -83,7 +83,8 @@ impl GuidedSearch {
         self.numbers.below(count)
     }
 
-    /// The normalised sensitivity of each axis, with a least share so that no axis is given up.
+    /// Returns the normalised sensitivity of each axis, with a minimum share so that no axis is
+    /// given up.
     fn shares(&self) -> Vec<f64> {
         let sums: Vec<f64> = self.gains.iter().map(|gains| gains.iter().sum()).collect();
         let total: f64 = sums.iter().sum();
@@ -97,7 +98,7 @@ impl GuidedSearch {
         shares.iter().map(|share| share / total).collect()
     }
 
-    /// Tests get older; those that were good long ago retire.
+    /// Ages the tests: fitness decreases, and tests that were good long ago retire.
     fn age(&mut self) {
         for parent in &mut self.priority {
             parent.fitness *= self.settings.ageing;
@@ -106,7 +107,7 @@ impl GuidedSearch {
             .retain(|parent| parent.fitness >= parent.retires_at);
     }
 
-    /// Drops a test, the likelier the lower its fitness is.
+    /// Drops a test, more likely one with low fitness.
     fn drop_one(&mut self) {
         let weights = self
             .priority

@@ -1,46 +1,46 @@
-//! The scenarios that a search has proposed: no scenario is proposed twice, and
-//! a search can draw from the rest.
+//! The scenarios that a search has proposed, so that no scenario is proposed twice and a search can
+//! draw from the rest.
 
 use std::collections::HashSet;
 
 use crate::numbers::Numbers;
 use crate::space::{Point, Space};
 
-/// Draws before the rest is looked at one by one.
+/// Number of random draws before the rest is enumerated.
 const DRAWS: u32 = 64;
-/// The most positions that are listed to draw from what is left.
+/// Maximum number of positions that are listed to draw from the rest.
 const LISTED: u64 = 1 << 20;
 
-/// The scenarios that were proposed. It is only asked for membership, so its order does not matter.
+/// The proposed scenarios. The set is only tested for membership, so its order does not matter.
 #[derive(Clone, Default, Debug)]
 pub struct Issued {
     positions: HashSet<u64>,
-    /// What is left, once few are.
+    /// The remaining scenarios, once they are few.
     rest: Option<Vec<u64>>,
 }
 
 impl Issued {
-    /// How many were proposed.
+    /// Returns the number of proposed scenarios.
     pub fn len(&self) -> u64 {
         self.positions.len() as u64
     }
 
-    /// Whether none was proposed.
+    /// Returns whether none was proposed.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }
 
-    /// Whether all scenarios were proposed.
+    /// Returns whether all scenarios were proposed.
     pub fn is_complete(&self, space: &Space) -> bool {
         self.len() >= space.size()
     }
 
-    /// Whether a point is a scenario that was not proposed yet.
+    /// Returns whether a point is a scenario that was not proposed yet.
     pub fn is_new(&self, space: &Space, point: &Point) -> bool {
         !self.positions.contains(&space.position(point)) && space.is_scenario(point)
     }
 
-    /// Notes that a point is proposed. `false` if it is none that can be.
+    /// Marks a point as proposed. Returns `false` if it is not a new scenario.
     pub fn take(&mut self, space: &Space, point: &Point) -> bool {
         let is_new = self.is_new(space, point);
         if is_new {
@@ -49,7 +49,7 @@ impl Issued {
         is_new
     }
 
-    /// Proposes one of those that are left, each as likely as the others.
+    /// Draws one of the remaining scenarios uniformly.
     pub fn draw(&mut self, space: &Space, numbers: &mut Numbers) -> Option<Point> {
         if self.is_complete(space) {
             return None;
@@ -78,7 +78,8 @@ impl Issued {
             }
             return None;
         }
-        // Nearly all of a huge space is holes or done: the next one from a random place on.
+        // Nearly all of a huge space is holes or done: take the next scenario from a random
+        // position on.
         let begin = numbers.below(positions);
         let all = (begin..positions).chain(0..begin);
         let found = all

@@ -1,5 +1,5 @@
-//! Searches of a fault space: pick the next scenario, given the fitness of the earlier ones. Must
-//! not know how a scenario is run.
+//! Search algorithms over a fault space: each picks the next scenario, given the fitness of the
+//! earlier ones. Must not know how a scenario is run.
 
 mod adaptive;
 mod exhaustive;
@@ -15,14 +15,14 @@ use crate::space::{Point, Space};
 
 /// A search. It proposes each scenario at most once, and all of them in the end.
 pub trait Search: Send {
-    /// The next scenario; `None` if all were proposed.
+    /// Returns the next scenario; `None` if all were proposed.
     fn next(&mut self, space: &Space) -> Option<Point>;
 
-    /// Learns the fitness of a scenario. Called once for each, in the order of their proposal.
+    /// Learns the fitness of a scenario. Called once for each, in the order of proposal.
     fn learn(&mut self, space: &Space, point: &Point, fitness: f64);
 
-    /// What it has learned about each axis, in the order of
-    /// [`Space::names`]; empty if it learns nothing.
+    /// Returns the learned sensitivity of each axis, in the order of [`Space::names`]; empty if the
+    /// search learns nothing.
     fn sensitivity(&self) -> Vec<f64> {
         Vec::new()
     }
@@ -30,11 +30,11 @@ pub trait Search: Send {
 
 /// A row of [`SEARCHES`].
 pub struct SearchRow {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A description of one line.
     pub about: &'static str,
-    /// Makes one.
+    /// Creates a search.
     pub new: fn(&Space, &Guided, Numbers) -> Box<dyn Search>,
 }
 
@@ -64,7 +64,7 @@ pub const SEARCHES: &[SearchRow] = &[
     },
 ];
 
-/// The search of a name.
+/// Returns the search with a name.
 pub fn named(name: &str) -> Option<&'static SearchRow> {
     SEARCHES.iter().find(|row| row.name == name)
 }

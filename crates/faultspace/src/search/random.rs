@@ -4,7 +4,7 @@ use super::{Issued, Search};
 use crate::numbers::Numbers;
 use crate::space::{Point, Space};
 
-/// Every scenario is as likely as the others.
+/// A search that draws scenarios uniformly.
 pub(super) struct RandomSearch {
     issued: Issued,
     numbers: Numbers,

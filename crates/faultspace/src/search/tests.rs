@@ -32,7 +32,7 @@ fn course(
     }
 }
 
-/// The mean number of scenarios with impact that a search finds, over seeds.
+/// Returns the mean number of scenarios with impact that a search finds, over seeds.
 fn found(name: &str, space: &Space, runs: usize, impact: impl Fn(&Point) -> f64 + Copy) -> f64 {
     let seeds = 20;
     let total: usize = (0..seeds)
@@ -86,7 +86,7 @@ fn the_seed_determines_the_course() {
     }
 }
 
-/// A ridge in a space of three axes, as the failures of one function in all tests.
+/// A ridge in a space of three axes, like the failures of one function in all tests.
 #[test]
 fn searches_follow_ridges() {
     let space = Space::parse("test : [1,29] function : [1,19] call : [0,2];").unwrap();
@@ -117,7 +117,7 @@ fn searches_equal_random_search_on_noise() {
     }
 }
 
-/// Without an order in which neighbours are similar, learning values is better than mutating them.
+/// Without an order in which neighbours are similar, learning values beats mutating them.
 #[test]
 fn the_adaptive_search_needs_no_order() {
     let space = Space::parse("a : [0,99] b : [0,19];").unwrap();
@@ -128,8 +128,7 @@ fn the_adaptive_search_needs_no_order() {
     assert!(adaptive > 2.5 * random, "{adaptive} against {random}");
 }
 
-/// The corruption of MACs of Fig. 3.9: most correct clients suffer where
-/// all MACs of a message are wrong.
+/// The MAC corruption of Fig. 3.9: most correct clients suffer if all MACs of a message are wrong.
 #[test]
 fn masks_in_gray_code_are_climbed() {
     let space =

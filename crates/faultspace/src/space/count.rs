@@ -1,23 +1,23 @@
-//! Counts the scenarios of a space exactly, however large it is: values of an axis that lie in the
-//! same holes are counted together.
+//! Counts the scenarios of a space exactly, however large it is: values of an axis that belong to
+//! the same holes are counted together.
 
 use super::{Subspace, Values};
 
-/// A box over the axes of a subspace: a hole of it, or what it shares with an earlier subspace.
+/// A box over the axes of a subspace: a hole, or the overlap with an earlier subspace.
 struct Region<'s> {
     /// Values on each axis; `None` for all of them.
     sides: Vec<Option<&'s Values>>,
 }
 
-/// What takes points away from a subspace.
+/// A reason why points of a subspace do not count.
 enum Taken {
-    /// A hole.
+    /// They are in a hole.
     Hole(usize),
-    /// An earlier subspace, outside of its own holes.
+    /// They are in an earlier subspace, and not in one of its holes.
     Earlier(usize, Vec<usize>),
 }
 
-/// For each axis of a subspace the axis of the other that is the same, if both have the same axes.
+/// Returns, for each axis of a subspace, the equal axis of another one, if both have the same axes.
 pub(super) fn same_axes(own: &Subspace, other: &Subspace) -> Option<Vec<usize>> {
     if own.subtypes != other.subtypes || own.axes.len() != other.axes.len() {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn same_axes(own: &Subspace, other: &Subspace) -> Option<Vec<usize>> 
     own.axes.iter().map(place).collect()
 }
 
-/// The number of scenarios.
+/// Returns the number of scenarios.
 pub(super) fn size(subspaces: &[Subspace]) -> u64 {
     let sizes = subspaces.iter().enumerate();
     sizes.map(|(at, own)| size_of(own, &subspaces[..at])).sum()
@@ -72,7 +72,7 @@ fn size_of(own: &Subspace, earlier: &[Subspace]) -> u64 {
     count(own, 0, &live, &regions, &taken)
 }
 
-/// The scenarios among the points whose first indices lie in exactly the live regions.
+/// Counts the scenarios among the points whose first indices are in exactly the live regions.
 fn count(
     own: &Subspace,
     axis: usize,
@@ -97,7 +97,7 @@ fn count(
     if !sided {
         return values.len() * count(own, axis + 1, live, regions, taken);
     }
-    // Values that lie in the same regions count alike.
+    // Values in the same regions count alike.
     let mut groups: std::collections::BTreeMap<Vec<usize>, u64> = Default::default();
     let mut others = values.len();
     for index in listed(values, live, axis, regions) {
@@ -121,7 +121,7 @@ fn count(
         .sum()
 }
 
-/// The indices of values that some region names.
+/// Returns the indices of values that some region names.
 fn listed(values: &Values, live: &[usize], axis: usize, regions: &[Region<'_>]) -> Vec<u64> {
     let sides = live
         .iter()

@@ -1,11 +1,11 @@
-//! The fault space language of AFEX, extended with sets of one element, negative
-//! numbers, quoted words, comments, steps, Gray code, holes and several faults at once.
-//! Errors point at line and column.
+//! The parser of the fault space language of AFEX, extended with sets of one element, negative
+//! numbers, quoted words, comments, steps, Gray code, holes and multiple faults. Errors have line
+//! and column.
 
 use super::values::{Interval, ranges};
 use super::{Axis, Hole, Space, Subspace, Value, Values};
 
-/// A mistake in the description of a space.
+/// An error in the description of a space.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct SpaceError {
@@ -13,7 +13,7 @@ pub struct SpaceError {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ fn fail<T>((line, column): Place, message: impl Into<String>) -> Result<T, Space
     })
 }
 
-/// Characters that single tokens consist of.
+/// Characters that are tokens on their own.
 const MARKS: &str = "{}[]<>(),:;";
 
 fn tokens(text: &str) -> Result<Vec<(Token, Place)>, SpaceError> {
@@ -183,7 +183,7 @@ impl Parser {
         }
     }
 
-    /// Takes a keyword: a word that is no name of a parameter.
+    /// Consumes a keyword: a word that is not the name of a parameter.
     fn takes_word(&mut self, keyword: &str) -> bool {
         let is_word = matches!(self.peek(), Token::Word(word) if word == keyword);
         let is_name = self
@@ -251,7 +251,7 @@ impl Parser {
         Ok(subspace)
     }
 
-    /// `without ( NAME : VALUES ... )`.
+    /// Parses `without ( NAME : VALUES ... )`.
     fn hole(&mut self) -> Result<UnresolvedHole, SpaceError> {
         self.expect('(', "after `without`")?;
         let mut sides = Vec::new();
@@ -372,7 +372,7 @@ fn interval(place: Place, first: i64, last: i64, step: u64) -> Result<Interval, 
     }
 }
 
-/// A hole as it is written: names, their places, and values.
+/// A hole as written: names, their places, and values.
 struct UnresolvedHole(Vec<(String, Place, Values)>);
 
 impl UnresolvedHole {

@@ -1,5 +1,5 @@
-//! Fault spaces: unions of products of axes, with holes. Owns the points and their order;
-//! must not know what a fault does.
+//! Fault spaces: unions of products of axes, with holes. Owns the points and their order; must not
+//! know what a fault does.
 
 mod count;
 mod language;
@@ -12,32 +12,32 @@ pub use values::{Value, Values};
 
 use std::collections::BTreeMap;
 
-/// An axis: a name and its values in order.
+/// An axis: a name and ordered values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// Which fault of a scenario with several it belongs to, from 0.
+    /// The index of the fault, for scenarios with several faults.
     pub fault: usize,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its values.
+    /// The values.
     pub values: Values,
 }
 
-/// A hole: points with these values on all of these axes are no scenarios.
+/// A hole: points with these values on all of these axes are not scenarios.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hole {
-    /// Axes of the subspace by number, with the values of the hole.
+    /// Indices of axes of the subspace, with the values of the hole.
     pub sides: Vec<(usize, Values)>,
 }
 
 /// A product of axes.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Subspace {
-    /// Words without values, which name a kind of fault.
+    /// Words without values that name a kind of fault.
     pub subtypes: Vec<String>,
-    /// Its axes.
+    /// The axes.
     pub axes: Vec<Axis>,
-    /// Its holes.
+    /// The holes.
     pub holes: Vec<Hole>,
 }
 
@@ -45,11 +45,11 @@ pub struct Subspace {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Space {
     subspaces: Vec<Subspace>,
-    /// Positions of the subspaces' first points, and of the end.
+    /// The positions of the subspaces' first points, and of the end.
     offsets: Vec<u64>,
-    /// Axes with equal names are one for what is learned about them.
+    /// The names of axes. Searches treat axes with equal names as one.
     names: Vec<(usize, String)>,
-    /// For each subspace the number of each axis in `names`.
+    /// For each subspace, the index of each axis in `names`.
     axis_names: Vec<Vec<usize>>,
     size: u64,
 }
@@ -57,13 +57,13 @@ pub struct Space {
 /// A point: a subspace and an index on each of its axes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Point {
-    /// Number of the subspace.
+    /// The index of the subspace.
     pub subspace: usize,
     /// An index on each axis.
     pub indices: Vec<u64>,
 }
 
-/// The most positions of a space.
+/// Maximum number of positions of a space.
 const MAX_POSITIONS: u64 = 1 << 62;
 
 impl Space {
@@ -72,7 +72,7 @@ impl Space {
         language::parse(text)
     }
 
-    /// The union of subspaces. `None` if it has more points than can be numbered.
+    /// Creates the union of subspaces. `None` if it has more points than can be numbered.
     pub fn new(subspaces: Vec<Subspace>) -> Option<Space> {
         let mut offsets = vec![0u64];
         for subspace in &subspaces {
@@ -108,37 +108,37 @@ impl Space {
         Some(space)
     }
 
-    /// Its subspaces.
+    /// Returns the subspaces.
     pub fn subspaces(&self) -> &[Subspace] {
         &self.subspaces
     }
 
-    /// How many scenarios it has: holes and repetitions do not count.
+    /// Returns the number of scenarios: holes and repetitions do not count.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// How many positions it has, including those of holes.
+    /// Returns the number of positions, including those of holes.
     pub fn positions(&self) -> u64 {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// The names of its axes, each with the number of its fault.
+    /// Returns the names of the axes, each with the index of its fault.
     pub fn names(&self) -> &[(usize, String)] {
         &self.names
     }
 
-    /// The number of a subspace's axis among [`Space::names`].
+    /// Returns the index of a subspace's axis among [`Space::names`].
     pub fn name_of(&self, subspace: usize, axis: usize) -> usize {
         self.axis_names[subspace][axis]
     }
 
-    /// The axes of the subspace of a point.
+    /// Returns the axes of the subspace of a point.
     pub fn axes(&self, point: &Point) -> &[Axis] {
         &self.subspaces[point.subspace].axes
     }
 
-    /// The point at a position.
+    /// Returns the point at a position.
     pub fn point(&self, position: u64) -> Point {
         let subspace = self.offsets.partition_point(|offset| *offset <= position) - 1;
         let mut rest = position - self.offsets[subspace];
@@ -151,7 +151,7 @@ impl Space {
         Point { subspace, indices }
     }
 
-    /// The position of a point.
+    /// Returns the position of a point.
     pub fn position(&self, point: &Point) -> u64 {
         let axes = self.axes(point).iter().zip(&point.indices);
         let within = axes.fold(0, |position, (axis, index)| {
@@ -160,7 +160,7 @@ impl Space {
         self.offsets[point.subspace] + within
     }
 
-    /// Whether a point is a scenario: it is in no hole, and no earlier subspace has it, too.
+    /// Returns whether a point is a scenario: it is in no hole, and in no earlier subspace.
     pub fn is_scenario(&self, point: &Point) -> bool {
         let own = &self.subspaces[point.subspace];
         if own.is_hole(&point.indices) {
@@ -179,7 +179,7 @@ impl Space {
         })
     }
 
-    /// The scenario at a point.
+    /// Returns the scenario at a point.
     pub fn scenario(&self, point: &Point) -> Scenario {
         let subspace = &self.subspaces[point.subspace];
         let faults = 1 + subspace
@@ -201,7 +201,7 @@ impl Space {
         scenario
     }
 
-    /// The point of a scenario, if the space has it.
+    /// Returns the point of a scenario, if the space contains it.
     pub fn find(&self, scenario: &Scenario) -> Option<Point> {
         let found = |(subspace, own): (usize, &Subspace)| {
             let indices = own.find(scenario)?;
@@ -212,7 +212,7 @@ impl Space {
 }
 
 impl Subspace {
-    /// Whether a point lies in a hole.
+    /// Returns whether a point is in a hole.
     fn is_hole(&self, indices: &[u64]) -> bool {
         self.holes.iter().any(|hole| {
             hole.sides.iter().all(|(axis, values)| {
@@ -222,7 +222,7 @@ impl Subspace {
         })
     }
 
-    /// The indices of a scenario, if it lies here and in no hole.
+    /// Returns the indices of a scenario, if it is in this subspace and in no hole.
     fn find(&self, scenario: &Scenario) -> Option<Vec<u64>> {
         let count: usize = scenario.faults.iter().map(|fault| fault.0.len()).sum();
         if scenario.subtypes != self.subtypes || count != self.axes.len() {

@@ -1,23 +1,23 @@
-//! Scenarios: the faults at one point of a space, as text (in the form of
-//! AFEX), as JSON and as variables.
+//! Scenarios: the faults at one point of a space, as text (in the format of AFEX), as JSON and as
+//! environment variables.
 
 use serde_json::{Map, json};
 use std::fmt;
 
 use super::values::Value;
 
-/// A fault: its attributes, in order.
+/// A fault: its ordered attributes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Fault(pub Vec<(String, Value)>);
 
 impl Fault {
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let found = self.0.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value)
     }
 
-    /// The value of the first attribute that has one of these names, in any case.
+    /// Returns the value of the first attribute with one of these names, ignoring case.
     pub fn any(&self, names: &[&str]) -> Option<&Value> {
         let is = |own: &str| names.iter().any(|name| name.eq_ignore_ascii_case(own));
         let found = self.0.iter().find(|(own, _)| is(own));
@@ -25,12 +25,12 @@ impl Fault {
     }
 }
 
-/// What happens in one run: a fault, or several at once.
+/// The faults of one run: one, or several at once.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Scenario {
     /// Words that name a kind of fault.
     pub subtypes: Vec<String>,
-    /// Its faults.
+    /// The faults.
     pub faults: Vec<Fault>,
 }
 
@@ -73,7 +73,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The words of its text, for the arguments of a command.
+    /// Returns the words of its text, for the arguments of a command.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for subtype in &self.subtypes {
@@ -89,7 +89,7 @@ impl Scenario {
         words
     }
 
-    /// It as JSON: `subtype` where it has some, and an object for each fault.
+    /// Returns it as JSON: `subtype` if there are some, and an object for each fault.
     pub fn json(&self) -> serde_json::Value {
         let fault = |fault: &Fault| {
             let pairs = fault.0.iter();
@@ -100,8 +100,8 @@ impl Scenario {
         json!({ "scenario": self.to_string(), "subtype": self.subtypes, "faults": faults })
     }
 
-    /// Its attributes as environment variables: `EVERETT_FAULT_NAME`, those of a
-    /// second fault `EVERETT_FAULT2_NAME`.
+    /// Returns the attributes as environment variables: `EVERETT_FAULT_NAME`, and
+    /// `EVERETT_FAULT2_NAME` for those of a second fault.
     pub fn variables(&self) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         for (number, fault) in self.faults.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Scenario {
         variables
     }
 
-    /// The value of an attribute of any of its faults.
+    /// Returns the value of an attribute of any of its faults.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.faults.iter().find_map(|fault| fault.get(name))
     }
@@ -149,7 +149,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// A word, in quotes where it could be taken for something else.
+/// Returns a word, quoted if it could be mistaken for something else.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:".contains(c);
     let is_word = !word.is_empty() && word != AND && word.chars().all(is_plain);
@@ -159,7 +159,7 @@ pub(super) fn quoted(word: &str) -> String {
     }
 }
 
-/// The words of a text, each with whether it is quoted.
+/// Splits a text into words, each with whether it is quoted.
 fn split(text: &str) -> Result<Vec<(String, bool)>, String> {
     let mut words = Vec::new();
     let mut rest = text.chars().peekable();

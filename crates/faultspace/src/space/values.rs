@@ -16,7 +16,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value of a word: a number if it is one.
+    /// Returns the value of a word: a number if it is one.
     pub fn of_word(word: &str) -> Value {
         let range = word
             .strip_prefix('<')
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The first and the last number of a number or sub-interval.
+    /// Returns the first and last number of a number or sub-interval.
     pub fn numbers(&self) -> Option<(i64, i64)> {
         match self {
             Value::Number(number) => Some((*number, *number)),
@@ -60,12 +60,12 @@ pub struct Interval {
     pub first: i64,
     /// The distance, at least 1.
     pub step: u64,
-    /// How many there are, at least 1.
+    /// The number of numbers, at least 1.
     pub count: u64,
 }
 
 impl Interval {
-    /// The numbers from `first` to at most `last`. `None` if there are none.
+    /// Returns the numbers from `first` to at most `last`. `None` if there are none.
     pub fn new(first: i64, last: i64, step: u64) -> Option<Interval> {
         let distance = u64::try_from(i128::from(last) - i128::from(first)).ok()?;
         let count = (distance / step).checked_add(1)?;
@@ -90,14 +90,14 @@ pub enum Values {
     Set(Vec<Value>),
     /// Numbers.
     Numbers(Interval),
-    /// Numbers in the order of the Gray code: neighbours differ in one bit.
+    /// Numbers in Gray code order: neighbours differ in one bit.
     Gray(Interval),
-    /// Sub-intervals. Neighbours in the order differ by one step at one end, or by one at both.
+    /// Sub-intervals. Neighbours differ by one step at one end, or by one step at both.
     Ranges(Interval),
 }
 
 impl Values {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> u64 {
         match self {
             Values::Set(values) => values.len() as u64,
@@ -106,12 +106,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value at an index.
+    /// Returns the value at an index.
     pub fn get(&self, index: u64) -> Value {
         match self {
             Values::Set(values) => values[index as usize].clone(),
@@ -124,7 +124,7 @@ impl Values {
         }
     }
 
-    /// The index of a value.
+    /// Returns the index of a value.
     pub fn index_of(&self, value: &Value) -> Option<u64> {
         match (self, value) {
             (Values::Set(values), value) => {
@@ -148,20 +148,20 @@ impl Values {
     }
 }
 
-/// How many sub-intervals an interval of so many numbers has.
+/// Returns the number of sub-intervals of an interval with this many numbers.
 pub fn ranges(count: u64) -> Option<u64> {
     let product = u128::from(count) * (u128::from(count) + 1) / 2;
     u64::try_from(product).ok()
 }
 
-/// How many sub-intervals begin before the number at an index.
+/// Returns the number of sub-intervals that begin before the number at an index.
 fn before(count: u64, from: u64) -> u64 {
     let (count, from) = (u128::from(count), u128::from(from));
     (from * count - from * from.saturating_sub(1) / 2) as u64
 }
 
-/// The sub-interval at an index: they are ordered by their begin;
-/// their ends go up and down in turn.
+/// Returns the sub-interval at an index. Sub-intervals are ordered by their beginning; their ends
+/// alternately ascend and descend.
 fn range_at(count: u64, index: u64) -> (u64, u64) {
     let (mut low, mut high) = (0, count);
     while high - low > 1 {
